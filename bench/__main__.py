@@ -1,6 +1,7 @@
 """`python -m bench [--json] [name …]`: run the benchmarks and print one table.
 
-Exit 1 when a limit is missed.  Numbers are of this machine at this moment; the floor beside each is of the same.
+Exit 1 when a limit is missed.  Numbers are of this machine at this moment; the floor beside each is
+of the same.
 """
 
 from __future__ import annotations

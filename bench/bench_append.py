@@ -1,4 +1,6 @@
-"""Appending: one session, fifty at once, and one with a hundred thousand facts, beside bare SQLite with the same durability."""
+"""Appending: one session, fifty at once, and one with a hundred thousand facts, beside bare SQLite
+with the same durability.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class Bare:
 
 
 class Writer:
-    """A session that appends one fact at a time, as its actor does: with its row, and waiting for it."""
+    """A session that appends one fact at a time, as its actor does: with its row, and waiting for
+    it.
+    """
 
     def __init__(self, store: Store, lease: Lease, records: list[Record], last: int) -> None:
         self._store = store
@@ -79,7 +83,9 @@ async def writer(store: Store, name: str, last: int = 0) -> Writer:
 
 
 def steady_ms(seconds: list[float]) -> float:
-    """The least median of the blocks, in milliseconds: what an append costs while no other process keeps the disk busy."""
+    """The least median of the blocks, in milliseconds: what an append costs while no other process
+    keeps the disk busy.
+    """
     blocks = (seconds[start : start + BLOCK] for start in range(0, len(seconds), BLOCK))
     return min(statistics.median(block) for block in blocks) * 1000
 
@@ -144,5 +150,6 @@ def run() -> list[Row]:
     for measure in (one_by_one, many_at_once, in_a_long_session):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            rows += run_async(lambda measure=measure, folder=folder: measure(folder))  # type: ignore[misc]  # bound at once
+            # Bound at once.
+            rows += run_async(lambda measure=measure, folder=folder: measure(folder))  # type: ignore[misc]
     return rows

@@ -1,7 +1,9 @@
-"""What the file history adds to a round that runs a command: on 20,000 files, with nothing, one or three of them changed.
+"""What the file history adds to a round that runs a command: on 20,000 files, with nothing, one or
+three of them changed.
 
-The floor is the same round on the same project with the history off, in the same run, taken in turn.  The first command of a
-process, which copies every file, and the first of the next process, which only looks, have rows of their own.
+The floor is the same round on the same project with the history off, in the same run, taken in
+turn.  The first command of a process, which copies every file, and the first of the next process,
+which only looks, have rows of their own.
 """
 
 from __future__ import annotations
@@ -59,7 +61,10 @@ async def opened(
 
 
 class Commands:
-    """A model that runs one command a round, each changing so many files; it takes the time of every request."""
+    """A model that runs one command a round, each changing so many files.
+
+    It takes the time of every request.
+    """
 
     def __init__(self, rounds: int, changed: int) -> None:
         self._rounds = rounds
@@ -84,7 +89,10 @@ class Commands:
 
 
 async def rounds_ms(app: weft.App, changed: int, rounds: int = ROUNDS) -> list[float]:
-    """Milliseconds of each round; the first one of a session settles what happened before it, and is left out if there are others."""
+    """Milliseconds of each round.
+
+    The first one of a session settles what happened before it, and is left out if there are others.
+    """
     commands = Commands(rounds, changed)
     session = await app.sessions.start_session(
         model=commands.model, auto_approve=True, max_turns=rounds + 9

@@ -1,4 +1,6 @@
-"""Reopening a session of a hundred thousand facts, each time in a new process: how long, and how much memory."""
+"""Reopening a session of a hundred thousand facts, each time in a new process: how long, and how
+much memory.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,10 @@ def open_session(home: Path) -> float:
 
 
 def peak_megabytes() -> float:
-    """The most memory this process ever held; `getrusage` would count the parent's share from before the exec."""
+    """The most memory this process ever held.
+
+    `getrusage` would count the parent's share from before the exec.
+    """
     status = Path("/proc/self/status").read_text(encoding="ascii")
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert found

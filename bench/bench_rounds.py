@@ -1,4 +1,6 @@
-"""What a tool round costs: on the durable log beside the memory store, and how often it goes to the disk."""
+"""What a tool round costs: on the durable log beside the memory store, and how often it goes to the
+disk.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,10 @@ def run_counts() -> list[Row]:
 
     rows = []
     for kind in ("read", "write"):
-        few = run_async(lambda kind=kind: count(kind, ROUNDS))  # type: ignore[misc]  # bound at once
-        many = run_async(lambda kind=kind: count(kind, 2 * ROUNDS))  # type: ignore[misc]  # as above
+        # Bound at once.
+        few = run_async(lambda kind=kind: count(kind, ROUNDS))  # type: ignore[misc]
+        # As above.
+        many = run_async(lambda kind=kind: count(kind, 2 * ROUNDS))  # type: ignore[misc]
         appends, syncs = ((more - less) / ROUNDS for more, less in zip(many, few, strict=True))
         rows.append(Row(f"commits a round ({kind})", appends, "", limit=2))
         rows.append(Row(f"syncs of the log a round ({kind})", syncs, "", limit=2.1))

@@ -1,7 +1,9 @@
-"""What the sandbox adds to a round that runs a command: on 20,000 files, with nothing, one or three of them changed.
+"""What the sandbox adds to a round that runs a command: on 20,000 files, with nothing, one or three
+of them changed.
 
-The floor is the same round with commands that run as they are and are watched, in the same run, taken in turn.  The first command
-of a process, which starts the keeper, has a row of its own.  For comparison: one bubblewrap with an overlay for each command takes 20–23 ms.
+The floor is the same round with commands that run as they are and are watched, in the same run,
+taken in turn.  The first command of a process, which starts the keeper, has a row of its own.  For
+comparison: one bubblewrap with an overlay for each command takes 20–23 ms.
 """
 
 from __future__ import annotations
@@ -53,5 +55,8 @@ def run() -> list[Row]:
 
 
 def _place() -> str | None:
-    """Where projects lie; commands in the sandbox see another `/tmp`, and a project in it takes a detour."""
+    """Where projects lie.
+
+    Commands in the sandbox see another `/tmp`, and a project in it takes a detour.
+    """
     return str(Path.home())

@@ -18,8 +18,10 @@ def run() -> list[Row]:
     """1, 50 and 500 sessions; the floor is the same number of sessions on the memory store."""
     rows = []
     for sessions, limit in ((1, None), (50, 1000.0), (500, None)):
-        floor = run_async(lambda n=sessions: _rate("memory", n))  # type: ignore[misc]  # bound at once
-        rate = run_async(lambda n=sessions: _rate("sqlite", n))  # type: ignore[misc]  # bound at once
+        # Bound at once.
+        floor = run_async(lambda n=sessions: _rate("memory", n))  # type: ignore[misc]
+        # Bound at once.
+        rate = run_async(lambda n=sessions: _rate("sqlite", n))  # type: ignore[misc]
         rows.append(
             Row(
                 f"{sessions} sessions at once",

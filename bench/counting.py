@@ -1,4 +1,6 @@
-"""Counters: of the appends that a store is asked for, and of the syncs of SQLite's write-ahead log."""
+"""Counters: of the appends that a store is asked for, and of the syncs of SQLite's
+write-ahead log.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Fixtures that the benchmarks of turns share: a project, scripted models that call tools, and a timer around rounds."""
+"""Fixtures that the benchmarks of turns share: a project, scripted models that call tools, and a
+timer around rounds.
+"""
 
 from __future__ import annotations
 

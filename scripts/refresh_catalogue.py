@@ -4,9 +4,9 @@
     python -m scripts.refresh_catalogue            # says what would change
     python -m scripts.refresh_catalogue --write    # changes src/weft/providers/catalogue.json
 
-Only models that the catalogue lists are touched, and of them only `price`, `long` and an unknown `window`.  Output limits,
-abilities and defaults are not in that data: they are read on the vendors' own pages and kept by hand, and so are new models,
-which the program names.
+Only models that the catalogue lists are touched, and of them only `price`, `long` and an unknown
+`window`.  Output limits, abilities and defaults are not in that data: they are read on the vendors'
+own pages and kept by hand, and so are new models, which the program names.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def written(catalogue: Json) -> str:
 
 def main() -> None:
     """Refresh the file, or say what would change."""
-    from genai_prices.data import providers  # type: ignore[import-not-found, unused-ignore]  # installed only to refresh
+    # Installed only to refresh.
+    from genai_prices.data import providers  # type: ignore[import-not-found, unused-ignore]
 
     catalogue = json.loads(CATALOGUE.read_text())
     found, said = refreshed(catalogue, providers)

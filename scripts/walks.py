@@ -36,7 +36,8 @@ WHY = {
     "actors": "`actors/` is a library: the mailbox, the hub and the supervisor are used where they "
     "are needed.",
     "api": "A program calls the API once for each thing that it wants.",
-    "runtime": "`tools/`, `session/` and `agents/` know only a protocol; the runtime made the object "
+    "runtime": "`tools/`, `session/` and `agents/` know only a protocol; the runtime made "
+    "the object "
     "behind it, so the call comes back up.",
     "session": "The loop knows only the protocol of its journal and its gate; the session, which "
     "owns the log and the permissions, is behind it. A reader of events asks the log itself.",

@@ -18,7 +18,8 @@ from tests.support.process_guard import ProcessGuard, mark_processes
 from tests.support.source_code import ROOT
 from tests.support.world import World
 
-# One seed for everybody: a property that fails here fails everywhere, and a run that passed passes again.  `make prove` looks further.
+# One seed for everybody: a property that fails here fails everywhere, and a run that passed passes
+# again.  `make prove` looks further.
 settings.register_profile(
     "sample",
     derandomize=True,
@@ -70,7 +71,10 @@ def shared_world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def _is_here(address: Any) -> bool:
-    """True for unix sockets and loopback; names are refused, because looking one up asks the network."""
+    """True for unix sockets and loopback.
+
+    Names are refused, because looking one up asks the network.
+    """
     if not isinstance(address, tuple):
         return True
     host = str(address[0])
@@ -83,7 +87,10 @@ def _is_here(address: Any) -> bool:
 
 
 def _stay_here(event: str, arguments: tuple[Any, ...]) -> None:
-    """Refuse to leave the machine.  An audit hook sees every socket of the process, whoever opens it."""
+    """Refuse to leave the machine.
+
+    An audit hook sees every socket of the process, whoever opens it.
+    """
     if event in ("socket.connect", "socket.sendto") and not _is_here(arguments[1]):
         raise RuntimeError(f"a test tried to reach {arguments[1]!r}; tests cannot use the network")
     if event == "socket.getaddrinfo" and not _is_here((arguments[0] or "", 0)):

@@ -56,7 +56,10 @@ MAY_IMPORT = {
     "cli": f"api app config hooks project protocol view server acp mcp_server {_PURE}",
     "testing": f"{_TO_AGENTS} runtime view api app sync protocol server acp mcp_server cli",
 }
-"""Folder (or root module) → the folders it may import.  `testing` is handed to users for their tests and may see everything."""
+"""Folder (or root module) → the folders it may import.
+
+`testing` is handed to users for their tests and may see everything.
+"""
 
 PURE = [*_PURE.split(), "view"]
 IMPURE = {
@@ -141,7 +144,10 @@ def test_all_imports_are_absolute() -> None:
 
 @pytest.mark.parametrize("layer", [each for each in LAYERS if (SRC / each).is_dir()])
 def test_a_folder_says_what_it_owns_and_its_face_holds_no_logic(layer: str) -> None:
-    """A face is imports and `__all__`; names that cost start-up time may come lazily, through `__getattr__`."""
+    """A face is imports and `__all__`.
+
+    Names that cost start-up time may come lazily, through `__getattr__`.
+    """
     file = SRC / layer / "__init__.py"
     assert file.is_file(), f"{layer}/ has no __init__.py that says what it owns"
     face = parsed(file)

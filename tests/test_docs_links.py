@@ -1,4 +1,6 @@
-"""Links between documents: every file, every anchor and every source file that a document names exists."""
+"""Links between documents: every file, every anchor and every source file that a document names
+exists.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def prose(document: Path) -> str:
 
 
 def anchors(text: str) -> set[str]:
-    """What GitHub calls the headings: lower case, no punctuation, `-` for a space, `-1` for a repeat."""
+    """What GitHub calls the headings: lower case, no punctuation, `-` for a space, `-1` for a
+    repeat.
+    """
     seen: Counter[str] = Counter()
     found = set()
     for heading in HEADING.findall(text):
@@ -56,7 +60,8 @@ def test_every_link_leads_to_a_file_and_a_heading_that_exist(document: Path) -> 
 def test_a_link_to_a_missing_heading_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "# One: `two`\n\n```sh\n# three\n```\n[a](#one-two) [b](#three) [c](page.md#one-two) [d](x.md)\n"
+        "# One: `two`\n\n```sh\n# three\n```\n[a](#one-two) [b](#three) "
+        "[c](page.md#one-two) [d](x.md)\n"
     )
     assert broken(page) == ["#three", "x.md"]
 

@@ -1,4 +1,6 @@
-"""The house keeps its promises: commands that are documented exist, links lead somewhere, and nothing is left lying about."""
+"""The house keeps its promises: commands that are documented exist, links lead somewhere, and
+nothing is left lying about.
+"""
 
 from __future__ import annotations
 

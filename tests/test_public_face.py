@@ -10,7 +10,9 @@ import weft
 
 
 def exposed() -> set[str]:
-    """The public names that the package really has, without its folders and without the import machinery."""
+    """The public names that the package really has, without its folders and without the import
+    machinery.
+    """
     machinery = (types.ModuleType, __future__._Feature)
     return {
         name

@@ -1,4 +1,6 @@
-"""`README.md`: the commands and the program that a newcomer tries first work as they stand there."""
+"""`README.md`: the commands and the program that a newcomer tries first work as they stand
+there.
+"""
 
 from __future__ import annotations
 

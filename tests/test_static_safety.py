@@ -65,7 +65,10 @@ def keyword_arguments() -> list[tuple[str, str, ast.expr]]:
 
 
 def test_no_command_goes_through_a_shell_of_the_library() -> None:
-    """A shell is started as argv by the Runner; `shell=` (even False: it may be a variable tomorrow) is not a word of ours."""
+    """A shell is started as argv by the Runner.
+
+    `shell=` (even False: it may be a variable tomorrow) is not a word of ours.
+    """
     assert [place for place, name, _ in keyword_arguments() if name == "shell"] == []
     assert where("create_subprocess_shell", "getoutput", "getstatusoutput") == []
     assert of_the_module("os", "system", "popen") == []
@@ -102,7 +105,10 @@ def test_no_data_is_loaded_as_code() -> None:
 
 
 def test_every_task_has_an_owner() -> None:
-    """Long-lived tasks belong to the supervisor; `weft.sync` hands work to the one loop of its thread."""
+    """Long-lived tasks belong to the supervisor.
+
+    `weft.sync` hands work to the one loop of its thread.
+    """
     owner = "actors/supervisor.py"
     assert where("create_task", "ensure_future", but=(owner,)) == []
     assert where("run_coroutine_threadsafe", but=("sync.py",)) == []
@@ -117,7 +123,10 @@ def test_only_the_app_and_the_command_line_read_the_environment() -> None:
 
 
 def test_one_module_calls_git() -> None:
-    """A repository's settings can make git run programs: `workspace/git.py` keeps them from it; the doctor only asks for a version."""
+    """A repository's settings can make git run programs: `workspace/git.py` keeps them from it.
+
+    The doctor only asks for a version.
+    """
     allowed = ("workspace/git.py", "cli/commands/doctor.py")
     found = {
         str(file.relative_to(SRC))

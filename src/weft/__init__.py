@@ -4,7 +4,8 @@
         session = await app.sessions.start_session(model="anthropic:claude-sonnet-5-5")
         reply = await session.send_message("Why does the test fail?")
 
-This module is the face we promise to keep.  Names are loaded when they are used, so that importing it costs next to nothing.
+This module is the face we promise to keep.  Names are loaded when they are used, so that importing
+it costs next to nothing.
 """
 
 from __future__ import annotations

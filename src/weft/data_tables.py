@@ -1,4 +1,5 @@
-"""Tables that lie beside a module as text: one row a line, columns parted by tabs, `#` for comments.
+"""Tables that lie beside a module as text: one row a line, columns parted by tabs, `#` for
+comments.
 
 A list that somebody extends with knowledge of other programs (their files, their tokens) is data: a
 row names its source, and needs no Python.  A table is read when it is first used, not on import.

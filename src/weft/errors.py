@@ -23,7 +23,8 @@
         TooNew                stored data was written by a newer program
         StoreUnavailable      locked, full, or gone
       SessionError            the actor's state
-        SessionNotFound  SessionBusy  SessionStopped  SessionInterrupted  AmbiguousId  NoPendingRequest  StaleEdit
+        SessionNotFound  SessionBusy  SessionStopped  SessionInterrupted  AmbiguousId
+        NoPendingRequest  StaleEdit
 
 Facts are attributes; the message is for the user: what was tried, on what, and what to do.
 """
@@ -230,7 +231,8 @@ class SessionBusy(SessionError):
 
     def __init__(self, session_id: str, what: str) -> None:
         super().__init__(
-            f"session {session_id!r} is in the middle of a turn; wait for it or abort it, then {what}"
+            f"session {session_id!r} is in the middle of a turn; wait for it or abort it, "
+            f"then {what}"
         )
         self.session_id = session_id
 

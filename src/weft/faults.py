@@ -6,8 +6,9 @@ A module declares its points at import, so that they enumerate themselves:
     ...
     _BEFORE_CALL.hit()
 
-In production a hit is one attribute test.  A test process arms one point (`arm("name", at=3)`) and dies there by `os._exit`,
-without any clean-up, on the third pass.  `weft.faults` is reachable from everywhere, like `errors`, because a crash is.
+In production a hit is one attribute test.  A test process arms one point (`arm("name", at=3)`) and
+dies there by `os._exit`, without any clean-up, on the third pass.  `weft.faults` is reachable from
+everywhere, like `errors`, because a crash is.
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ def disarm_all() -> None:
 
 
 class FailPointPair:
-    """The two instants around a commit: just before it is asked for, and just after it is durable."""
+    """The two instants around a commit: just before it is asked for, and just after it is
+    durable.
+    """
 
     __slots__ = ("after", "before")
 

@@ -1,8 +1,9 @@
 """Typed ids, and how new ones are made.
 
-An id is a short prefix that says what it names, then 26 characters: 48 bits of milliseconds and 80 random bits, in an
-alphabet that sorts as it counts.  Ids of one kind therefore list in the order they were made, which is a convenience for
-lists; nothing in Weft compares ids to learn an order (`seq` does that).
+An id is a short prefix that says what it names, then 26 characters: 48 bits of milliseconds and 80
+random bits, in an alphabet that sorts as it counts.  Ids of one kind therefore list in the order
+they were made, which is a convenience for lists; nothing in Weft compares ids to learn an order
+(`seq` does that).
 """
 
 from __future__ import annotations

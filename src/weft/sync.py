@@ -4,13 +4,15 @@
         session = app.sessions.start_session(model="anthropic:claude-sonnet-5-5")
         print(session.send_message("Why does the test fail?").text)
 
-One background thread with one loop serves the whole process, so it works inside a running loop (a notebook) and from any number of threads.
-Every class here stands for one of `weft.app` and has its names: a call is sent to the loop and waited for, an async iterator is a
-plain one, `async with` is `with`.  The classes are made from the async ones when they are first met, so that nothing can be missing; `sync.pyi`
-declares them for type checkers.
+One background thread with one loop serves the whole process, so it works inside a running loop (a
+notebook) and from any number of threads. Every class here stands for one of `weft.app` and has its
+names: a call is sent to the loop and waited for, an async iterator is a plain one, `async with` is
+`with`.  The classes are made from the async ones when they are first met, so that nothing can be
+missing; `sync.pyi` declares them for type checkers.
 
-An interrupt (Ctrl-C) ends the wait, as a cancel does: what was accepted goes on, `run` and `query` close everything they opened.  An
-iterator loses nothing by it.  After a fork the child has no loop and no app of its parent's; it opens its own.
+An interrupt (Ctrl-C) ends the wait, as a cancel does: what was accepted goes on, `run` and `query`
+close everything they opened.  An iterator loses nothing by it.  After a fork the child has no loop
+and no app of its parent's; it opens its own.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ class _Bridge:
         """Have `work` done in the loop; what it returns is awaited if that can be.
 
         Raises:
-            UsageError: the loop is another process's, or this is the loop's own thread, which would wait for itself.
+            UsageError: the loop is another process's, or this is the loop's own thread, which would
+                wait for itself.
         """
         self._check()
         # `work` is called in the loop too and not here: what it touches belongs to the loop's
@@ -73,7 +76,10 @@ class _Bridge:
         return asyncio.run_coroutine_threadsafe(_carried(work), self._loop)
 
     def call(self, work: Callable[[], Any]) -> Any:
-        """Have `work` done in the loop, and wait for it.  An interrupt cancels it and waits until it is gone."""
+        """Have `work` done in the loop, and wait for it.
+
+        An interrupt cancels it and waits until it is gone.
+        """
         settled = threading.Event()
         future = self.submit(functools.partial(_then, work, settled.set))
         try:
@@ -87,7 +93,10 @@ class _Bridge:
             raise
 
     def soon(self, work: Callable[[], object]) -> None:
-        """Have something done in the loop some time, if the loop still runs; for those who cannot wait."""
+        """Have something done in the loop some time, if the loop still runs.
+
+        For those who cannot wait.
+        """
         if self._pid == os.getpid():
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(work)
@@ -99,7 +108,8 @@ class _Bridge:
             )
         if threading.current_thread() is self._thread:
             raise UsageError(
-                "weft.sync cannot be used in its own loop (in a callback or an async tool); use weft's async API there"
+                "weft.sync cannot be used in its own loop (in a callback or an async "
+                "tool); use weft's async API there"
             )
 
     def keep(self, inner: Any) -> None:
@@ -194,7 +204,8 @@ class _Blocking:
         return _blocking(value, self._bridge)
 
     def __del__(self) -> None:
-        # The last hold on the object is let go in the loop's thread, where it may clean up after itself.
+        # The last hold on the object is let go in the loop's thread, where it may clean up after
+        # itself.
         if "_bridge" in self.__dict__:
             self._bridge.soon(functools.partial(id, self._inner))
 
@@ -226,7 +237,9 @@ def _blocking(value: Any, bridge: _Bridge) -> Any:
 
 @functools.cache
 def _waits(cls: type) -> bool:
-    """True for classes whose objects cannot be used without a loop: iterators that are async, and ours with async methods."""
+    """True for classes whose objects cannot be used without a loop: iterators that are async, and
+    ours with async methods.
+    """
     if hasattr(cls, "__anext__"):
         return True
     ours = cls.__module__.partition(".")[0] == "weft"
@@ -272,7 +285,8 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
 
     # `wraps` says that it is a coroutine function still, by the one it remembers.
     del method.__wrapped__
-    method.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # read by `inspect`
+    # Read by `inspect`.
+    method.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return method
 
 

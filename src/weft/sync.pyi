@@ -1,4 +1,7 @@
-"""Written by `python -m tests.support.sync_stub` from the async classes; edit those, and write it again."""
+"""Written by `python -m tests.support.sync_stub` from the async classes.
+
+Edit those, and write it again.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike

@@ -27,9 +27,9 @@ def thinking_level(word: object) -> ThinkingLevel | None:
 def nearest_level(requested: ThinkingLevel, available: Sequence[ThinkingLevel]) -> ThinkingLevel:
     """The level to use for `requested` with a model that has only `available`.
 
-    Where no levels are known, the vendor's default is all that is sure to be accepted.  A level that
-    asks to think never becomes `off`.  Of two levels that are equally near it is the lower one, so
-    that the user does not pay for more than was asked for.
+    Where no levels are known, the vendor's default is all that is sure to be accepted.  A level
+    that asks to think never becomes `off`.  Of two levels that are equally near it is the lower
+    one, so that the user does not pay for more than was asked for.
     """
     if requested == "default" or not available:
         return "default"

@@ -1,4 +1,6 @@
-"""Publishing never waits: a reader that falls behind loses, is told so, and costs nobody else anything."""
+"""Publishing never waits: a reader that falls behind loses, is told so, and costs nobody else
+anything.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,10 @@ def test_whatever_a_reader_did_not_get_is_counted(pauses: list[int], capacity: i
 
 
 def test_after_a_loss_only_newer_events_are_left() -> None:
-    """A reader makes up for a loss from the store, up to now; nothing it reads afterwards may be older."""
+    """A reader makes up for a loss from the store, up to now.
+
+    Nothing it reads afterwards may be older.
+    """
     hub: Hub[int] = Hub()
     inbox = hub.open_inbox(capacity=3)
     for event in range(1, 6):

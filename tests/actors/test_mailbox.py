@@ -146,7 +146,9 @@ async def test_a_message_that_was_taken_before_the_close_can_still_be_answered()
 
 
 async def test_refusing_many_callers_keeps_nothing_of_them() -> None:
-    """One error serves all callers: its traceback must not grow with them (each frame holds its caller's variables)."""
+    """One error serves all callers: its traceback must not grow with them (each frame holds its
+    caller's variables).
+    """
     mailbox: Mailbox[int] = Mailbox("m")
     mailbox.close()
     lengths = []

@@ -94,7 +94,8 @@ async def test_closing_cancels_all_and_waits_for_their_clean_up() -> None:
     with fail_after(5):
         await supervisor.open()
         for number in range(3):
-            supervisor.start(lambda number=number: work(number), f"work {number}")  # type: ignore[misc]  # binds the number
+            # Binds the number.
+            supervisor.start(lambda number=number: work(number), f"work {number}")  # type: ignore[misc]
         await running.wait()
         await wait_all_tasks_blocked()
         await supervisor.aclose()

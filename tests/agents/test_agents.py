@@ -281,7 +281,9 @@ async def test_a_new_turn_may_start_agents_again(world: World) -> None:
 
 
 async def test_a_child_stops_when_the_root_has_nothing_left(world: World) -> None:
-    """One dollar for all: the parent's call took 0.6, the child's first 0.6 more, and it may make no second."""
+    """One dollar for all: the parent's call took 0.6, the child's first 0.6 more, and it may make
+    no second.
+    """
     spend = Spend(usage=Usage(input_tokens=200_000))
     model = role_model(
         {
@@ -439,7 +441,9 @@ async def git(folder: Path, *args: str) -> str:
 
 
 async def repository(world: World) -> None:
-    """The project as a git repository with one commit, a hook and a filter that tell when they run."""
+    """The project as a git repository with one commit, a hook and a filter that tell when
+    they run.
+    """
     world.write("a.txt", "one\n")
     world.write(".gitattributes", "*.txt filter=spy\n")
     world.write(

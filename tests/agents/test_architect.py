@@ -1,4 +1,6 @@
-"""Architect mode: planned by one model, approved by a person, carried out step by step by another."""
+"""Architect mode: planned by one model, approved by a person, carried out step by step by
+another.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A family after a crash: every child is found again where it stood, and nothing is started or run twice."""
+"""A family after a crash: every child is found again where it stood, and nothing is started or run
+twice.
+"""
 
 from __future__ import annotations
 

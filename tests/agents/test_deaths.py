@@ -1,8 +1,9 @@
 """Every append of a family is a place to die: just before it is durable, and just after.
 
-Each story is lived through once, and its appends are counted, over all its sessions.  Then it is lived again for each of them, up to
-that append; nothing is written any more from there on; and a new process goes on.  Whatever the place: the story ends well, every child
-was started once and its use is counted once, and no effect happened twice.
+Each story is lived through once, and its appends are counted, over all its sessions.  Then it is
+lived again for each of them, up to that append; nothing is written any more from there on; and a
+new process goes on.  Whatever the place: the story ends well, every child was started once and its
+use is counted once, and no effect happened twice.
 """
 
 from __future__ import annotations
@@ -204,14 +205,20 @@ async def die(story: Story, world: World, at: int, when: When) -> list[str]:
 
 
 async def waits_for_a_word(session: Session) -> bool:
-    """Whether the session is idle, and has something that goes on with its next turn: opening alone sets nothing to work."""
+    """Whether the session is idle, and has something that goes on with its next turn: opening alone
+    sets nothing to work.
+    """
     snapshot = await session.editor_snapshot()
     beside = await session.background_commands()
     return snapshot.status == "idle" and bool(snapshot.queue or beside)
 
 
 async def first_of(*waits: Callable[[], Awaitable[Any]]) -> None:
-    """Wait for one of them.  A message that steers a turn takes fewer appends than one that starts its own, so a late append may not come."""
+    """Wait for one of them.
+
+    A message that steers a turn takes fewer appends than one that starts its own, so a late append
+    may not come.
+    """
     async with anyio.create_task_group() as group:
 
         async def wait(each: Callable[[], Awaitable[Any]]) -> None:

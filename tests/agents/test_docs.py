@@ -1,4 +1,6 @@
-"""`docs/agents.md`: its examples work, its tables say what the code says, and so does the tool's description."""
+"""`docs/agents.md`: its examples work, its tables say what the code says, and so does the tool's
+description.
+"""
 
 from __future__ import annotations
 

@@ -165,7 +165,10 @@ def test_no_agent_is_deeper_than_allowed(depth: int, bound: int) -> None:
     ended=st.lists(st.booleans(), min_size=6, max_size=6),
 )
 def test_every_token_is_counted_exactly_once(sizes: list[int], ended: list[bool]) -> None:
-    """A chain of sessions, each the child of the one before; some ends are on record, and those of all below them then too."""
+    """A chain of sessions, each the child of the one before.
+
+    Some ends are on record, and those of all below them then too.
+    """
     names = [SessionId(f"s{i}") for i in range(len(sizes))]
     below = 0
     states: list[SessionState] = []

@@ -1,5 +1,7 @@
-"""Interrupted during a sub-agent and during a step of a plan, by an abort, a kill and a provider that drops: the history stays legal for
-every vendor, the person sees what happened, and the next prompt works."""
+"""Interrupted during a sub-agent and during a step of a plan, by an abort, a kill and a provider
+that drops: the history stays legal for every vendor, the person sees what happened, and the next
+prompt works.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,10 @@ def opened(world: World, who: tuple[ScriptedModel, ScriptedModel], **parts: Any)
 
 
 async def judge(session: Session, who: tuple[ScriptedModel, ScriptedModel]) -> None:
-    """Every request that was made, and the one for the next prompt, is legal everywhere; and nothing is left open."""
+    """Every request that was made, and the one for the next prompt, is legal everywhere.
+
+    And nothing is left open.
+    """
     reply = await session.send_message("begin anew")
     assert (reply.finish_reason, reply.text) == ("stop", "Then so.")
     for request in (*who[0].requests, *who[1].requests):

@@ -1,4 +1,6 @@
-"""Privileges and asks: a child may never do more than its parent, and whoever watches the parent is asked."""
+"""Privileges and asks: a child may never do more than its parent, and whoever watches the parent is
+asked.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +147,10 @@ async def test_an_answer_given_to_the_child_itself_settles_the_parents_request(
 
 @pytest.mark.process
 async def test_always_is_granted_to_the_child_alone(world: World) -> None:
-    """It asks once for two runs.  The parent's own run of the same command asks again, and so does another child's."""
+    """It asks once for two runs.
+
+    The parent's own run of the same command asks again, and so does another child's.
+    """
     model = role_model(
         {
             "ask": [agent_call("do 1"), SHELL, agent_call("do 2"), "Done."],

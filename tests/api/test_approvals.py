@@ -1,4 +1,6 @@
-"""Requests for leave: they may expire, the first valid answer counts, and those who only watch give none."""
+"""Requests for leave: they may expire, the first valid answer counts, and those who only watch give
+none.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Budgets: hard ones that stop, soft ones that are told once, and everything that counts towards them."""
+"""Budgets: hard ones that stop, soft ones that are told once, and everything that counts towards
+them.
+"""
 
 from __future__ import annotations
 

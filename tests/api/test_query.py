@@ -176,7 +176,10 @@ async def test_leaving_the_loop_ends_the_call_and_does_no_harm() -> None:
 
 
 async def test_a_stream_that_is_collected_in_another_thread_ends_the_call() -> None:
-    """The debug mode of the loop refuses what another thread does to it; the collector runs in any thread."""
+    """The debug mode of the loop refuses what another thread does to it.
+
+    The collector runs in any thread.
+    """
     asyncio.get_running_loop().set_debug(True)
     closed = anyio.Event()
     model = Watched([[SayText(text="abc", chunk=1), Stall()]], closed)

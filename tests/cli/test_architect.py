@@ -1,4 +1,6 @@
-"""Architect mode from the chat: the plan is shown, approved, changed or turned down, and its steps are told."""
+"""Architect mode from the chat: the plan is shown, approved, changed or turned down, and its steps
+are told.
+"""
 
 from __future__ import annotations
 

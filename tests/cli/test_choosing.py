@@ -11,7 +11,8 @@ from weft.ids import CallUid, NodeId, RequestId
 
 def question(count: int = 4, **fields: object) -> ChoiceQuestion:
     rows = tuple(ChoiceRow(f"row {number}", f"detail {number}") for number in range(count))
-    return ChoiceQuestion(title="?", rows=rows, **fields)  # type: ignore[arg-type]  # fields of the struct
+    # Fields of the struct.
+    return ChoiceQuestion(title="?", rows=rows, **fields)  # type: ignore[arg-type]
 
 
 def test_enter_allows_nothing_before_something_was_picked() -> None:

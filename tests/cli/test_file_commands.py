@@ -1,4 +1,6 @@
-"""Slash commands from Markdown files, and folders that want to act: in the chat and without a person."""
+"""Slash commands from Markdown files, and folders that want to act: in the chat and without a
+person.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What may be loaded on the way: start-up time is made of imports.
 
-Only what is named here may be loaded for `--help` and on the way to the first request.  Something new on these paths is a decision, not an
+Only what is named here may be loaded for `--help` and on the way to the first request.  Something
+new on these paths is a decision, not an
 accident: measure it, then add it.
 """
 
@@ -28,7 +29,10 @@ NEVER = {
     "urllib.request",
     "yaml",
 }
-"""What costs tens of milliseconds or is not needed to send a request.  (`ssl` comes with asyncio, whoever needs it.)"""
+"""What costs tens of milliseconds or is not needed to send a request.
+
+(`ssl` comes with asyncio, whoever needs it.)
+"""
 
 HELP = {
     "weft",
@@ -120,7 +124,9 @@ def test_help_loads_next_to_nothing(weft: WeftProgram) -> None:
 
 
 def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: WeftProgram) -> None:
-    """The dump is taken at the end of a run with one short answer, so it holds all that came before the request."""
+    """The dump is taken at the end of a run with one short answer, so it holds all that came before
+    the request.
+    """
     loaded = loaded_by(weft, "-p", "-m", weft.script("Hello."), "hi")
     of_the_cli = {name for name in loaded if name.startswith("weft.cli")} | {"weft", "weft.errors"}
     assert of_the_cli <= CLI_ON_THE_WAY

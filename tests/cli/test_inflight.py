@@ -13,7 +13,8 @@ def plain(drawn: Fragments) -> str:
 
 
 def live(**fields: object) -> LiveArea:
-    return LiveArea(model="anthropic:claude-sonnet-4-6", **fields)  # type: ignore[arg-type]  # fields of the struct
+    # Fields of the struct.
+    return LiveArea(model="anthropic:claude-sonnet-4-6", **fields)  # type: ignore[arg-type]
 
 
 def test_the_status_says_mode_model_context_and_cost() -> None:

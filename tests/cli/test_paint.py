@@ -37,7 +37,8 @@ def card(name: str, result: str, *, is_error: bool = False, **fields: Any) -> To
     return ToolCard(
         name=name,
         args=fields.pop("args", {}),
-        result=ToolResult(call_uid="c", text=result, is_error=is_error, data=data, **fields),  # type: ignore[arg-type]  # an id
+        # An id.
+        result=ToolResult(call_uid="c", text=result, is_error=is_error, data=data, **fields),  # type: ignore[arg-type]
     )
 
 
@@ -82,7 +83,10 @@ def test_no_foreign_word_in_any_block_does_anything_but_show(attack: str) -> Non
 
 
 def test_an_answer_is_drawn_as_markdown_with_where_links_lead() -> None:
-    text = "# Title\n\nSome **bold** `code`.\n\n1. one\n2. two\n\n[docs](http://x.org/y)\n\n```python\nx = 1\n```"
+    text = (
+        "# Title\n\nSome **bold** `code`.\n\n1. one\n2. "
+        "two\n\n[docs](http://x.org/y)\n\n```python\nx = 1\n```"
+    )
     lines = on_screen(AnswerBlock(text=text))
     assert lines[1] == "Title"
     assert "Some bold code." in lines

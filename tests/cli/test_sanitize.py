@@ -1,4 +1,6 @@
-"""Foreign text cannot drive the terminal: a corpus of attacks, cut at every place, judged by a terminal that is not ours."""
+"""Foreign text cannot drive the terminal: a corpus of attacks, cut at every place, judged by a
+terminal that is not ours.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def hidden_letters() -> set[str]:
 
 
 def test_every_format_character_is_shown_by_its_number() -> None:
-    """None of those that Unicode knows (and that are not assigned to scripts as visible signs) slips through."""
+    """None of those that Unicode knows (and that are not assigned to scripts as visible signs)
+    slips through.
+    """
     visible_signs = set(
         "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
     )

@@ -81,7 +81,9 @@ def test_a_signal_settles_the_turn_and_ends_with_its_code(
 
 
 def test_a_command_that_runs_is_killed_with_everything_it_started(weft: WeftProgram) -> None:
-    """Found from outside by what they run: the command has no other way to be heard from in its sandbox."""
+    """Found from outside by what they run: the command has no other way to be heard from in its
+    sandbox.
+    """
     seconds = f"9{uuid.uuid4().int % 10**12:012}"
     model = weft.script(
         [text("Go."), call("shell", command=f"sleep {seconds} & sleep {seconds}")], "Never."

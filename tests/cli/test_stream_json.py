@@ -123,7 +123,8 @@ def test_a_denied_call_is_in_the_result() -> None:
     ]
 
 
-@pytest.mark.parametrize("reason", FinishReason.__args__)  # type: ignore[attr-defined]  # a Literal has them
+# A Literal has them.
+@pytest.mark.parametrize("reason", FinishReason.__args__)  # type: ignore[attr-defined]
 def test_every_reason_to_end_has_its_subtype(reason: Any) -> None:
     result = Result(text="x", finish_reason=reason, session_id=SessionId("s"), detail="why")
     line = StreamJsonEncoder("s").result(result)

@@ -63,7 +63,10 @@ def slow(weft: WeftProgram) -> str:
 
 
 def test_a_whole_conversation_and_the_next_day(weft: WeftProgram, terminal: TmuxTerminal) -> None:
-    """Ask, allow an edit after seeing it, run the test, thank, leave; come back with -c and go on."""
+    """Ask, allow an edit after seeing it, run the test, thank, leave.
+
+    Come back with -c and go on.
+    """
     terminal.start("-m", fixing(weft))
     terminal.wait_for("›", "default ·")
     terminal.type("Fix @calc.py")
@@ -397,7 +400,9 @@ def test_a_crash_inside_puts_the_terminal_back_and_is_one_sentence(
 def test_a_second_signal_puts_the_terminal_back_even_if_closing_hangs(
     weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
-    """Planted: the screen never lets go, so nobody but the signal's own handler is left to tidy up."""
+    """Planted: the screen never lets go, so nobody but the signal's own handler is left to
+    tidy up.
+    """
     planted = weft.plant(
         "import anyio, weft.cli.chat.screens.terminal_screen as t\n"
         "whole = t.TerminalScreen.run\n"

@@ -255,7 +255,10 @@ def test_doctor_fails_when_something_is_wrong(weft: WeftProgram, tmp_path: Path)
 )
 def test_bash_completes(weft: WeftProgram, words: list[str], expected: str) -> None:
     script = weft.call("completion", "bash").stdout
-    shell = f'{script}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _weft; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    shell = (
+        f'{script}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _weft; printf "%s\\n" '
+        f'"${{COMPREPLY[@]}}"'
+    )
     done = subprocess.run(
         ["bash", "--norc", "-c", shell, "bash", *words], capture_output=True, text=True, check=True
     )

@@ -168,7 +168,10 @@ def test_a_summary_comes_first() -> None:
 
 @st.composite
 def lines(draw: st.DrawFn) -> list[LineEntry]:
-    """A line with everything that happens to real ones; most of it would be illegal if sent as it is."""
+    """A line with everything that happens to real ones.
+
+    Most of it would be illegal if sent as it is.
+    """
     found: list[LineEntry] = []
     calls = 0
     for number in range(draw(st.integers(0, 8))):

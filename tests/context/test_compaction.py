@@ -1,4 +1,6 @@
-"""Making room, as pure functions: where a line is cut, what the summarising model is told, and what is carried whatever it says."""
+"""Making room, as pure functions: where a line is cut, what the summarising model is told, and what
+is carried whatever it says.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +126,9 @@ def test_a_line_that_fits_is_not_cut(line: list[LineEntry], keep: int) -> None:
 
 @given(line=lines(least=2))
 def test_there_is_always_something_to_cut_when_nothing_may_stay(line: list[LineEntry]) -> None:
-    """Progress: as long as more than the newest message is there and says something, compacting gains something."""
+    """Progress: as long as more than the newest message is there and says something, compacting
+    gains something.
+    """
     if tokens(line[:-1]) > 0:
         assert choose_cut(line, 0) > 0
 

@@ -1,4 +1,6 @@
-"""Every model keeps the contract: ours and the vendors', each in a world that serves what is planned."""
+"""Every model keeps the contract: ours and the vendors', each in a world that serves what is
+planned.
+"""
 
 from __future__ import annotations
 

@@ -72,7 +72,10 @@ async def test_chunks_arrive_as_they_are_sent() -> None:
 
 
 async def test_a_reply_cut_into_single_bytes_is_the_same_reply() -> None:
-    whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n"
+    whole = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: "
+        b"b\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n"
+    )
 
     async def handler(line: LoopbackConnection) -> None:
         await line.request()

@@ -52,7 +52,8 @@ def sends(data: bytes) -> Handler:
             id="chunk extensions",
         ),
         pytest.param(
-            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nx-sum: 1\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: "
+            b"chunked\r\n\r\n3\r\nabc\r\n0\r\nx-sum: 1\r\n\r\n",
             b"abc",
             True,
             id="trailers",

@@ -1,9 +1,11 @@
 """Crashes at every named fail-point: the same verdict as after a kill from outside.
 
-`python -m tests.crash.failpoints --n 20 --seed 1` prints one JSON line.  The points enumerate themselves (`weft.faults.names()`).  First every
-scenario is lived through once, and each point counts how often it is passed.  Then each point is hit `n` times, at a random pass
-of a random scenario that reaches it: the process dies there by `os._exit`, and new processes judge, go on and complete
-(`journey_verdict`).  A point that no scenario reaches is a violation: whoever adds a boundary adds a way to it.
+`python -m tests.crash.failpoints --n 20 --seed 1` prints one JSON line.  The points enumerate
+themselves (`weft.faults.names()`).  First every scenario is lived through once, and each point
+counts how often it is passed.  Then each point is hit `n` times, at a random pass of a random
+scenario that reaches it: the process dies there by `os._exit`, and new processes judge, go on and
+complete (`journey_verdict`).  A point that no scenario reaches is a violation: whoever adds a
+boundary adds a way to it.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     variant: Variant = "plain"
     store_kind: str = "sqlite"
     comes_back: Literal["", "continue", "prompt"] = ""
-    """Not empty: a first life was killed while a model call, a tool or a request was open, and this one comes back to it."""
+    """Not empty: a first life was killed while a model call, a tool or a request was open, and this
+    one comes back to it.
+    """
 
 
 SCENARIOS = (
@@ -174,14 +178,19 @@ def _passes_of_all(scenarios: Sequence[Scenario], seed: int) -> list[dict[str, i
 
 
 def _quick(ways: Sequence[tuple[Scenario, int]]) -> list[tuple[Scenario, int]]:
-    """A tool that clings takes more than a second: only for the points that nothing else reaches."""
+    """A tool that clings takes more than a second: only for the points that nothing else
+    reaches.
+    """
     return [way for way in ways if way[0].variant != "stuck"]
 
 
 def run(
     n: int, seed: int, *, workers: int = WORKERS, points: Sequence[str] = ()
 ) -> tuple[Tally, Mapping[str, int]]:
-    """Hit every point (or the named ones) `n` times; returns what came of it, and how many scenarios reach each point."""
+    """Hit every point (or the named ones) `n` times.
+
+    Returns what came of it, and how many scenarios reach each point.
+    """
     ways = reached(seed)
     wanted = [name for name in ways if not points or name in points]
     shares = [wanted[number::workers] for number in range(workers)]

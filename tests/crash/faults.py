@@ -1,7 +1,9 @@
-"""Faults of disk and data: each has a clear message, loses nothing acknowledged, and leaves other sessions alone.
+"""Faults of disk and data: each has a clear message, loses nothing acknowledged, and leaves other
+sessions alone.
 
-`python -m tests.crash.faults` runs every scenario and prints one JSON line; `tests/store/test_faults.py` runs the same ones.  A
-scenario is a function of an empty folder that raises AssertionError when something is wrong.
+`python -m tests.crash.faults` runs every scenario and prints one JSON line;
+`tests/store/test_faults.py` runs the same ones.  A scenario is a function of an empty folder that
+raises AssertionError when something is wrong.
 """
 
 from __future__ import annotations

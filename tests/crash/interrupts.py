@@ -1,11 +1,15 @@
-"""Nine points of a turn × abort, kill -9, stream break: the history is legal for every vendor's protocol, and the next prompt works.
+"""Nine points of a turn × abort, kill -9, stream break: the history is legal for every vendor's
+protocol, and the next prompt works.
 
-`python -m tests.crash.interrupts` prints one JSON line; 9 × 3 cases, each with the model of each of four vendors.  Nothing is left to
-chance: a case waits at a gate in the model's stream or in a tool, or acts from a fail-point, and so always stops at the very
-same place.  Where no answer streams, "stream break" means that the next stream breaks, each time at another depth.
+`python -m tests.crash.interrupts` prints one JSON line; 9 × 3 cases, each with the model of each of
+four vendors.  Nothing is left to
+chance: a case waits at a gate in the model's stream or in a tool, or acts from a fail-point, and so
+    always stops at the very
+same place.  Where no answer streams, "stream break" means that the next stream breaks, each time at
+another depth.
 
-The history is judged as each of the four vendors would get it (`interrupts_protocols`), and what the model is told of the two calls must be
-what happened to them.
+The history is judged as each of the four vendors would get it (`interrupts_protocols`), and what
+the model is told of the two calls must be what happened to them.
 """
 
 from __future__ import annotations
@@ -113,9 +117,15 @@ TOLD_AFTER_GOING_ON: dict[PointName, tuple[str, str]] = {
     "between_tools": (INTERRUPTED, "noted two"),
     "after_tools": ("noted one", INTERRUPTED),
 }
-"""The same for a turn that went on after a kill; in the other cases both calls were made and done."""
+"""The same for a turn that went on after a kill.
+
+In the other cases both calls were made and done.
+"""
 KEPT: dict[PointName, str] = {"mid_text": SHOWN, "mid_args": SAID}
-"""Text of the broken answer that is kept.  What a dead process had from `before_approval` on, too."""
+"""Text of the broken answer that is kept.
+
+What a dead process had from `before_approval` on, too.
+"""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -230,7 +240,10 @@ class Stage:
     # -- being interrupted
 
     async def go(self, session: Session) -> FinishReason:
-        """Have the turn that is interrupted; returns how it ended, if the process is still there."""
+        """Have the turn that is interrupted.
+
+        Returns how it ended, if the process is still there.
+        """
         port = await session._port()
         assert isinstance(port, LocalPort)
         actor = port.actor
@@ -319,7 +332,8 @@ class Stage:
             wrong.append("a note was made twice")
         broken = "".join(entry.node.text for entry in line if entry.node.is_partial)
         kept = self._kept()
-        # A draft is not waited for: a process that dies at a fail-point may have more to say than it could keep.
+        # A draft is not waited for: a process that dies at a fail-point may have more to say than
+        # it could keep.
         is_fine = kept.startswith(broken) if self._dies_at_a_fail_point else broken == kept
         if not is_fine:
             wrong.append(f"of the broken answer this is kept: {broken!r}")

@@ -1,12 +1,15 @@
-"""Three more points × abort, kill -9, provider drop: while a summary is written, in a step of a plan, in a sub-agent.
+"""Three more points × abort, kill -9, provider drop: while a summary is written, in a step of a
+plan, in a sub-agent.
 
-`python -m tests.crash.interrupts12` prints one JSON line.  With the nine of `tests.crash.interrupts` these are the twelve points of a session.  A summary
-is interrupted both where a person asked for it and where a turn makes room.  Every case waits at a gate in a model's stream, in
-the model of each of the vendors; what a dead process had begun is found by a new one, which goes on with it or is told
-something else.
+`python -m tests.crash.interrupts12` prints one JSON line.  With the nine of
+`tests.crash.interrupts` these are the twelve points of a session.  A summary is interrupted both
+where a person asked for it and where a turn makes room.  Every case waits at a gate in a model's
+stream, in the model of each of the vendors; what a dead process had begun is found by a new one,
+which goes on with it or is told something else.
 
-Afterwards the history (a child's too) is legal for every vendor's protocol, as is every request on the way; the log says what happened;
-no child is left at work; nothing is done twice; and the next prompt works.
+Afterwards the history (a child's too) is legal for every vendor's protocol, as is every request on
+the way; the log says what happened; no child is left at work; nothing is done twice; and the next
+prompt works.
 """
 
 from __future__ import annotations
@@ -66,7 +69,10 @@ ENDS: dict[tuple[PointName, Kind], FinishReason] = {
     ("sub_agent", "abort"): "aborted",
     ("sub_agent", "break"): "stop",
 }
-"""How the turn ends.  A summary that cannot be had ends no turn, nor does a sub-agent that fails: the model is told."""
+"""How the turn ends.
+
+A summary that cannot be had ends no turn, nor does a sub-agent that fails: the model is told.
+"""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -142,7 +148,8 @@ class Stage:
             **more,
         )
 
-    # -- the model: what it says is a function of what it is told, so another process goes on at the right place
+    # -- the model: what it says is a function of what it is told, so another process goes on at the
+    # right place
 
     def _choose(self, request: ModelRequest) -> Sequence[Step]:
         self._wrong += self._pose.illegal(request)
@@ -213,7 +220,9 @@ class Stage:
     # -- the verdict
 
     async def judge(self, session: Session) -> list[str]:
-        """What is illegal about the history, a child's too, and about all that the model was asked."""
+        """What is illegal about the history, a child's too, and about all that the model
+        was asked.
+        """
         wrong = [*self._wrong, *await illegal_anywhere(session)]
         for child in await session.children():
             if not await self.app.store.last_seq(child.id):

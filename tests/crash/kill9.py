@@ -1,14 +1,18 @@
-"""Kill -9 at any instant: nothing accepted is lost, nothing runs twice unseen, and the session goes on.
+"""Kill -9 at any instant: nothing accepted is lost, nothing runs twice unseen, and the session goes
+on.
 
-`python -m tests.crash.kill9 --n 1000 --seed 1` prints one JSON line.  A journey (`journey.py`) is begun in a process of its own and killed
-from outside at a random point; a new process opens the same store, takes the session over at once, judges what it finds, and
-goes on, either where the turn stood or with another prompt, until it is killed in turn or everything is done.  A journey dies one to
-three times, so recovery itself is killed too.
+`python -m tests.crash.kill9 --n 1000 --seed 1` prints one JSON line.  A journey (`journey.py`) is
+begun in a process of its own and killed from outside at a random point; a new process opens the
+same store, takes the session over at once, judges what it finds, and goes on, either where the turn
+stood or with another prompt, until it is killed in turn or everything is done.  A journey dies one
+to three times, so recovery itself is killed too.
 
-A part of the journeys is not killed but stopped past all patience, robbed of its session, and let go on: it must be refused.
+A part of the journeys is not killed but stopped past all patience, robbed of its session, and let
+go on: it must be refused.
 
-The line's `teeth` say that the same harness sees what is missing: without the intent records, and without the fence, it must go red
-(`--teeth intents`, `--teeth fencing` do only that, and succeed when it did).
+The line's `teeth` say that the same harness sees what is missing: without the intent records, and
+without the fence, it must go red (`--teeth intents`, `--teeth fencing` do only that, and succeed
+when it did).
 """
 
 from __future__ import annotations
@@ -50,7 +54,10 @@ TEETH_N = 8
 WORKERS = 2
 KILLS_A_JOURNEY = 3
 TICKS = 120
-"""About as many events as a life has; a kill comes after so many at the latest, or the life is done first."""
+"""About as many events as a life has.
+
+A kill comes after so many at the latest, or the life is done first.
+"""
 ZOMBIES = 20
 """One journey in so many is robbed instead of killed."""
 JSONL = 10
@@ -111,7 +118,8 @@ def _without(what: Teeth) -> Callable[[], None] | None:
 
     def patch() -> None:
         if what == "intents":
-            setattr(ToolCallBatch, "_intend", _intend_nothing)  # noqa: B010  # the seam is a test's own
+            # The seam is a test's own.
+            setattr(ToolCallBatch, "_intend", _intend_nothing)  # noqa: B010
         else:
             setattr(appends, "check_place", _ignore_the_fence)  # noqa: B010  # as above
 
@@ -198,7 +206,8 @@ def robbed(place: JourneyFolder, seed: int, teeth: Teeth = "") -> Tally:
         taken.hear_until(lambda: taken.ticks >= woken_after, PATIENCE_SECONDS)
         first.go_on()
         both = (first, taken)
-        # Without the fence the two take turns at undoing each other's work, so nobody waits long for that.
+        # Without the fence the two take turns at undoing each other's work, so nobody waits long
+        # for that.
         seconds = 2.0 if teeth else A_LIFE_TAKES_AT_MOST_SECONDS
         if not first.end(seconds):
             tally.wrong.append("the robbed process does not end")
@@ -222,7 +231,9 @@ def robbed(place: JourneyFolder, seed: int, teeth: Teeth = "") -> Tally:
 def run(
     n: int, seed: int, *, teeth: Teeth = "", workers: int = WORKERS, most_kills: int = 3
 ) -> Tally:
-    """Journeys with at least `n` kills (or, for the fence's teeth, `n` robberies), side by side in `workers` processes."""
+    """Journeys with at least `n` kills (or, for the fence's teeth, `n` robberies), side by side in
+    `workers` processes.
+    """
     import_everything()
     shares = [n // workers + (number < n % workers) for number in range(workers)]
     whole = Tally()

@@ -1,13 +1,17 @@
-"""A long conversation, in which everything happens that can happen to one, replays to the same state on every store.
+"""A long conversation, in which everything happens that can happen to one, replays to the same
+state on every store.
 
-`python -m tests.crash.long --n 300 --seed 1` leads the same conversation of `n` turns on a memory, a JSONL and an SQLite store and prints one JSON
-line.  What happens is drawn by the seed: prompts with pictures and very long ones, tools that read, write and keep tasks, steering and
-follow-ups that are edited, reordered and taken back, aborts, refusals, crashes, branches, checkpoints, rewinds with files, revisions,
-compactions by hand and by themselves, pins, notes, settings, other models, forks that go on, and closing and opening again.
+`python -m tests.crash.long --n 300 --seed 1` leads the same conversation of `n` turns on a memory,
+a JSONL and an SQLite store and prints one JSON line.  What happens is drawn by the seed: prompts
+with pictures and very long ones, tools that read, write and keep tasks, steering and follow-ups
+that are edited, reordered and taken back, aborts, refusals, crashes, branches, checkpoints, rewinds
+with files, revisions, compactions by hand and by themselves, pins, notes, settings, other models,
+forks that go on, and closing and opening again.
 
-After every few steps, for each session: the living state is byte for byte the fold of its log; a log has no gap; another program finds the
-same history, branches, queue, tasks, files, usage and context; and every vendor's protocol accepts that context.  At the end the
-three stores hold the same conversation.
+After every few steps, for each session: the living state is byte for byte the fold of its log; a
+log has no gap; another program finds the same history, branches, queue, tasks, files, usage and
+context; and every vendor's protocol accepts that context.  At the end the three stores hold the
+same conversation.
 """
 
 from __future__ import annotations

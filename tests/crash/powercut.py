@@ -1,9 +1,10 @@
 """Power cuts: what was acknowledged is there afterwards, and the file is whole.
 
-`python -m tests.crash.powercut --n 500 --seed 1` prints one JSON line.  Each life of a database goes through several cuts: three
-sessions and a project append at once, the power goes at a random operation, the verdict is spoken over a directory that the
-machine might find then, and the next life starts from it.  The same with `synchronous=NORMAL` must lose: that shows that the
-harness would see a loss (`teeth` in the line; `--show-teeth` tells them one by one).
+`python -m tests.crash.powercut --n 500 --seed 1` prints one JSON line.  Each life of a database
+goes through several cuts: three sessions and a project append at once, the power goes at a random
+operation, the verdict is spoken over a directory that the machine might find then, and the next
+life starts from it.  The same with `synchronous=NORMAL` must lose: that shows that the harness
+would see a loss (`teeth` in the line; `--show-teeth` tells them one by one).
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ Acknowledged = dict[str, list[bytes]]
 async def life(
     folder: Path, seed: int, *, cuts: int = CUTS_A_LIFE, synchronous: Synchronous = "FULL"
 ) -> list[str]:
-    """One database through several power cuts; returns what was wrong after each (empty when nothing was)."""
+    """One database through several power cuts.
+
+    Returns what was wrong after each (empty when nothing was).
+    """
     dice = random.Random(seed)
     acknowledged: Acknowledged = {name: [] for name in (*SESSIONS, PROJECT)}
     verdicts = []
@@ -84,7 +88,10 @@ async def _work(
     dice: random.Random,
     acknowledged: Acknowledged,
 ) -> None:
-    """Append until the power goes.  Counts what was acknowledged before; what came later, nobody was told."""
+    """Append until the power goes.
+
+    Counts what was acknowledged before; what came later, nobody was told.
+    """
     lease = await store.take_lease(session)
     end = await store.last_seq(session)
     while not disk.is_cut:
@@ -172,7 +179,10 @@ def _integrity(path: Path) -> list[str]:
 def run(
     n: int, seed: int, *, synchronous: Synchronous = "FULL", is_quiet: bool = False
 ) -> list[str]:
-    """Go through at least `n` cuts; returns one verdict a cut.  What is lost is told on stderr, unless it is quiet."""
+    """Go through at least `n` cuts.
+
+    Returns one verdict a cut.  What is lost is told on stderr, unless it is quiet.
+    """
     dice = random.Random(f"{seed}-{synchronous}")
     verdicts: list[str] = []
     while len(verdicts) < n:
@@ -190,7 +200,10 @@ def run(
 
 
 def main(argv: Sequence[str]) -> int:
-    """Prove it and print the line; the run with NORMAL must find losses, or the harness proves nothing."""
+    """Prove it and print the line.
+
+    The run with NORMAL must find losses, or the harness proves nothing.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,13 +1,16 @@
-"""Races: two to eight processes want one session, and its holder is stopped or killed in the middle of its work.
+"""Races: two to eight processes want one session, and its holder is stopped or killed in the middle
+of its work.
 
-`python -m tests.crash.races --n 300 --seed 1` prints one JSON line.  In each race a holder appends to the session and, in the same
-group commits, to three neighbours.  It is stopped (SIGSTOP) or killed at a random moment.  The others then want the session:
-from a living holder, even a stopped one, they get it only on demand; from a dead one at once.  They write, and take it from each
-other.  A stopped holder goes on (SIGCONT) with what it had in hand.
+`python -m tests.crash.races --n 300 --seed 1` prints one JSON line.  In each race a holder appends
+to the session and, in the same group commits, to three neighbours.  It is stopped (SIGSTOP) or
+killed at a random moment.  The others then want the session: from a living holder, even a stopped
+one, they get it only on demand; from a dead one at once.  They write, and take it from each other.
+A stopped holder goes on (SIGCONT) with what it had in hand.
 
-The verdict is read from the file itself: the session has no gap; fences never go back along it, so no two holders are
-interleaved; everything acknowledged is there, nothing refused is; the stale holder is refused every time it tries, and its
-neighbours never.  The same with the fence not looked at must find interleavings (`teeth` in the line; `--show-teeth` tells them one by one).
+The verdict is read from the file itself: the session has no gap; fences never go back along it, so
+no two holders are interleaved; everything acknowledged is there, nothing refused is; the stale
+holder is refused every time it tries, and its neighbours never.  The same with the fence not looked
+at must find interleavings (`teeth` in the line; `--show-teeth` tells them one by one).
 
 Workers are forked from a parent that has imported everything and opened nothing.
 """
@@ -53,7 +56,9 @@ A_RACE_TAKES_AT_MOST_SECONDS = 60.0
 
 
 class Voice:
-    """The pipe from a worker to the parent: one line for everything worth knowing, so that a killed worker has said it too."""
+    """The pipe from a worker to the parent: one line for everything worth knowing, so that a killed
+    worker has said it too.
+    """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -99,14 +104,20 @@ async def want(path: Path, voice: Voice, ears: int, name: str, *, holder_lives: 
 
 
 async def _open_impatiently(path: Path) -> SqliteStore:
-    """The store with little patience for a stopped process; opening it may take as many tries as a busy machine needs."""
+    """The store with little patience for a stopped process.
+
+    Opening it may take as many tries as a busy machine needs.
+    """
     while True:
         with contextlib.suppress(StoreUnavailable):
             return await open_sqlite(path, busy_seconds=PATIENCE_SECONDS)
 
 
 async def _take(store: SqliteStore, voice: Voice, *, steal: bool) -> Lease | None:
-    """The lease, or None when a living process has it; a file that a stopped process has locked is waited for."""
+    """The lease, or None when a living process has it.
+
+    A file that a stopped process has locked is waited for.
+    """
     while True:
         try:
             return await store.take_lease(SESSION, steal=steal)
@@ -117,7 +128,10 @@ async def _take(store: SqliteStore, voice: Voice, *, steal: bool) -> Lease | Non
 
 
 async def _append(store: SqliteStore, lease: Lease, name: str, voice: Voice) -> bool:
-    """Append one fact, reading on after a conflict as a naive client does; False when the lease was refused."""
+    """Append one fact, reading on after a conflict as a naive client does.
+
+    False when the lease was refused.
+    """
     while True:
         end = await store.last_seq(lease.stream)
         body = f"{lease.fence}:{name}:{end}"
@@ -266,7 +280,8 @@ def _conduct(workers: list[Worker], dice: random.Random, *, kills: bool) -> bool
     for worker in wanters:
         worker.wake()
     if not kills:
-        # A holder that was stopped with the file locked lets nobody through, so it has to go on first.
+        # A holder that was stopped with the file locked lets nobody through, so it has to go on
+        # first.
         wanted = dice.choice(("has", "told"))
         _until(
             lambda: any(w.words(wanted) or w.words("locked") for w in wanters), workers, deadline
@@ -331,16 +346,21 @@ def _log(path: Path, stream: str) -> list[tuple[int, str]]:
     db = apsw.Connection(str(path))
     try:
         found = db.execute(
-            "select seq, body from facts join streams using (stream_no) where name = ? order by seq",
+            "select seq, body from facts join streams using (stream_no) where name = ? "
+            "order by seq",
             (stream,),
         ).fetchall()
     finally:
         db.close()
-    return [(int(str(seq)), bytes(body).decode()) for seq, body in found]  # type: ignore[arg-type]  # a blob
+    # A blob.
+    return [(int(str(seq)), bytes(body).decode()) for seq, body in found]  # type: ignore[arg-type]
 
 
 def run(n: int, seed: int, *, is_fenced: bool = True, is_quiet: bool = False) -> tuple[int, int]:
-    """Run `n` races; returns how many went wrong, and how many groups were mixed.  What went wrong is told on stderr, unless it is quiet."""
+    """Run `n` races; returns how many went wrong, and how many groups were mixed.
+
+    What went wrong is told on stderr, unless it is quiet.
+    """
     dice = random.Random(f"{seed}-{is_fenced}")
     violations = mixed = 0
     for _ in range(n):

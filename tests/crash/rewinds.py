@@ -1,17 +1,22 @@
-"""Random work on random projects, taken back: afterwards every tree is byte for byte, mode for mode, what it was.
+"""Random work on random projects, taken back: afterwards every tree is byte for byte, mode for
+mode, what it was.
 
-`python -m tests.crash.rewinds --n 200 --seed 1` prints one JSON line.  A sequence is some lives of one session, each in a process of its
-own.  The first ones work: turns with edits and shell commands (append, sed, rm, mv, chmod, links, whole folders), branches, switches,
-checkpoints, overflows of the kernel's queue, and now and then a death right after a command ran, before it is on record, or (in the sandbox) while
-what it changed is being put into the project.  At each message and checkpoint
-the whole tree is written down.  Then the session goes back to random ones of these places, and undoes it, and may die at any fail-point
-on the way; the next life finishes it.  Meanwhile a person works beside, in files of their own and in files that the session left:
-not one of their bytes may change.
+`python -m tests.crash.rewinds --n 200 --seed 1` prints one JSON line.  A sequence is some lives of
+one session, each in a process of its own.  The first ones work: turns with edits and shell commands
+(append, sed, rm, mv, chmod, links, whole folders), branches, switches, checkpoints, overflows of
+the kernel's queue, and now and then a death right after a command ran, before it is on record, or
+(in the sandbox) while what it changed is being put into the project.  At each message and
+checkpoint the whole tree is written down.  Then the session goes back to random ones of these
+places, and undoes it, and may die at any fail-point on the way; the next life finishes it.
+Meanwhile a person works beside, in files of their own and in files that the session left: not one
+of their bytes may change.
 
-All of it twice: with commands that run as they are and are watched, and with commands in the sandbox, where this machine has one.
+All of it twice: with commands that run as they are and are watched, and with commands in the
+sandbox, where this machine has one.
 
-With `--plant` a fault is planted, and the line must count violations: `preimage` keeps nothing of what commands are about to
-change, `left` does not look whether a file is still what the session left, `overflow` believes that no event was ever lost.
+With `--plant` a fault is planted, and the line must count violations: `preimage` keeps nothing of
+what commands are about to change, `left` does not look whether a file is still what the session
+left, `overflow` believes that no event was ever lost.
 """
 
 from __future__ import annotations
@@ -100,7 +105,9 @@ class Notes(msgspec.Struct):
     """What the lives of one sequence tell each other."""
 
     trees: dict[str, Tree] = {}
-    """Place (a message's id, `checkpoint:label`, or "" for the beginning) → what the project was there."""
+    """Place (a message's id, `checkpoint:label`, or "" for the beginning) → what the project was
+    there.
+    """
     theirs: Tree = {}
     """The person's own folder."""
     goal: Tree | None = None
@@ -149,7 +156,9 @@ class Ground(msgspec.Struct, frozen=True):
         return self.base / "project"
 
     def now(self) -> Tree:
-        """What the session is answerable for: everything but version control and the person's own folder."""
+        """What the session is answerable for: everything but version control and the person's own
+        folder.
+        """
         return tree(self.project, skip=(".git", MINE, "ignoring"))
 
     def theirs(self) -> Tree:
@@ -162,7 +171,9 @@ class Ground(msgspec.Struct, frozen=True):
         (self.base / "notes").write_bytes(msgspec.msgpack.encode(notes))
 
     def make(self) -> None:
-        """A project: with a repository or without, with links, odd modes and line ends, and something ignored."""
+        """A project: with a repository or without, with links, odd modes and line ends, and
+        something ignored.
+        """
         dice = random.Random(f"project {self.seed}")
         for folder in FOLDERS:
             (self.project / folder).mkdir(parents=True, exist_ok=True)
@@ -287,7 +298,10 @@ async def work(ground: Ground, number: int) -> None:
 
 
 def die_after_steps(steps: int) -> None:
-    """Die when so much of what sandboxed commands changed is in the project; a life that changes less goes on."""
+    """Die when so much of what sandboxed commands changed is in the project.
+
+    A life that changes less goes on.
+    """
     run = OverlayApplier.run
     left = steps
 
@@ -297,7 +311,8 @@ def die_after_steps(steps: int) -> None:
         if not left:
             os._exit(9)
 
-    setattr(OverlayApplier, "run", lambda self, steps: run(self, steps, count))  # noqa: B010  # a death, planted
+    # A death, planted.
+    setattr(OverlayApplier, "run", lambda self, steps: run(self, steps, count))  # noqa: B010
 
 
 async def spoken(session: Session) -> list[str]:
@@ -332,7 +347,8 @@ async def between(session: Session, ground: Ground, notes: Notes, dice: random.R
 
 
 def lose_events(ground: Ground) -> bool:
-    """Let the kernel's queue overflow while the next command runs: its events are gone, and only that is told.
+    """Let the kernel's queue overflow while the next command runs: its events are gone, and only
+    that is told.
 
     False when nothing is watched yet.
     """
@@ -357,7 +373,8 @@ def lose_events(ground: Ground) -> bool:
             is_lost = True
         return struct.pack("iIII", -1, OVERFLOW, 0, 0) if is_lost else b""
 
-    setattr(watcher, "read", overflowing)  # noqa: B010  # the queue itself cannot be made shorter for one process
+    # The queue itself cannot be made shorter for one process.
+    setattr(watcher, "read", overflowing)  # noqa: B010
     return True
 
 
@@ -368,7 +385,8 @@ async def go_back(ground: Ground, number: int) -> None:
     async with opened(ground, model_of(dice, 0)) as app:
         session = await begin(app)
         await judge_what_was_left(session, ground, notes)
-        # What a dead process had begun to put into the project is finished with the first command, so that it is there to be undone to.
+        # What a dead process had begun to put into the project is finished with the first command,
+        # so that it is there to be undone to.
         await settle(session)
         place = dice.choice(sorted(notes.trees))
         to = place.removeprefix("checkpoint:") or None
@@ -432,7 +450,8 @@ def by_hand(
     chosen = dice.sample(fit, min(len(fit), dice.randint(0, 2))) if dice.random() < 0.5 else []
     for path in chosen:
         notes.by_hand[path] = ground.now()[path]
-        # A new file in its place: one with several names would change under the other names as well.
+        # A new file in its place: one with several names would change under the other names as
+        # well.
         (ground.project / path).unlink()
         (ground.project / path).write_text(f"by hand {dice.random()}\n")
         notes.count("by hand")
@@ -440,7 +459,9 @@ def by_hand(
 
 
 def take_back_by_hand(ground: Ground, notes: Notes) -> None:
-    """The person puts the session's version back, so that the next rewind finds it as it was left."""
+    """The person puts the session's version back, so that the next rewind finds it as it
+    was left.
+    """
     for path, thing in notes.by_hand.items():
         assert thing.content is not None
         (ground.project / path).write_bytes(thing.content)
@@ -466,7 +487,9 @@ def _may_stay(thing: TreeEntry | None) -> bool:
 
 
 def with_theirs(target: Tree, present: Tree, theirs: Sequence[str]) -> Tree:
-    """What a rewind must come to: what it was, but for what the person changed, and the folders that hold it."""
+    """What a rewind must come to: what it was, but for what the person changed, and the folders
+    that hold it.
+    """
     goal = dict(target)
     for path in theirs:
         goal[path] = present[path]

@@ -1,7 +1,7 @@
 """Every row of the API that is a call: taken away, the tests that show the row go red.
 
-`python -m tests.crash.rows` prints one JSON line; `--only session:abort` tries some.  A row whose tests stay green without it is shown by
-nobody, whatever the manifest says.
+`python -m tests.crash.rows` prints one JSON line; `--only session:abort` tries some.  A row whose
+tests stay green without it is shown by nobody, whatever the manifest says.
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
 `python -m tests.crash.subscribers --n 500 --seed 1` prints one JSON line.
 
-While turns run, one reader disconnects `n` times: after some events, in the midst of waiting, by closing or by just letting go, or after it
-has slept so long that its inbox overflowed.  It comes back with the cursor it had, now and then with an earlier one.  What it has
-read then must be the log: every durable event once, in order, to the byte.
+While turns run, one reader disconnects `n` times: after some events, in the midst of waiting, by
+closing or by just letting go, or after it has slept so long that its inbox overflowed.  It comes
+back with the cursor it had, now and then with an earlier one.  What it has read then must be the
+log: every durable event once, in order, to the byte.
 
-Beside it a hundred readers are open and never read.  The session must not notice: it makes the same appends as without them, no inbox
-holds more than its bound, and nothing ever waits for one of them (they are never scheduled, and the turns end).  When they read
-at last, each of them gets everything, once, in order.
+Beside it a hundred readers are open and never read.  The session must not notice: it makes the same
+appends as without them, no inbox holds more than its bound, and nothing ever waits for one of them
+(they are never scheduled, and the turns end).  When they read at last, each of them gets
+everything, once, in order.
 """
 
 from __future__ import annotations
@@ -162,7 +164,8 @@ async def come_and_go(times: int, seed: int, verdict: Verdict) -> None:
                 group.start_soon(_talk_without_end, session)
                 await reader.wander(times)
                 group.cancel_scope.cancel()
-            # A message that was on its way may still start a turn; what counts is what is there now.
+            # A message that was on its way may still start a turn; what counts is what is there
+            # now.
             end = await app.store.last_seq(session.id)
             await reader.read_to(end)
             log = [record.body for record in await app.store.read(session.id, limit=end)]

@@ -13,7 +13,7 @@ import pytest
 from tests.support.source_code import ROOT, SRC, parsed, python_files
 
 WITHOUT_POINTS = {
-    "session/log/session_log.py:SessionLog.commit": "the one append; whoever calls it has the points",
+    "session/log/session_log.py:SessionLog.commit": "the one append; its callers have the points",
     "session/turns/scheduler.py:TurnScheduler.commit_for": "the turn's notebook has them",
 }
 """Functions that commit and have no points of their own, and why."""

@@ -1,4 +1,7 @@
-"""Every interrupt point × abort, kill -9 and stream break, once; `tests.crash.interrupts` has them with every vendor's model."""
+"""Every interrupt point × abort, kill -9 and stream break, once.
+
+`tests.crash.interrupts` has them with every vendor's model.
+"""
 
 from __future__ import annotations
 

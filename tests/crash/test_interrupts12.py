@@ -1,4 +1,7 @@
-"""Three more interrupt points × abort, kill -9 and provider drop, once; `tests.crash.interrupts12` has them with every vendor's model."""
+"""Three more interrupt points × abort, kill -9 and provider drop, once.
+
+`tests.crash.interrupts12` has them with every vendor's model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The proof that every call of the API is held by a test sees what it should; `tests.crash.rows` tries all of them."""
+"""The proof that every call of the API is held by a test sees what it should.
+
+`tests.crash.rows` tries all of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What can be stored or published is documented: every kind, every field, its default and its choices."""
+"""What can be stored or published is documented: every kind, every field, its default and its
+choices.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def sections(file: str) -> dict[str, list[Row]]:
 
 
 def declared(cls: type[msgspec.Struct], base: type[msgspec.Struct] | None) -> list[tuple[str, str]]:
-    """Name and default of the fields that a struct adds to its base, as the documentation writes them."""
+    """Name and default of the fields that a struct adds to its base, as the documentation writes
+    them.
+    """
     shared = base.__struct_fields__ if base else ()
     return [
         (field.encode_name, _default(field))
@@ -79,7 +83,8 @@ def nested(hint: Any, known: dict[str, type[msgspec.Struct]]) -> dict[str, type[
     return known
 
 
-IN_FACTS = nested(tuple[tuple(FACTS.values())], {})  # type: ignore[misc]  # a tuple type made at run time
+# A tuple type made at run time.
+IN_FACTS = nested(tuple[tuple(FACTS.values())], {})  # type: ignore[misc]
 VALUES = {name: cls for name, cls in IN_FACTS.items() if cls not in FACTS.values()}
 BLOCKS = {cls.__struct_config__.tag: cls for cls in typing.get_args(AnyBlock)}
 LIVE = {

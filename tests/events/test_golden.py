@@ -45,7 +45,10 @@ def test_every_kind_has_a_golden_line() -> None:
 
 
 def test_every_field_of_every_kind_was_stored_once() -> None:
-    """A renamed or retyped field would be read as its default from then on; here it would be missing."""
+    """A renamed or retyped field would be read as its default from then on.
+
+    Here it would be missing.
+    """
     seen = {place for line in newest_lines() for place in _filled(decode(line))}
     wanted = {place for cls in FACTS.values() for place in _fields(cls, set())}
     assert wanted - seen == set()

@@ -202,7 +202,8 @@ def hostile(text: str) -> ExportDocument:
 @given(text=st.text())
 @example(text=HOSTILE)
 @example(
-    text='[a](javascript:alert(1)) [b](https://x/"onmouseover=alert(1)) <https://a> ![i](http://t/p.png)'
+    text='[a](javascript:alert(1)) [b](https://x/"onmouseover=alert(1)) <https://a> '
+    "![i](http://t/p.png)"
 )
 @example(text="</style><script>alert(1)</script>")
 @example(text="-->\n]]>\n</pre></details></article>")
@@ -226,7 +227,8 @@ def test_the_policy_allows_the_pages_own_style_and_nothing_else() -> None:
         if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
     ]
     assert policies == [
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri "
+        "'none'; form-action 'none'"
     ]
     assert page.index("Content-Security-Policy") < page.index("<style>")
     assert "url(" not in style
@@ -352,7 +354,9 @@ def test_a_definition_of_a_link_stays_on_the_page() -> None:
 
 
 def test_the_label_of_an_address_is_not_decoded() -> None:
-    """`%E2%80%AE` is the character that turns the reading direction: the text behind it would lie."""
+    """`%E2%80%AE` is the character that turns the reading direction: the text behind it
+    would lie.
+    """
     seen = check_harmless(to_prose("<https://a.org/%E2%80%AEgpj.exe>"))
     assert seen.text == "https://a.org/%E2%80%AEgpj.exe"
 

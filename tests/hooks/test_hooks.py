@@ -540,7 +540,9 @@ async def test_a_broken_hook_keeps_every_message_out(place: HookProject, command
 
 
 async def test_a_hook_that_takes_its_time_keeps_nothing_else_waiting(place: HookProject) -> None:
-    """Both are in flight: the hook waits for a file that is made only after the other call has returned."""
+    """Both are in flight: the hook waits for a file that is made only after the other call has
+    returned.
+    """
     place.on(
         "UserPromptSubmit",
         'cd "$WEFT_PROJECT_DIR"; touch waiting; until test -e open; do sleep 0.02; done',
@@ -714,7 +716,8 @@ def test_without_hooks_nothing_of_them_is_loaded(tmp_path: Path) -> None:
         "        session = await app.sessions.start_session(model=ScriptedModel(['ok']))\n"
         "        await session.send_message('hello')\n"
         "asyncio.run(main())\n"
-        "print([name for name in sys.modules if name.startswith(('weft.app.hook', 'weft.project.trust'))])\n"
+        "print([name for name in sys.modules if name.startswith(('weft.app.hook', "
+        "'weft.project.trust'))])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True

@@ -99,7 +99,10 @@ async def test_the_whole_process_group_of_a_running_command_is_killed(world: Wor
 
 
 def sleepers(seconds: str) -> list[str]:
-    """The processes of the whole machine that sleep so long; whichever namespace they were started in."""
+    """The processes of the whole machine that sleep so long.
+
+    Whichever namespace they were started in.
+    """
     wanted = f"sleep\0{seconds}\0".encode()
     found = []
     for process in Path("/proc").glob("[0-9]*"):

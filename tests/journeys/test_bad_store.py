@@ -1,4 +1,6 @@
-"""A store that fails, is damaged, or is too new: a clear sentence, nothing lost, and every other session works."""
+"""A store that fails, is damaged, or is too new: a clear sentence, nothing lost, and every other
+session works.
+"""
 
 from __future__ import annotations
 

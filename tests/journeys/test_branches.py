@@ -1,4 +1,6 @@
-"""Branches, checkpoints and revisions: what the model sees follows every one of them, and no line is ever lost."""
+"""Branches, checkpoints and revisions: what the model sees follows every one of them, and no line
+is ever lost.
+"""
 
 from __future__ import annotations
 
@@ -434,7 +436,8 @@ async def test_moving_the_head_is_durable_before_it_is_acknowledged(world: World
 async def edit(session: Session, node: str, text: str) -> None:
     """Give a message another text; the loom's editing does this."""
     port = await session._port()
-    await port.call(EditNode(node=node, parts=(Text(text=text),)))  # type: ignore[arg-type]  # an id
+    # An id.
+    await port.call(EditNode(node=node, parts=(Text(text=text),)))  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("session:revisions", "session:restore_revision")

@@ -1,7 +1,9 @@
-"""The tree against a plain one: whatever is said, branched, switched, renamed, deleted, compacted, undone and edited, in any order.
+"""The tree against a plain one: whatever is said, branched, switched, renamed, deleted, compacted,
+undone and edited, in any order.
 
-The plain tree is a list of (parent, words) and some names; what the model sees is read off it in the most obvious way.  After each step
-history, branches and context agree, and every few steps the program is closed and opened again.
+The plain tree is a list of (parent, words) and some names; what the model sees is read off it in
+the most obvious way.  After each step history, branches and context agree, and every few steps the
+program is closed and opened again.
 """
 
 from __future__ import annotations
@@ -95,7 +97,10 @@ class Pair:
         self.session = await start(self.app)
 
     async def do(self, step: Step) -> None:
-        """Do one step to both; what cannot be done must be refused by the real one and leave it as it was."""
+        """Do one step to both.
+
+        What cannot be done must be refused by the real one and leave it as it was.
+        """
         kind, one, two = step
         self.numbers += 1
         match kind:
@@ -194,7 +199,8 @@ class Pair:
         if not self.plain.said:
             return
         place, text = one % len(self.plain.said), f"edit {self.numbers}"
-        command: Any = EditNode(node=self.ids[place], parts=(Text(text=text),))  # type: ignore[arg-type]  # an id
+        # An id.
+        command: Any = EditNode(node=self.ids[place], parts=(Text(text=text),))  # type: ignore[arg-type]
         await (await self.session._port()).call(command)
         self.plain.texts[place].append(text)
 

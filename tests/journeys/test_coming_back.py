@@ -1,4 +1,6 @@
-"""Going on: after an abort, a limit, a vendor's failure and a crash, from exactly what is stored."""
+"""Going on: after an abort, a limit, a vendor's failure and a crash, from exactly what is
+stored.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +161,9 @@ async def test_opening_an_interrupted_session_calls_no_model_and_runs_no_tool(wo
 
 @pytest.mark.requirement("session:continue_turn")
 async def test_a_crash_in_the_middle_of_text_keeps_what_had_arrived(world: World) -> None:
-    """The draft beside the log becomes a partial message, its cost is estimated and marked, and the turn ends as it should."""
+    """The draft beside the log becomes a partial message, its cost is estimated and marked, and the
+    turn ends as it should.
+    """
     model = ScriptedModel(
         [
             (SayText(text="The first "), Stall(gate="a"), SayText(text="half"), Stall(gate="b")),
@@ -190,7 +194,9 @@ async def test_a_crash_in_the_middle_of_text_keeps_what_had_arrived(world: World
 
 
 async def test_a_money_budget_still_counts_after_a_crash(world: World) -> None:
-    """The interrupted call's cost is estimated with the model's price: not unknown, which would stop every later turn."""
+    """The interrupted call's cost is estimated with the model's price: not unknown, which would
+    stop every later turn.
+    """
     model = ScriptedModel([Stall(gate="g"), "fine"])
     app = await world.open(model).__aenter__()
     session = await start(app)
@@ -242,7 +248,10 @@ async def test_a_pure_tool_is_run_again(world: World) -> None:
 @pytest.mark.requirement("turn:effects")
 @pytest.mark.parametrize("written", [True, False])
 async def test_a_write_whose_effect_can_be_checked_is_checked(world: World, written: bool) -> None:
-    """The file tells: with the new content it was done and is not repeated; with the old one it runs now, after all."""
+    """The file tells: with the new content it was done and is not repeated.
+
+    With the old one it runs now, after all.
+    """
     model = ScriptedModel(
         [CallTool(name="write", args={"path": "a.txt", "content": "new\n"}), "Written."]
     )
@@ -439,7 +448,9 @@ async def test_a_caller_that_repeats_a_message_of_an_interrupted_turn_is_told_ho
 
 
 async def test_a_session_is_what_it_was_when_it_comes_back(world: World) -> None:
-    """Reopened in good order: history, ids, settings, title, usage, files and todos are the same."""
+    """Reopened in good order: history, ids, settings, title, usage, files and todos are
+    the same.
+    """
     todos = {"todos": [{"text": "think", "status": "in_progress"}]}
     model = ScriptedModel(
         [

@@ -1,4 +1,6 @@
-"""Compacting on demand: the older part of the line is told as a summary from then on, and the log is untouched."""
+"""Compacting on demand: the older part of the line is told as a summary from then on, and the log
+is untouched.
+"""
 
 from __future__ import annotations
 
@@ -311,7 +313,10 @@ async def test_a_compaction_that_is_asked_for_again_is_made_once_even_by_another
 async def test_compacting_what_a_dead_process_left_ends_its_turn_and_starts_none(
     world: World,
 ) -> None:
-    """Coming back never runs anything by itself; whoever compacts an interrupted session does not ask it to go on."""
+    """Coming back never runs anything by itself.
+
+    Whoever compacts an interrupted session does not ask it to go on.
+    """
     teller = SummarizingModel(say=lambda request: (SayText(text="half"), Stall(gate="g")))
     app = await world.open(teller.model).__aenter__()
     session = await start(app)

@@ -1,4 +1,6 @@
-"""Compacting by itself: before a request would not fit, and once after a vendor said that it did not."""
+"""Compacting by itself: before a request would not fit, and once after a vendor said that it did
+not.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ async def test_what_a_vendor_finds_too_long_is_compacted_once_and_asked_again(
 
 
 async def test_a_window_that_is_smaller_than_we_think_is_made_to_fit(world: World) -> None:
-    """The catalogue is wrong, or the text is not English: by our estimate everything fits easily, and the vendor still says no."""
+    """The catalogue is wrong, or the text is not English: by our estimate everything fits easily,
+    and the vendor still says no.
+    """
     real = 3_000
 
     def say(request: ModelRequest) -> Step:
@@ -164,7 +168,10 @@ async def test_an_overflow_that_cannot_be_summarised_ends_with_context_overflow(
 async def test_a_prefix_that_fills_most_of_the_window_does_not_compact_before_every_call(
     world: World,
 ) -> None:
-    """Instructions and tools are never compacted; a compaction that frees next to nothing is not worth its call."""
+    """Instructions and tools are never compacted.
+
+    A compaction that frees next to nothing is not worth its call.
+    """
     teller = SummarizingModel(window=WINDOW)
     async with world.open(teller.model) as app:
         session = await start(app, system_prompt="y" * 4 * 2_900)

@@ -1,4 +1,6 @@
-"""A compaction is a fact about a line: it counts where its last message is an ancestor, nests, is shared by forks, and carries what matters."""
+"""A compaction is a fact about a line: it counts where its last message is an ancestor, nests, is
+shared by forks, and carries what matters.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize("name", VENDOR_PROFILES)
 async def test_a_turn_that_makes_room_in_its_midst_stays_legal(tmp_path: Path, name: str) -> None:
-    """Many rounds with reasoning in a narrow window: the kept part begins with the model's own words, again and again."""
+    """Many rounds with reasoning in a narrow window: the kept part begins with the model's own
+    words, again and again.
+    """
     model = VendorModel(name, window=3_000)
     model.laid_out = [
         [
@@ -39,7 +41,9 @@ async def test_a_turn_that_makes_room_in_its_midst_stays_legal(tmp_path: Path, n
 async def test_a_compacted_conversation_is_legal_for_every_vendor(
     tmp_path: Path, name: str
 ) -> None:
-    """With all of it compacted, with part of it, going on without a prompt, and with the compaction undone."""
+    """With all of it compacted, with part of it, going on without a prompt, and with the compaction
+    undone.
+    """
     model = VendorModel(name, window=3_000)
     async with open_app(tmp_path) as app:
         session = await start(app, {name: model}, system_prompt="Help.", thinking="high")

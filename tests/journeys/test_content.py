@@ -289,8 +289,8 @@ async def test_a_model_without_thinking_says_so(plain_world: World) -> None:
         await session.set_thinking_level("high")
         [note] = await facts(session, SystemNote)
         assert (
-            note.text
-            == "scripted:plain has no thinking levels; the setting takes effect with a model that has them."
+            note.text == "scripted:plain has no thinking levels; the setting takes effect with a "
+            "model that has them."
         )
         await session.set_thinking_level("off")
         assert await session.cycle_thinking_level() == "minimal"

@@ -194,7 +194,9 @@ async def abandon_in_a_cycle(session: Session, readers: int) -> None:
 async def test_readers_that_are_collected_while_a_fact_is_published_do_no_harm(
     world: World,
 ) -> None:
-    """Publishing to fifty readers makes fifty objects: in steps of 25 the collector meets every publication of the turn."""
+    """Publishing to fifty readers makes fifty objects: in steps of 25 the collector meets every
+    publication of the turn.
+    """
     steps = range(25, 1500, 25)
     with young_heap():
         async with world.open(ScriptedModel(["yes"] * len(steps))) as app:
@@ -272,7 +274,9 @@ class Slow(MemoryStore):
 
 
 async def test_no_subscriber_hears_of_a_fact_before_the_session_has_it(plain_world: World) -> None:
-    """A reader that comes with a cursor reads the log, and must not be ahead of what the session answers."""
+    """A reader that comes with a cursor reads the log, and must not be ahead of what the session
+    answers.
+    """
     store = Slow()
     async with plain_world.open(ScriptedModel(["one"]), store=store) as app:
         session = await app.sessions.start_session()

@@ -105,7 +105,8 @@ async def test_a_compaction_that_died_in_the_midst_of_a_turn_is_counted(world: W
     teller.summary = lambda request: SayText(text="short")
     async with world.open(teller.model) as app:
         session = await app.sessions.get("s")
-        # Counting may come long before the turn goes on: what is known of its own call must not hang on it.
+        # Counting may come long before the turn goes on: what is known of its own call must not
+        # hang on it.
         await session.add_system_message("I am back")
         await session.continue_and_wait()
         # The turn's own call waited for the room, and was never sent.

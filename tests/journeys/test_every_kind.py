@@ -1,4 +1,6 @@
-"""A tour through a session that makes every kind of event happen: each is told to a reader, and each fact is stored as it was told."""
+"""A tour through a session that makes every kind of event happen: each is told to a reader, and
+each fact is stored as it was told.
+"""
 
 from __future__ import annotations
 

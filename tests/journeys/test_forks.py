@@ -129,7 +129,9 @@ async def test_a_fork_inherits_files_todos_and_settings_but_no_money_and_no_queu
 
 @pytest.mark.requirement("manager:fork_session:effects")
 async def test_a_fork_of_a_running_session_does_not_repeat_what_runs(world: World) -> None:
-    """The call that the parent is in the middle of is the parent's: the fork is told that its effect is unknown."""
+    """The call that the parent is in the middle of is the parent's: the fork is told that its
+    effect is unknown.
+    """
     runs = 0
     reached, opened = anyio.Event(), anyio.Event()
 

@@ -1,4 +1,6 @@
-"""Models that answer nonsense: each kind has a defined outcome, the model is told, and the session goes on."""
+"""Models that answer nonsense: each kind has a defined outcome, the model is told, and the session
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ pytestmark = pytest.mark.anyio
 
 
 async def told_after(world: World, *steps: Step, ran: list[str] | None = None) -> list[str]:
-    """What the model hears after answering with these steps; the turn must then end as it should."""
+    """What the model hears after answering with these steps.
+
+    The turn must then end as it should.
+    """
 
     async def act(what: str = "") -> str:
         if ran is not None:

@@ -1,4 +1,6 @@
-"""Every changing call takes an input id: a repeat changes nothing and answers the same, other arguments are refused."""
+"""Every changing call takes an input id: a repeat changes nothing and answers the same, other
+arguments are refused.
+"""
 
 from __future__ import annotations
 

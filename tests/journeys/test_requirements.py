@@ -47,7 +47,9 @@ FOR_HOSTS = {
         "id",
     ),
 }
-"""Public names that are no row: what screens and servers ask for, other spellings, and the way back."""
+"""Public names that are no row: what screens and servers ask for, other spellings, and the way
+back.
+"""
 
 
 @pytest.mark.parametrize("name", REQUIREMENTS)

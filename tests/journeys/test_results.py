@@ -290,7 +290,9 @@ async def test_secrets_in_tool_output_reach_neither_model_nor_log_nor_watchers(
 
 
 async def test_a_picture_that_was_read_is_shown_in_every_later_request(world: World) -> None:
-    """However large: the log keeps only its name, and each request has it whole, also in a new process."""
+    """However large: the log keeps only its name, and each request has it whole, also in a new
+    process.
+    """
     size = (300).to_bytes(4, "big") * 2
     data = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR" + size + b"\x08\x02\0\0\0" + bytes(100_000)
     (world.project / "shot.png").write_bytes(data)

@@ -31,7 +31,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 EVERYTHING = (
     "echo more >> a.txt; sed -i 's/two/2/' dos.txt; rm d/b.txt; mv d/deep elsewhere; "
-    "chmod 644 secret; ln -sfn d link; rm away; rmdir empty; mkdir -p new/er; echo x > new/er/file; "
+    "chmod 644 secret; ln -sfn d link; rm away; rmdir empty; mkdir -p new/er; echo x > "
+    "new/er/file; "
     "printf '\\0\\1' > binary; mkdir away; echo y > away/y"
 )
 

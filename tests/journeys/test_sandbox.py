@@ -1,4 +1,6 @@
-"""Commands of a session, in the sandbox and without one: what reaches the project, and what model and person are told."""
+"""Commands of a session, in the sandbox and without one: what reaches the project, and what model
+and person are told.
+"""
 
 from __future__ import annotations
 
@@ -213,7 +215,8 @@ async def test_a_command_can_read_neither_keys_nor_conversations(elsewhere: Path
     (home / "open").write_text("no harm\n")
     model = turns(
         shell(
-            f"cat ~/open; cat {elsewhere}/elsewhere/*; grep -rah secret {home} {elsewhere}/elsewhere; env"
+            f"cat ~/open; cat {elsewhere}/elsewhere/*; grep -rah secret {home} "
+            f"{elsewhere}/elsewhere; env"
         )
     )
     async with open_world(world, model, sandbox="auto") as app:

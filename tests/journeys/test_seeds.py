@@ -1,4 +1,7 @@
-"""Faults that other systems have: none of them may be ours.  What the other journeys do not show is shown here."""
+"""Faults that other systems have: none of them may be ours.
+
+What the other journeys do not show is shown here.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +144,9 @@ async def test_a_working_session_answers_every_question_at_once(world: World) ->
 
 @pytest.mark.requirement("fault:order-by-clock")
 async def test_order_does_not_come_from_the_clock(world: World) -> None:
-    """The clock stands still, then jumps back an hour: history stays in order, and so does what the model sees."""
+    """The clock stands still, then jumps back an hour: history stays in order, and so does what the
+    model sees.
+    """
     model = ScriptedModel(["one", "two", "three"])
     async with world.open(model, clock=world.clock) as app:
         session = await app.sessions.start_session(session_id="s")

@@ -1,4 +1,7 @@
-"""Commands that go on beside the turns: started, looked at, stopped; told of at their end, and never left behind."""
+"""Commands that go on beside the turns: started, looked at, stopped.
+
+Told of at their end, and never left behind.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +173,8 @@ async def test_one_that_fails_at_once_says_so_and_leaves_nothing_behind(world: W
         await session.send_message("serve")
         [result] = results(model)
         assert result == (
-            "result: no such thing\n(exit code 7)\n(It ended at once; nothing runs in the background.)"
+            "result: no such thing\n(exit code 7)\n(It ended at once; nothing runs in "
+            "the background.)"
         )
         [complete] = await facts(session, ToolComplete)
         assert complete.is_error

@@ -1,4 +1,6 @@
-"""Sessions that are kept in another store than their application's: they live beside the others, and all of them stays in that store."""
+"""Sessions that are kept in another store than their application's: they live beside the others,
+and all of them stays in that store.
+"""
 
 from __future__ import annotations
 
@@ -288,7 +290,8 @@ async def test_an_id_that_is_open_from_one_store_is_not_started_in_another(world
 async def test_what_is_no_store_is_refused_with_a_sentence(world: World, wrong: object) -> None:
     async with world.open() as app:
         with pytest.raises(UsageError, match="store"):
-            await app.sessions.start_session(store=wrong)  # type: ignore[arg-type]  # that is the point
+            # That is the point.
+            await app.sessions.start_session(store=wrong)  # type: ignore[arg-type]
         assert await app.sessions.list_active() == []
 
 

@@ -101,7 +101,9 @@ class Named(BuggyModel):
 
 
 async def test_an_effect_that_a_crash_interrupted_is_not_repeated(world: World) -> None:
-    """The tool ran; then the session crashed before the result was stored: it is told as unknown."""
+    """The tool ran; then the session crashed before the result was stored: it is told as
+    unknown.
+    """
     runs = 0
 
     async def act() -> str:
@@ -214,7 +216,9 @@ async def test_a_turn_that_crashes_while_it_is_stopped_does_not_go_on_by_itself(
 
 
 async def test_a_call_that_the_end_of_the_program_overtakes_is_answered(world: World) -> None:
-    """A store that hangs keeps the actor inside an append while everything is taken down around it."""
+    """A store that hangs keeps the actor inside an append while everything is taken down
+    around it.
+    """
     app = world.open(ScriptedModel([]), store=Hanging(data=MemoryData()))
     async with app:
         session = await app.sessions.start_session()

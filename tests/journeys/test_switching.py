@@ -1,4 +1,6 @@
-"""Switching models mid-conversation, between all protocols: no request is ever one that the vendor would reject."""
+"""Switching models mid-conversation, between all protocols: no request is ever one that the vendor
+would reject.
+"""
 
 from __future__ import annotations
 
@@ -234,7 +236,9 @@ def steps(kind: str, model: VendorModel) -> list[Step]:
 
 
 async def play(folder: Path, sequence: list[tuple[str, Any, Any]]) -> list[str]:
-    """Do all of it; what was wrong with any request, or with the history as any vendor would get it."""
+    """Do all of it; what was wrong with any request, or with the history as any vendor would get
+    it.
+    """
     models = {name: VendorModel(name) for name in VENDORS}
     async with open_app(folder) as app:
         session = await start(app, models)
@@ -242,7 +246,9 @@ async def play(folder: Path, sequence: list[tuple[str, Any, Any]]) -> list[str]:
             try:
                 await do(session, models, move, what, more)
             except WeftError:
-                continue  # there is no such message or branch, or nothing to compact: refused, and nothing happened
+                # there is no such message or branch, or nothing to compact: refused, and nothing
+                # happened
+                continue
         wrong = await illegal_anywhere(session)
     return wrong + [each for model in models.values() for each in model.wrong]
 

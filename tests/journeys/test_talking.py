@@ -1,4 +1,6 @@
-"""Sending messages: prompts are durable before they are acknowledged, and no input is taken twice."""
+"""Sending messages: prompts are durable before they are acknowledged, and no input is
+taken twice.
+"""
 
 from __future__ import annotations
 

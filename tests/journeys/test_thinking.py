@@ -249,7 +249,8 @@ async def notes(session: Session) -> list[str]:
             (),
             "low",
             [
-                "scripted:script has no thinking levels; the setting takes effect with a model that has them."
+                "scripted:script has no thinking levels; the setting takes effect with a "
+                "model that has them."
             ],
         ),
     ],

@@ -1,4 +1,6 @@
-"""Two applications on one file: one owns a session, the other drives it through the owner, and takes over when it goes."""
+"""Two applications on one file: one owns a session, the other drives it through the owner, and
+takes over when it goes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whatever legal conversation goes in, each encoder makes a request that the vendor's rules accept."""
+"""Whatever legal conversation goes in, each encoder makes a request that the vendor's
+rules accept.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ def test_a_model_without_eyes_gets_no_picture_in_any_protocol(request: ModelRequ
 def test_what_is_remembered_of_earlier_requests_changes_nothing(
     request: ModelRequest, data: st.DataObject
 ) -> None:
-    """Grown, cut or doubled, and asked of two models in turn: the same as if nothing were remembered."""
+    """Grown, cut or doubled, and asked of two models in turn: the same as if nothing were
+    remembered.
+    """
     scratch: dict[int, Any] = {}
     asked = [info("anthropic", request), info("openai", request)]
     pieces = _pieces(request)

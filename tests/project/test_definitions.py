@@ -1,4 +1,6 @@
-"""Agents as Markdown files: what they may say, in whose words, and what a broken one costs the others."""
+"""Agents as Markdown files: what they may say, in whose words, and what a broken one costs the
+others.
+"""
 
 from __future__ import annotations
 

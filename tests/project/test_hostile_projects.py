@@ -1,4 +1,6 @@
-"""Hostile projects: nothing outside is read, nothing hangs, and one sentence tells what is left out."""
+"""Hostile projects: nothing outside is read, nothing hangs, and one sentence tells what is left
+out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Broken settings and hooks of a project: an untrusted folder stops nothing, a trusted one says where."""
+"""Broken settings and hooks of a project: an untrusted folder stops nothing, a trusted one says
+where.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Trust: nothing of a folder acts before the person says so, and what they said counts for exactly what was there."""
+"""Trust: nothing of a folder acts before the person says so, and what they said counts for exactly
+what was there.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,9 @@ async def test_no_mode_and_no_run_without_a_user_implies_trust(
 
 @pytest.mark.process
 def test_a_folder_of_traps_is_opened_without_waiting_or_running(tmp_path: Path) -> None:
-    """In a process of its own that tells of every program it starts: there is none, and a pipe is not waited for."""
+    """In a process of its own that tells of every program it starts: there is none, and a pipe is
+    not waited for.
+    """
     place = HookProject(tmp_path)
     place.write(".weft/config.toml", HOSTILE)
     os.mkfifo(place.project / ".weft/hooks.json")
@@ -119,7 +123,8 @@ def test_a_folder_of_traps_is_opened_without_waiting_or_running(tmp_path: Path) 
     audit = (
         "import sys\n"
         "def hook(event, args):\n"
-        "    if event in ('subprocess.Popen', 'os.exec', 'os.posix_spawn', 'os.system', 'os.fork'):\n"
+        "    if event in ('subprocess.Popen', 'os.exec', 'os.posix_spawn', 'os.system', "
+        "'os.fork'):\n"
         "        print('STARTED', event, args)\n"
         "sys.addaudithook(hook)\n"
     )

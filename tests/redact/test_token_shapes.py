@@ -1,4 +1,6 @@
-"""The table of vendors' tokens: every row masks what it describes, and nothing that only looks alike."""
+"""The table of vendors' tokens: every row masks what it describes, and nothing that only looks
+alike.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ EXTRA = 6
 
 
 def sample(pattern: str, chance: random.Random) -> str:
-    """A text that the pattern describes; what it only looks ahead at is left to the body's digits."""
+    """A text that the pattern describes.
+
+    What it only looks ahead at is left to the body's digits.
+    """
     return "".join(_piece(part, chance) for part in patterns.parse(pattern))
 
 

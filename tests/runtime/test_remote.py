@@ -1,4 +1,6 @@
-"""A session of another process: what the socket tells and what the log tells may come in any order."""
+"""A session of another process: what the socket tells and what the log tells may come in
+any order.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,9 @@ def shells_of(home: CommandHost) -> BackgroundShells:
 
 
 async def test_one_whose_call_was_settled_without_it_is_ended(tmp_path: Path) -> None:
-    """An abort may come between the start and the record of it: then nobody would ever know of it."""
+    """An abort may come between the start and the record of it: then nobody would ever
+    know of it.
+    """
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
             home = Quarters(group)

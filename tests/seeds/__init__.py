@@ -1,1 +1,3 @@
-"""The four systems that Weft takes after, each by its own documented example: translated, and run from start to end."""
+"""The four systems that Weft takes after, each by its own documented example: translated, and run
+from start to end.
+"""

@@ -1,4 +1,6 @@
-"""What the examples need: a project, a store that outlives the program, and models under the names that the documents use."""
+"""What the examples need: a project, a store that outlives the program, and models under the names
+that the documents use.
+"""
 
 from __future__ import annotations
 

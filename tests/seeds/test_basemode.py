@@ -1,7 +1,8 @@
 """basemode-loom: a tree of generations, as far as the session API goes.
 
-Several continuations of one place, moving between them, settings that hold for what comes next and change nothing that is there,
-edits that keep what they replace, and a tree that opens where it was left.  Its own interface, `LoomSession`, is a later part.
+Several continuations of one place, moving between them, settings that hold for what comes next and
+change nothing that is there, edits that keep what they replace, and a tree that opens where it was
+left.  Its own interface, `LoomSession`, is a later part.
 """
 
 from __future__ import annotations
@@ -75,14 +76,18 @@ async def test_settings_hold_for_the_next_generation_and_alter_no_node(
 
 
 async def test_an_edit_lands_in_its_node_and_nothing_is_lost(stage: ScriptedStage) -> None:
-    """There, a wrong `original` wrote nodes with wrong or empty text; here a revision is added, and every earlier one stays."""
+    """There, a wrong `original` wrote nodes with wrong or empty text.
+
+    Here a revision is added, and every earlier one stays.
+    """
     model = stage.plays(HAIKU, "The fox was gray.", "And quick.", "And old.")
     async with stage.open() as app:
         session = await app.sessions.start_session(session_id="tree")
         await session.send_message("Tell me of a fox.")
         node = (await session.messages_with_ids())[1][0]
         port = await session._port()
-        edited = EditNode(node=node, parts=(Text(text="The fox was red."),))  # type: ignore[arg-type]  # an id
+        # An id.
+        edited = EditNode(node=node, parts=(Text(text="The fox was red."),))  # type: ignore[arg-type]
         await port.call(edited)
         assert await session.revisions(node) == ["The fox was gray.", "The fox was red."]
         await session.send_message("More.")

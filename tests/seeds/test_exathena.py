@@ -1,7 +1,8 @@
 """ExAthena: "a process that owns a multi-turn conversation".
 
-Start, send twice with context, stop, resume; the three levels of entry; stores to choose from; and permissions that do not survive a resume.
-What went wrong there (`seeds.md` 6.2) does not here: a turn is stored as it happens, and instructions are told once.
+Start, send twice with context, stop, resume; the three levels of entry; stores to choose from; and
+permissions that do not survive a resume. What went wrong there (`seeds.md` 6.2) does not here: a
+turn is stored as it happens, and instructions are told once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Loom: "Session API" and its complete example.
 
-Start, subscribe, send, permission, history, architect, stop; and what went wrong there (`seeds.md` 6.1) does not here: a session
-that waits for leave still answers, a second message starts no second loop, and an answer that nobody asked for breaks nothing.
+Start, subscribe, send, permission, history, architect, stop; and what went wrong there (`seeds.md`
+6.1) does not here: a session that waits for leave still answers, a second message starts no second
+loop, and an answer that nobody asked for breaks nothing.
 """
 
 from __future__ import annotations
@@ -203,13 +204,16 @@ async def test_an_answer_that_no_one_asked_for_breaks_nothing(stage: ScriptedSta
         with pytest.raises(NoPendingRequest):
             await session.respond_to_permission("allow_once")
         with pytest.raises(UsageError):
-            await session.respond_to_permission("perhaps")  # type: ignore[arg-type]  # that is the point
+            # That is the point.
+            await session.respond_to_permission("perhaps")  # type: ignore[arg-type]
         assert (await session.send_message("Still there?")).text == "fine"
 
 
 @pytest.mark.process
 async def test_the_complete_example(stage: ScriptedStage) -> None:
-    """A code review, then a refactoring in architect mode: one model plans, another carries out, the person approves."""
+    """A code review, then a refactoring in architect mode: one model plans, another carries out,
+    the person approves.
+    """
     stage.world.write("lib/auth.ex", AUTH)
     step = {
         "action": "edit",
@@ -294,7 +298,9 @@ async def _approve(session: Session) -> None:
 
 
 async def test_a_running_session_can_be_asked_and_stopped_at_any_time(stage: ScriptedStage) -> None:
-    """There the loop ran inside the session: status, history and cancel did not answer while it worked."""
+    """There the loop ran inside the session: status, history and cancel did not answer while it
+    worked.
+    """
     model = stage.plays(SONNET, (SayText(text="thinking about it"), Stall(gate="g")))
     async with stage.open() as app:
         session = await app.sessions.start_session(session_id="my-session-123")

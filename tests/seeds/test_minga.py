@@ -1,8 +1,9 @@
 """Minga: "manages the lifecycle of one AI agent conversation".
 
-Prompt while busy, steer, follow up, recall, abort, continue, branch, switch; approvals; and a boundary that is set, edited inside, outside and
-above.  What went wrong there (`seeds.md` 6.4) does not here: the model's context follows branches and loading, late answers approve
-nothing, queued pictures arrive, new files are listed, and boundaries hold.
+Prompt while busy, steer, follow up, recall, abort, continue, branch, switch; approvals; and a
+boundary that is set, edited inside, outside and above.  What went wrong there (`seeds.md` 6.4) does
+not here: the model's context follows branches and loading, late answers approve nothing, queued
+pictures arrive, new files are listed, and boundaries hold.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ async def test_prompting_while_busy_steering_following_up_and_recalling(
         model.gate("g").opened.set()
         await until_idle(session)
         assert await session.get_queued_messages() == ((), ())
-        # Between the tools and the next model call, pictures too; the follow-up had a turn of its own.
+        # Between the tools and the next model call, pictures too; the follow-up had a turn of its
+        # own.
         delivered = [
             part
             for message in model.requests[1].messages
@@ -109,7 +111,8 @@ async def test_ctrl_c_recalls_what_was_typed_and_aborts(stage: ScriptedStage) ->
         assert await session.get_status() == "idle"
         assert [each.reason for each in await facts(session, TurnFinished)] == ["aborted"]
         assert len(await facts(session, QueuesRecalled)) == 1
-        # What had been said is kept, on the screen and in the model's context; and it can go on from there.
+        # What had been said is kept, on the screen and in the model's context; and it can go on
+        # from there.
         assert (await session.continue_and_wait()).text == "I go on"
         assert request_lines(model.last_request)[1] == "assistant: I begin "
 
@@ -205,7 +208,10 @@ CODE = "defmodule A do\n  def one, do: 1\n  def two, do: 2\n  def three, do: 3\n
 
 
 async def test_a_boundary_is_set_and_edited_inside_outside_and_above(stage: ScriptedStage) -> None:
-    """Lines count from 0, both ends belong to it; the range follows what happens in it and above it."""
+    """Lines count from 0, both ends belong to it.
+
+    The range follows what happens in it and above it.
+    """
     stage.world.write("lib/a.ex", CODE)
     stage.plays(
         SONNET,

@@ -1,4 +1,6 @@
-"""The words of a line: read where they are kept, held while they are needed, and never a mixture of two moments."""
+"""The words of a line: read where they are kept, held while they are needed, and never a mixture of
+two moments.
+"""
 
 from __future__ import annotations
 

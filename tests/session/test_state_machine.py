@@ -1,8 +1,10 @@
-"""The session against a plain one: whatever people, the model and the machine do, in any order, both agree.
+"""The session against a plain one: whatever people, the model and the machine do, in any order,
+both agree.
 
-After each step the real session has the same queue, the same history, a status that fits, settings as they were set, a log without a gap,
-and a state that is exactly what replaying the log gives.  The model waits to be told what to answer, so every step ends in a
-situation that is known: idle, waiting for the model, waiting for leave, or interrupted.
+After each step the real session has the same queue, the same history, a status that fits, settings
+as they were set, a log without a gap, and a state that is exactly what replaying the log gives.
+The model waits to be told what to answer, so every step ends in a situation that is known: idle,
+waiting for the model, waiting for leave, or interrupted.
 """
 
 from __future__ import annotations
@@ -184,7 +186,10 @@ class SessionMachine(RuleBasedStateMachine):
         )
 
     async def _die(self) -> None:
-        """Every task of the application ends where it stands; nothing is closed, nothing is said."""
+        """Every task of the application ends where it stands.
+
+        Nothing is closed, nothing is said.
+        """
         await self.app._supervisor.aclose()
         if self.app._socket is not None:
             await self.app._socket.aclose()

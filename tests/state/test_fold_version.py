@@ -1,4 +1,7 @@
-"""A snapshot is dropped when the fold that made it is not the fold of today; only `FOLD_VERSION` can tell."""
+"""A snapshot is dropped when the fold that made it is not the fold of today.
+
+Only `FOLD_VERSION` can tell.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ SESSION = SessionId("ses_golden")
 
 
 def states() -> Iterator[SessionState]:
-    """What the golden lines come to, as facts of one session, after each of them; one state, changed in place."""
+    """What the golden lines come to, as facts of one session, after each of them.
+
+    One state, changed in place.
+    """
     state = SessionState(session_id=SESSION)
     for line in (GOLDEN / "facts" / "v1.jsonl").read_bytes().splitlines():
         state.apply(msgspec.structs.replace(decode(line), session_id=SESSION))
@@ -39,7 +45,8 @@ def test_a_fold_that_gives_another_state_has_another_version() -> None:
     now = {"fold_version": FOLD_VERSION, "sha256": fingerprint()}
     assert now == kept or now["fold_version"] != kept["fold_version"], (
         "the golden facts fold to another state.  If facts were added: write "
-        f"{now} to tests/golden/fold.json.  If a fold was changed: raise FOLD_VERSION first, or old snapshots are taken for new ones"
+        f"{now} to tests/golden/fold.json.  If a fold was changed: raise FOLD_VERSION "
+        "first, or old snapshots are taken for new ones"
     )
     assert now == kept, f"write this to tests/golden/fold.json: {now}"
 

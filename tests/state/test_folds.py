@@ -1,4 +1,7 @@
-"""Law 3: where a log is cut changes nothing; what a snapshot brings back goes on as if it had never been put away."""
+"""Law 3: where a log is cut changes nothing.
+
+What a snapshot brings back goes on as if it had never been put away.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +162,9 @@ def calls_made(run: Any) -> int:
 @settings(max_examples=10)
 @given(seed=st.integers(0, 2**32))
 def test_the_last_fact_of_a_long_log_costs_as_much_as_the_first(seed: int) -> None:
-    """A fold that copied its state would make ten times the steps cost a hundred times the calls."""
+    """A fold that copied its state would make ten times the steps cost a hundred times the
+    calls.
+    """
     per_fact = []
     for steps in (100, 1000):
         facts = write_history(numbers(seed, steps)).facts

@@ -1,4 +1,6 @@
-"""The steering and follow-up queues keep what was said, in the order in which it will be delivered."""
+"""The steering and follow-up queues keep what was said, in the order in which it will be
+delivered.
+"""
 
 from __future__ import annotations
 

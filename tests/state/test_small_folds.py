@@ -137,7 +137,8 @@ def test_the_task_list_is_the_last_one_written() -> None:
 def test_a_file_shows_what_all_its_changes_come_to(actions: str, shown: str | None) -> None:
     files = TouchedFiles()
     for action in actions.split():
-        files.apply(FileTouched(path="a.py", action=action))  # type: ignore[arg-type]  # the three actions
+        # The three actions.
+        files.apply(FileTouched(path="a.py", action=action))  # type: ignore[arg-type]
     assert [each.action for each in files.newest_first()] == ([shown] if shown else [])
 
 

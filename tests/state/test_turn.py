@@ -76,7 +76,8 @@ def test_a_model_call_is_open_until_its_answer_is_a_node() -> None:
     assert calling.call is not None
     assert (calling.call.node, calling.call.model, calling.call.attempt) == ("n2", "a:m", 2)
     for role, is_open in (("assistant", False), ("user", True)):
-        answered = after(START, CALLING, said("n2", role)).open  # type: ignore[arg-type]  # the two roles
+        # The two roles.
+        answered = after(START, CALLING, said("n2", role)).open  # type: ignore[arg-type]
         assert answered is not None
         assert (answered.call is not None) == is_open
 

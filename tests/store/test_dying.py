@@ -1,4 +1,6 @@
-"""A store whose process dies at a commit boundary: what was told is there, and every batch is there whole or not at all."""
+"""A store whose process dies at a commit boundary: what was told is there, and every batch is there
+whole or not at all.
+"""
 
 from __future__ import annotations
 

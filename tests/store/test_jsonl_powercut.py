@@ -39,7 +39,8 @@ def _append(stream: str, bodies: list[bytes], body: bytes, lease: Lease | None) 
         expected_seq=seq - 1,
         records=(Record(seq, float(seq), "said", body),),
         fence=None if lease is None else lease.fence,
-        row=None if lease is None else SessionRow(id=lease.stream, title=f"row {seq}"),  # type: ignore[arg-type]  # its stream is a session's
+        # Its stream is a session's.
+        row=None if lease is None else SessionRow(id=lease.stream, title=f"row {seq}"),  # type: ignore[arg-type]
     )
 
 

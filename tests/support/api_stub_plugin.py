@@ -1,4 +1,6 @@
-"""A pytest plugin that takes one row of the API away: `WEFT_STUB=Session.abort pytest -p tests.support.api_stub_plugin …`."""
+"""A pytest plugin that takes one row of the API away: `WEFT_STUB=Session.abort pytest -p
+tests.support.api_stub_plugin …`.
+"""
 
 from __future__ import annotations
 

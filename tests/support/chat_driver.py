@@ -75,13 +75,16 @@ class RecordingScreen(ChatScreen):
         return await self._receiving.receive()
 
     async def choose(self, question: ChoiceQuestion) -> int | None:
-        return await self._asked(question)  # type: ignore[no-any-return]  # the test answers with a number
+        # The test answers with a number.
+        return await self._asked(question)  # type: ignore[no-any-return]
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        return await self._asked(text)  # type: ignore[no-any-return]  # the test answers with a text
+        # The test answers with a text.
+        return await self._asked(text)  # type: ignore[no-any-return]
 
     async def ask_line(self, label: str, text: str = "") -> str | None:
-        return await self._asked(label)  # type: ignore[no-any-return]  # the test answers with a text
+        # The test answers with a text.
+        return await self._asked(label)  # type: ignore[no-any-return]
 
     async def _asked(self, question: ChoiceQuestion | str) -> Any:
         async with self._one_question:

@@ -1,4 +1,6 @@
-"""A model for journeys with compactions: it answers and summarises, and remembers which request was which."""
+"""A model for journeys with compactions: it answers and summarises, and remembers which request was
+which.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ PARAGRAPH = "\n\n"
 
 
 class SummarizingModel:
-    """Says `answer 1`, `answer 2`, …, and as summaries `summary 1`, `summary 2`, …, unless `say` and `summary` are given."""
+    """Says `answer 1`, `answer 2`, …, and as summaries `summary 1`, `summary 2`, …, unless `say`
+    and `summary` are given.
+    """
 
     def __init__(
         self,
@@ -70,7 +74,10 @@ class SummarizingModel:
 
     @property
     def seen(self) -> list[str]:
-        """The lines of the last request for an answer; a summary in brackets, without its heading."""
+        """The lines of the last request for an answer.
+
+        A summary in brackets, without its heading.
+        """
         return [_short(line) for line in request_lines(self.asked[-1])]
 
 

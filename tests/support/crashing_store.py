@@ -1,4 +1,5 @@
-"""A process that opens a store, works, and dies at an armed fail-point; run as `python -m tests.support.crashing_store`.
+"""A process that opens a store, works, and dies at an armed fail-point; run as `python -m
+tests.support.crashing_store`.
 
     crashing_store KIND PLACE POINT AT
 

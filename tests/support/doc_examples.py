@@ -1,7 +1,7 @@
 """The Python examples of a document, and a way to run them.
 
-A block that begins with ```` ```python ```` is run; one marked ```` ```python norun ```` is only parsed.  An example may `await` at the top, as in a
-notebook.
+A block that begins with ```` ```python ```` is run; one marked ```` ```python norun ```` is only
+parsed.  An example may `await` at the top, as in a notebook.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A disk that loses what was not synced: what a folder of files may look like after a power cut.
 
-`DiskRecorder` writes down what a program does to the files below a folder, by standing before the calls of `os`; the program runs on the
-real disk meanwhile.  `after_cut` plays the first so many of these steps to a model of a disk and cuts the power: what was
-synced is there, and of the rest each sector of each write, each change of a size and each change of a name is there or not,
+`DiskRecorder` writes down what a program does to the files below a folder, by standing before the
+calls of `os`; the program runs on the real disk meanwhile.  `after_cut` plays the first so many of
+these steps to a model of a disk and cuts the power: what was synced is there, and of the rest each
+sector of each write, each change of a size and each change of a name is there or not,
 independently.  That is harsher than any file system in use; what survives it needs no luck.
 """
 
@@ -92,7 +93,8 @@ class DiskRecorder:
         is_appending = self._files[subject].flags & os.O_APPEND
         return os.fstat(subject).st_size if is_appending else os.lseek(subject, 0, os.SEEK_CUR)
 
-    # One method for each call of `os` that is watched: its result, what was so before it, and its arguments.
+    # One method for each call of `os` that is watched: its result, what was so before it, and its
+    # arguments.
 
     def open(self, fd: int, existed: int, path: Any, flags: int, *_: Any) -> None:
         self._files[fd] = _Opened(os.fspath(path), flags)

@@ -1,4 +1,7 @@
-"""Whole folders as values, byte for byte, with modes and link targets; and scripts to change them."""
+"""Whole folders as values, byte for byte, with modes and link targets.
+
+And scripts to change them.
+"""
 
 from __future__ import annotations
 

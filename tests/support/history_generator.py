@@ -1,7 +1,9 @@
-"""Writes plausible histories: what a session could really have put into its log, in order, with right `seq` numbers.
+"""Writes plausible histories: what a session could really have put into its log, in order, with
+right `seq` numbers.
 
-A list of numbers means a history: each number chooses among what is possible at that moment, so that short lists are short
-histories.  While it writes, the generator keeps a **plain model** of what it did (lists and sets, no fold), which tests compare with the folds.
+A list of numbers means a history: each number chooses among what is possible at that moment, so
+that short lists are short histories.  While it writes, the generator keeps a **plain model** of
+what it did (lists and sets, no fold), which tests compare with the folds.
 """
 
 from __future__ import annotations
@@ -323,7 +325,10 @@ class HistoryGenerator:
         return [uid for uid in self.plain.calls if uid not in self.plain.settled]
 
     def settle(self) -> None:
-        """Any open call gets its result, in any order; sometimes a second one, which counts for nothing."""
+        """Any open call gets its result, in any order.
+
+        Sometimes a second one, which counts for nothing.
+        """
         calls = self._pick((self._open_calls(), list(self.plain.calls))) or self._open_calls()
         if not calls:
             return self.note()
@@ -528,7 +533,10 @@ _USAGES = (
     Usage(cache_read_tokens=7, cache_write_tokens=3, reasoning_tokens=2, cost_usd=0.125),
     Usage(input_tokens=1, output_tokens=1),
 )
-"""The costs are sums of halves, so that no order of adding changes them; the last one is unknown."""
+"""The costs are sums of halves, so that no order of adding changes them.
+
+The last one is unknown.
+"""
 
 _ANYTIME: tuple[Callable[[HistoryGenerator], None], ...] = (
     HistoryGenerator.set_setting,
@@ -591,7 +599,9 @@ def write_history(numbers: Sequence[int], session_id: SessionId = A) -> History:
 
 
 def write_fork(parent: Sequence[int], own: Sequence[int], session_id: SessionId = B) -> History:
-    """A fork of the history that `parent` means, at its last moment and some node, with steps of its own."""
+    """A fork of the history that `parent` means, at its last moment and some node, with steps of
+    its own.
+    """
     source = write_history(parent)
     last = source.facts[-1]
     places = (source.plain.head, None, *source.plain.parents)

@@ -51,7 +51,9 @@ class HookProject:
         return [json.loads(line) for line in lines]
 
     async def until(self, name: str) -> None:
-        """Wait until a hook has made this file: it runs in a process of its own, and this is how it says so."""
+        """Wait until a hook has made this file: it runs in a process of its own, and this is how it
+        says so.
+        """
         while not (self.project / name).exists():  # noqa: ASYNC110  # another process makes it
             await anyio.sleep(0.01)
 

@@ -183,7 +183,9 @@ TRAPS: Final[tuple[Callable[[Path, Outside, str], None], ...]] = (
     binary,
     other_letters,
 )
-"""What may stand where a file is expected: never read, never waited for, reported in one sentence."""
+"""What may stand where a file is expected: never read, never waited for, reported in one
+sentence.
+"""
 
 
 def sparse_file(slot: Path, text: str) -> None:

@@ -1,4 +1,6 @@
-"""Small servers on loopback that send exactly the bytes that a test gives them, over real sockets."""
+"""Small servers on loopback that send exactly the bytes that a test gives them, over real
+sockets.
+"""
 
 from __future__ import annotations
 

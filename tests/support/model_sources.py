@@ -1,7 +1,8 @@
 """Ways to have a model answer as planned, for the contract suite.
 
-A plan is an answer of the scripted model.  A world makes a model of one implementation stream just that: the scripted
-one plays it, a vendor's adapter gets it from a loopback server in the vendor's own words.
+A plan is an answer of the scripted model.  A world makes a model of one implementation stream just
+that: the scripted one plays it, a vendor's adapter gets it from a loopback server in the vendor's
+own words.
 """
 
 from __future__ import annotations

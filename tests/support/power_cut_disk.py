@@ -1,10 +1,12 @@
 """A disk that loses power: an apsw VFS that knows what would survive.
 
-The files are real, and everything SQLite does to them happens.  Beside that the model keeps, for each file, what is certain (its
-content at the last sync) and what is only in flight since; and for the directory, which names are certain.  A cut freezes the
-model at one operation.  `survivor` then makes one of the directories that the machine might find after it: every write in flight
-is lost, kept, or torn into sectors of which each is lost or kept by itself, whatever the order they were made in; truncations
-and names likewise.  Sectors are atomic, as SQLite assumes by default (`POWERSAFE_OVERWRITE`).
+The files are real, and everything SQLite does to them happens.  Beside that the model keeps, for
+each file, what is certain (its content at the last sync) and what is only in flight since; and for
+the directory, which names are certain.  A cut freezes the model at one operation.  `survivor` then
+makes one of the directories that the machine might find after it: every write in flight is lost,
+kept, or torn into sectors of which each is lost or kept by itself, whatever the order they were
+made in; truncations and names likewise.  Sectors are atomic, as SQLite assumes by default
+(`POWERSAFE_OVERWRITE`).
 """
 
 from __future__ import annotations
@@ -69,7 +71,10 @@ def _survivors(offset: int, data: bytes, dice: random.Random | None) -> list[tup
 
 
 class PowerCutDisk:
-    """The model of one directory.  `cut_at` is the number of the operation at which the power goes."""
+    """The model of one directory.
+
+    `cut_at` is the number of the operation at which the power goes.
+    """
 
     def __init__(self, cut_at: int) -> None:
         self.is_cut = False

@@ -66,6 +66,7 @@ class ProcessGuard:
         """Fail a test that started a process and is not marked."""
         if self._started and item.get_closest_marker("process") is None:
             pytest.fail(
-                f"the test started a process ({self._started[0]}): mark it with @pytest.mark.process",
+                f"the test started a process ({self._started[0]}): mark it with "
+                "@pytest.mark.process",
                 pytrace=False,
             )

@@ -4,9 +4,10 @@ Each claim is a module with `main(argv) -> int` that prints one JSON line:
 
     {"claim": "kill9", "n": 1000, "violations": 0, "seed": 1, "seconds": 812.4}
 
-It runs in a process of its own, because a proof arms fail-points, swaps the disk and kills; what it writes to stderr goes through.  A
-claim holds when its process ends with 0, its one line names it, and it counts no violation in at least one try.  Exit: 0 when all
-asked for hold, 1 when one does not, 2 when the only trouble is that one does not exist yet.  Words after `--` go to every claim.
+It runs in a process of its own, because a proof arms fail-points, swaps the disk and kills; what it
+writes to stderr goes through.  A claim holds when its process ends with 0, its one line names it,
+and it counts no violation in at least one try.  Exit: 0 when all asked for hold, 1 when one does
+not, 2 when the only trouble is that one does not exist yet.  Words after `--` go to every claim.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The contract as data: every row of the API, and what its tests must show.
 
-A test carries `@pytest.mark.requirement("name", …)`; `test_requirements.py` fails on a row without a test, a deferral without a reason, a
-deferral that has a test after all, and a mark that names no row.
+A test carries `@pytest.mark.requirement("name", …)`; `test_requirements.py` fails on a row without
+a test, a deferral without a reason, a deferral that has a test after all, and a mark that names no
+row.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ class Requirement(NamedTuple):
 
     sentence: str
     source: str
-    """Where it is promised: `api 3` is section 3 of the API's contract, `design 6` section 6 of the design."""
+    """Where it is promised: `api 3` is section 3 of the API's contract, `design 6` section 6 of the
+    design.
+    """
     deferred: str = ""
     """Why no test shows it yet."""
 
@@ -22,7 +25,8 @@ class Requirement(NamedTuple):
 ROWS: dict[str, Requirement] = {
     # ways in
     "entry:query": Requirement(
-        "One model call without tools or history; a schema gives a checked value with at most two repairs.",
+        "One model call without tools or history; a schema gives a checked value with at "
+        "most two repairs.",
         "api 1",
     ),
     "entry:stream": Requirement("The same as an async iterator of deltas.", "api 1"),
@@ -34,7 +38,8 @@ ROWS: dict[str, Requirement] = {
     ),
     "entry:run:schema": Requirement("A run delivers a validated structured value.", "api 1"),
     "entry:open": Requirement(
-        "The application is an async context manager that may be entered and left in different tasks.",
+        "The application is an async context manager that may be entered and left in "
+        "different tasks.",
         "api 1",
     ),
     "entry:open:store": Requirement("Any store serves, one's own too.", "api 1"),
@@ -51,11 +56,13 @@ ROWS: dict[str, Requirement] = {
     ),
     # results
     "result:fields": Requirement(
-        "A reply has text, messages, reason, usage, cost, duration, iterations, calls, model and session.",
+        "A reply has text, messages, reason, usage, cost, duration, iterations, calls, "
+        "model and session.",
         "api 1",
     ),
     "result:always": Requirement(
-        "A run that started always ends in a result; an exception is only for what keeps it from starting.",
+        "A run that started always ends in a result; an exception is only for what keeps "
+        "it from starting.",
         "api 1",
     ),
     "result:deliverable": Requirement(
@@ -156,7 +163,8 @@ ROWS: dict[str, Requirement] = {
     ),
     # supervision
     "supervision:restart": Requirement(
-        "A session that crashes is restarted from its log, three times in a minute, then stays down with its reason.",
+        "A session that crashes is restarted from its log, three times in a minute, then "
+        "stays down with its reason.",
         "api 2",
     ),
     "supervision:alone": Requirement("Other sessions never notice.", "api 2"),
@@ -214,7 +222,8 @@ ROWS: dict[str, Requirement] = {
         "The receipt names the queued messages that survive; idle, it is only a receipt.", "api 3"
     ),
     "session:continue_turn": Requirement(
-        "Goes on from exactly what is stored: after an abort, a limit, a vendor's failure and a crash.",
+        "Goes on from exactly what is stored: after an abort, a limit, a vendor's "
+        "failure and a crash.",
         "api 3",
     ),
     "turn:effects": Requirement(
@@ -232,7 +241,8 @@ ROWS: dict[str, Requirement] = {
     ),
     "session:background_commands": Requirement("Shells that run in the background.", "api 3"),
     "background:judged": Requirement(
-        "Such a command is judged, shown and recorded as intended like any other; only the user lets it out of the sandbox.",
+        "Such a command is judged, shown and recorded as intended like any other; only "
+        "the user lets it out of the sandbox.",
         "design 7",
     ),
     "background:life": Requirement(
@@ -242,11 +252,13 @@ ROWS: dict[str, Requirement] = {
         "Its end is reported to the user, and to the model with its next call.", "design 6"
     ),
     "background:crash": Requirement(
-        "What a dead process left of it is killed when the session is resumed, and both learn of it.",
+        "What a dead process left of it is killed when the session is resumed, and both "
+        "learn of it.",
         "design 6",
     ),
     "background:changes": Requirement(
-        "What it changed is named when it ends, never taken for certain and never put back by itself.",
+        "What it changed is named when it ends, never taken for certain and never put "
+        "back by itself.",
         "design 7",
     ),
     "session:kill_background:elsewhere": Requirement(
@@ -284,7 +296,8 @@ ROWS: dict[str, Requirement] = {
     "session:get_history": Requirement("The same under its other name.", "api 3"),
     "session:messages_with_ids": Requirement("An id never changes.", "api 3"),
     "session:get_status": Requirement(
-        "idle, thinking, executing_tool, awaiting_permission, interrupted, error: computed, never stored.",
+        "idle, thinking, executing_tool, awaiting_permission, interrupted, error: "
+        "computed, never stored.",
         "api 3",
     ),
     "session:editor_snapshot": Requirement("What a screen needs to draw itself.", "api 3"),
@@ -316,7 +329,8 @@ ROWS: dict[str, Requirement] = {
     "session:set_mode": Requirement("normal or architect.", "api 3"),
     "session:get_mode": Requirement("normal or architect.", "api 3"),
     "session:set_permission_mode": Requirement(
-        "plan, default, accept_edits, auto, bypass; what asks nothing does not outlive its process.",
+        "plan, default, accept_edits, auto, bypass; what asks nothing does not outlive "
+        "its process.",
         "api 3",
     ),
     "session:compact": Requirement(
@@ -416,7 +430,8 @@ ROWS: dict[str, Requirement] = {
     ),
     "fault:flood": Requirement("A flood is cut for the model and kept whole.", "safety F16"),
     "fault:nonsense": Requirement(
-        "Malformed arguments, unknown tools, empty answers, equal ids, too many calls: each has its outcome.",
+        "Malformed arguments, unknown tools, empty answers, equal ids, too many calls: "
+        "each has its outcome.",
         "safety F7 F8",
     ),
     "fault:surrogates": Requirement(
@@ -514,7 +529,8 @@ TOUR_EVENTS = tuple(
 
 REQUIREMENTS = ROWS | {
     f"event:{kind}": Requirement(
-        f"{kind} is {'published live' if kind in LIVE else 'stored, and published as it is stored'}.",
+        f"{kind} is "
+        f"{'published live' if kind in LIVE else 'stored, and published as it is stored'}.",
         "api 5",
         _LATER.get(kind, ""),
     )

@@ -1,4 +1,6 @@
-"""What the journeys of rewinds share: a model whose turns are lists of commands and edits, and a project that is worth keeping."""
+"""What the journeys of rewinds share: a model whose turns are lists of commands and edits, and a
+project that is worth keeping.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def turns(*calls: Sequence[CallTool] | CallTool) -> ScriptedModel:
 
 
 def open_world(world: World, model: ScriptedModel, *, sandbox: str = "off", **settings: Any) -> App:
-    """The application on a world, with commands that are watched, or (`auto`) that run in the sandbox where there is one."""
+    """The application on a world, with commands that are watched, or (`auto`) that run in the
+    sandbox where there is one.
+    """
     settings = {"sandbox__mode": sandbox, **settings} if "sandbox.mode" in KEYS else settings
     config = {name.replace("__", "."): value for name, value in settings.items()}
     return world.open(model, config=config)

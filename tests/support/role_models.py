@@ -1,4 +1,6 @@
-"""Scripted models for a session and its agents: each gets the answers of its role, whenever it asks."""
+"""Scripted models for a session and its agents: each gets the answers of its role, whenever it
+asks.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def first_prompt(request: ModelRequest) -> str:
 
 
 def role_model(roles: RoleAnswers, name: str = "script") -> ScriptedModel:
-    """A model that plays several sessions: a session whose first prompt holds a role's name gets that role's answers, one a round.
+    """A model that plays several sessions: a session whose first prompt holds a role's name gets
+    that role's answers, one a round.
 
     It needs no memory, so another process goes on at the right answer.
     """

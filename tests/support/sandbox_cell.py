@@ -118,7 +118,9 @@ class SandboxCell:
 
 @contextmanager
 def cell_folders(who: str) -> Iterator[Path]:
-    """The folders of a cell, owned by `who` (root, nobody or me), where every user can reach them."""
+    """The folders of a cell, owned by `who` (root, nobody or me), where every user can
+    reach them.
+    """
     base = Path(tempfile.mkdtemp(prefix="weft-cell-", dir="/var/tmp"))
     try:
         base.chmod(0o755)

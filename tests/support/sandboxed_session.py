@@ -1,4 +1,6 @@
-"""Sessions whose commands run in the sandbox: whether there is one, and which results the model got."""
+"""Sessions whose commands run in the sandbox: whether there is one, and which results the model
+got.
+"""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@ socket outside.
 
     socket_attacks.py ADDRESS WAY …
 
-Each way sends its own name, and where it can the descriptor of a file that lies nowhere on the disk;
-what failed is printed.  A way is a detour (`DETOURS`), or three words: where the socket comes from,
-its type, and how it is used.  An address that begins with `@` is abstract.
+Each way sends its own name, and where it can the descriptor of a file that lies nowhere on the
+disk; what failed is printed.  A way is a detour (`DETOURS`), or three words: where the socket comes
+from, its type, and how it is used.  An address that begins with `@` is abstract.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def paired(kind: str) -> socket.socket:
 
 
 def paired_with_more_bits(kind: str) -> socket.socket:
-    """The same, with both flags, and bits in the upper half of each argument: the kernel ignores those."""
+    """The same, with both flags, and bits in the upper half of each argument: the kernel ignores
+    those.
+    """
     flags = socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
     numbers = (ctypes.c_int * 2)()
     upper = 0x7 << 32

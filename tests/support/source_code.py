@@ -46,7 +46,9 @@ def parsed(file: Path) -> ast.Module:
 
 
 def imported_modules(file: Path) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of every import in a file, wherever it hides: top, function, `TYPE_CHECKING` or `import_module`."""
+    """Line and dotted name of every import in a file, wherever it hides: top, function,
+    `TYPE_CHECKING` or `import_module`.
+    """
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -71,8 +73,11 @@ def our_imports(file: Path) -> list[Import]:
 
 
 def uses(file: Path, *names: str) -> list[str]:
-    """Where a file uses one of these names, as `path:line name`, be it bare or an attribute of anything."""
-    # Parsing and walking every file for each question cost the suite seconds; few files have a name at all.
+    """Where a file uses one of these names, as `path:line name`, be it bare or an attribute of
+    anything.
+    """
+    # Parsing and walking every file for each question cost the suite seconds; few files have a name
+    # at all.
     text = file.read_text(encoding="utf-8")
     if not any(name in text for name in names):
         return []
@@ -84,7 +89,10 @@ def uses(file: Path, *names: str) -> list[str]:
 
 
 def _module_of(base: str, name: str) -> str:
-    """`from weft import faults` reaches `weft.faults`; `from weft.store import Store` reaches `weft.store`."""
+    """`from weft import faults` reaches `weft.faults`.
+
+    `from weft.store import Store` reaches `weft.store`.
+    """
     path = SRC.parent.joinpath(*base.split("."), name)
     is_module = base.startswith("weft") and (path.is_dir() or path.with_suffix(".py").is_file())
     return f"{base}.{name}" if is_module else base

@@ -8,7 +8,9 @@ import apsw
 
 
 def open_connection(path: Path) -> apsw.Connection:
-    """Open one that waits for locks: the store checkpoints its log whenever no other connection writes."""
+    """Open one that waits for locks: the store checkpoints its log whenever no other connection
+    writes.
+    """
     db = apsw.Connection(str(path))
     db.set_busy_timeout(10_000)
     return db

@@ -1,7 +1,7 @@
 """Hypothesis strategies: any fact of any kind, and plausible histories of a session.
 
-`any_fact()` gives well-typed values without any sense, for laws of the codec; `histories()` and `forks()` give what a
-`HistoryGenerator` writes, with the plain model of what it comes to.
+`any_fact()` gives well-typed values without any sense, for laws of the codec; `histories()` and
+`forks()` give what a `HistoryGenerator` writes, with the plain model of what it comes to.
 """
 
 from __future__ import annotations
@@ -84,9 +84,11 @@ def any_signal() -> st.SearchStrategy[Signal]:
 
 
 def _numbers(most: int) -> st.SearchStrategy[list[int]]:
-    """Numbers for a history generator: evenly spread, because small ones would always choose the first of what is possible.
+    """Numbers for a history generator: evenly spread, because small ones would always choose the
+    first of what is possible.
 
-    A shorter list of the same seed is a beginning of the longer one, so that a failing history shrinks to its shortest beginning.
+    A shorter list of the same seed is a beginning of the longer one, so that a failing history
+    shrinks to its shortest beginning.
     """
     return st.builds(numbers, st.integers(0, 2**32), st.integers(0, most))
 

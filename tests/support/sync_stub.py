@@ -2,8 +2,8 @@
 
     .venv/bin/python -m tests.support.sync_stub
 
-The blocking classes are made at run time from the async ones.  This reads the same classes, takes `async` away and writes down what is
-left; a test fails when the file is not what this would write.
+The blocking classes are made at run time from the async ones.  This reads the same classes, takes
+`async` away and writes down what is left; a test fails when the file is not what this would write.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from weft.session import Subscription
 STUB = Path(__file__).resolve().parents[2] / "src" / "weft" / "sync.pyi"
 
 HEADER = '''\
-"""Written by `python -m tests.support.sync_stub` from the async classes; edit those, and write it again."""
+"""Written by `python -m tests.support.sync_stub` from the async classes.
+
+Edit those, and write it again.
+"""
 '''
 
 CLASSES: dict[type, tuple[str, ...]] = {
@@ -37,7 +40,9 @@ CLASSES: dict[type, tuple[str, ...]] = {
     api.SessionManager: (),
     App: ("config: Config", "project_path: str"),
 }
-"""Each class that has a blocking one, and the attributes that its objects get when they are made."""
+"""Each class that has a blocking one, and the attributes that its objects get when they
+are made.
+"""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "open": open_app,
@@ -94,7 +99,9 @@ class Writer:
         return self._function(name, member)
 
     def _function(self, name: str, function: Callable[..., Any]) -> str:
-        """The declaration without `async`, decorators, body and defaults that are no plain values."""
+        """The declaration without `async`, decorators, body and defaults that are no plain
+        values.
+        """
         tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
         assert isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef)
         for annotation in annotated(tree):
@@ -115,7 +122,10 @@ class Writer:
         return ast.unparse(ast.fix_missing_locations(declared))
 
     def _need(self, module: ModuleType | None, name: str) -> None:
-        """Import a name as the module does that uses it; what is ours or Python's own needs none."""
+        """Import a name as the module does that uses it.
+
+        What is ours or Python's own needs none.
+        """
         assert module is not None
         if name in self._ours or name in ("Self", "str", "int", "float", "bool", "object", "type"):
             return
@@ -130,7 +140,9 @@ class Writer:
 
 
 def public_names(cls: type) -> list[str]:
-    """The public names of a class in the order of its source, without those that the blocking one writes itself."""
+    """The public names of a class in the order of its source, without those that the blocking one
+    writes itself.
+    """
     names: dict[str, None] = {}
     for each in reversed(cls.__mro__):
         names |= dict.fromkeys(each.__dict__)

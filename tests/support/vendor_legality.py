@@ -1,4 +1,6 @@
-"""A history as each vendor would get it, judged by validators that know neither our context nor our encoders."""
+"""A history as each vendor would get it, judged by validators that know neither our context nor our
+encoders.
+"""
 
 from __future__ import annotations
 

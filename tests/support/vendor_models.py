@@ -1,7 +1,8 @@
-"""Models that pose as each vendor's: they think, sign, call with ids as that vendor does, and every request to them is judged.
+"""Models that pose as each vendor's: they think, sign, call with ids as that vendor does, and every
+request to them is judged.
 
-Nothing is sent anywhere: a request is encoded as the real adapter would and handed to validators that know neither our context
-nor our encoders (`tests.support.legality`).
+Nothing is sent anywhere: a request is encoded as the real adapter would and handed to validators
+that know neither our context nor our encoders (`tests.support.legality`).
 """
 
 from __future__ import annotations
@@ -127,7 +128,10 @@ VENDOR_PROFILES: dict[str, VendorProfile] = {
 
 
 class VendorModel:
-    """A model in one of these poses: plays what is laid out for it, then says something short; keeps what was wrong with any request."""
+    """A model in one of these poses: plays what is laid out for it, then says something short.
+
+    Keeps what was wrong with any request.
+    """
 
     def __init__(self, name: str, *, window: int = 200_000) -> None:
         self.pose = VENDOR_PROFILES[name]

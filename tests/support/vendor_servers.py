@@ -1,7 +1,7 @@
 """Vendors on loopback: servers that stream a plan in each vendor's own protocol.
 
-Written from the vendors' documentation of their streams, so that the decoders are tested against something that was not
-derived from them.
+Written from the vendors' documentation of their streams, so that the decoders are tested against
+something that was not derived from them.
 """
 
 from __future__ import annotations
@@ -373,7 +373,10 @@ def _call(voice: VendorWire, step: CallTool | CallRaw) -> Iterator[bytes]:
 
 
 class VendorServed:
-    """A vendor's model that will stream the plan; `left` is set when the server notices that we are gone."""
+    """A vendor's model that will stream the plan.
+
+    `left` is set when the server notices that we are gone.
+    """
 
     def __init__(self, model: Model, left: anyio.Event, usage: Usage) -> None:
         self.model = model

@@ -1,8 +1,8 @@
 """Golden view files: events, the blocks that each of them gives, and the live area at the end.
 
 The page's fold in TypeScript is held to the same files.  They are no stored data: a block may be
-worded anew.  Then `python -m tests.support.view_golden --write` computes blocks and live area from the
-events of each file, and the difference is read before it is committed.
+worded anew.  Then `python -m tests.support.view_golden --write` computes blocks and live area from
+the events of each file, and the difference is read before it is committed.
 """
 
 from __future__ import annotations

@@ -51,7 +51,10 @@ class WeftProgram:
         return f"scripted:{path}"
 
     def plant(self, code: str) -> dict[str, str]:
-        """A fault: code that runs when the interpreter starts; returns the environment that plants it."""
+        """A fault: code that runs when the interpreter starts.
+
+        Returns the environment that plants it.
+        """
         (self.home / "sitecustomize.py").write_text(code)
         return {"PYTHONPATH": f"{self.home}:{self.environment['PYTHONPATH']}"}
 
@@ -87,7 +90,9 @@ class WeftProgram:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """As `run`, but in this process: for what `main()` decides, a start of Python is too dear."""
+        """As `run`, but in this process: for what `main()` decides, a start of Python is
+        too dear.
+        """
         environment = {**self.environment, **(env or {})}
         with in_process(environment, cwd or self.project, stdin) as (output, error):
             code = main(list(arguments))

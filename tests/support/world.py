@@ -1,7 +1,9 @@
-"""What the journeys share: a project folder and a store that outlive any application, and a way to lose the application.
+"""What the journeys share: a project folder and a store that outlive any application, and a way to
+lose the application.
 
-A journey opens an application on a `World`, uses nothing but its public API, and may end it in two ways: in good order
-(`async with`), or by `crash`, after which nothing more is written and its leases are a dead process's.
+A journey opens an application on a `World`, uses nothing but its public API, and may end it in two
+ways: in good order (`async with`), or by `crash`, after which nothing more is written and its
+leases are a dead process's.
 """
 
 from __future__ import annotations
@@ -59,12 +61,15 @@ class World:
         store: Store | None = None,
         **parts: Any,
     ) -> App:
-        """The application as a new process would open it, with these models at hand (the first is the default)."""
+        """The application as a new process would open it, with these models at hand (the first is
+        the default).
+        """
         named = {model.info.name: model for model in models}
         return weft.open(
             self.project,
             store or self.store(),
-            # Journeys through the sandbox say so: the others go the way that there is on every machine.
+            # Journeys through the sandbox say so: the others go the way that there is on every
+            # machine.
             {"model.default": MODEL, "sandbox.mode": "off", **(config or {})},
             environ=self.environ,
             providers={"scripted": ScriptedProvider(named)},
@@ -95,7 +100,8 @@ class World:
 
 
 async def crash(app: App) -> None:
-    """Take the process away: no session is stopped and nothing more is written; its leases are a dead process's.
+    """Take the process away: no session is stopped and nothing more is written; its leases are a
+    dead process's.
 
     This is the one place where a journey looks behind the API, because no call asks for a crash.
     """

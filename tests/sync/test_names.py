@@ -57,7 +57,8 @@ def test_a_method_has_the_signature_and_the_words_of_the_async_one(
 def test_the_functions_are_there(name: str, function: object) -> None:
     blocking = getattr(weft.sync, name)
     assert not inspect.iscoroutinefunction(blocking)
-    assert inspect.signature(blocking) == inspect.signature(function)  # type: ignore[arg-type]  # a function
+    # A function.
+    assert inspect.signature(blocking) == inspect.signature(function)  # type: ignore[arg-type]
 
 
 @pytest.mark.process

@@ -77,7 +77,8 @@ class Forgetful(MemoryStore):
 
 class TestForgetful:
     opened = StoreContract.opened
-    test_what_was_appended_is_read_back_in_order = StoreContract.test_what_was_appended_is_read_back_in_order
+    test_what_was_appended_is_read_back_in_order = \
+StoreContract.test_what_was_appended_is_read_back_in_order
 
     async def open(self, place):
         return Forgetful()
@@ -91,10 +92,12 @@ def test_a_tool_that_lacks_something_is_refused_with_what_it_lacks(tmp_path: Pat
 
         def prepare(self) -> None: ...
 
+    half: Any = Half()
     with pytest.raises(
         UsageError, match=r"is not a Tool yet: it has no schema, effect, timeout_seconds$"
     ):
-        weft.sync.run("go", model=weft.testing.ScriptedModel([]), tools=[Half()], cwd=tmp_path)  # type: ignore[list-item]  # the point
+        # The point.
+        weft.sync.run("go", model=weft.testing.ScriptedModel([]), tools=[half], cwd=tmp_path)
 
 
 def test_the_contract_of_a_model_can_fail() -> None:

@@ -93,7 +93,8 @@ def test_the_manifest_says_what_the_tools_say() -> None:
 def test_reading_of_the_tools_loads_none_of_their_code() -> None:
     script = (
         "import sys, weft.tools; weft.tools.builtin_tools(); "
-        "print([name for name in ('read', 'edit', 'grep', 'shell', 'todo') if f'weft.tools.{name}' in sys.modules])"
+        "print([name for name in ('read', 'edit', 'grep', 'shell', 'todo') if "
+        "f'weft.tools.{name}' in sys.modules])"
     )
     path = os.pathsep.join(sys.path)
     done = subprocess.run(

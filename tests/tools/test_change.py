@@ -18,7 +18,8 @@ def hash_of(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-# --- write -------------------------------------------------------------------------------------------
+# --- write
+# -------------------------------------------------------------------------------------------
 
 
 async def test_a_new_file_is_written_with_its_folders(bench: ToolBench) -> None:
@@ -83,7 +84,8 @@ async def test_overwriting_keeps_line_ends_mark_encoding_and_mode(bench: ToolBen
     assert (bench.root / "b.txt").read_text() == "→\n"
 
 
-# --- edit --------------------------------------------------------------------------------------------
+# --- edit
+# --------------------------------------------------------------------------------------------
 
 
 async def test_an_edit_replaces_exactly_what_it_names(bench: ToolBench) -> None:
@@ -93,7 +95,8 @@ async def test_an_edit_replaces_exactly_what_it_names(bench: ToolBench) -> None:
         "edit", path="a.py", old_string="return 1", new_string="return 10"
     )
     assert prepared.preview == (
-        "--- a.py\n+++ a.py\n@@ -1,5 +1,5 @@\n def f():\n-    return 1\n+    return 10\n \n def g():\n     return 2"
+        "--- a.py\n+++ a.py\n@@ -1,5 +1,5 @@\n def f():\n-    return 1\n+    return 10\n "
+        "\n def g():\n     return 2"
     )
     before = file.read_bytes()
     outcome = await prepared.run()
@@ -215,7 +218,8 @@ async def test_a_file_that_programs_obey_is_marked_as_protected(bench: ToolBench
     assert not (await bench.prepare("write", path="a.py", content="x")).action.protected
 
 
-# --- multi_edit --------------------------------------------------------------------------------------
+# --- multi_edit
+# --------------------------------------------------------------------------------------
 
 
 async def test_several_edits_build_on_each_other(bench: ToolBench) -> None:

@@ -25,7 +25,7 @@ class Point:
 
 
 @tool
-async def shift(point: Point, by: int = 1, names: list[str] = ["a"]) -> dict[str, Any]:  # noqa: B006 - what people write
+async def shift(point: Point, by: int = 1, names: list[str] = ["a"]) -> dict[str, Any]:  # noqa: B006
     """Move a point
     to the right.
 

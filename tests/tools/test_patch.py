@@ -86,7 +86,9 @@ def test_new_lines_take_the_line_end_of_their_surroundings() -> None:
 
 
 def test_a_miss_in_a_large_file_is_answered_fast() -> None:
-    """Letter by letter only for a few candidates: the time-out of the suite would see anything else."""
+    """Letter by letter only for a few candidates: the time-out of the suite would see anything
+    else.
+    """
     text = "\n".join(f"value_{n} = compute(value_{n - 1}, {n})" for n in range(50_000))
     assert "line 778" in nearest(text, "value_777 = compute(value_776 , 778)")
 

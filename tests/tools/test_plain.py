@@ -1,4 +1,6 @@
-"""Commands that every shell reads the same way are told from those that only bash reads like bash."""
+"""Commands that every shell reads the same way are told from those that only bash reads
+like bash.
+"""
 
 from __future__ import annotations
 

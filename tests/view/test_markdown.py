@@ -45,7 +45,9 @@ def test_only_finished_blocks_are_settled(text: str, done: str) -> None:
 
 @given(st.lists(st.sampled_from(BLOCKS), max_size=8), st.integers(1, 7))
 def test_pieces_of_any_size_settle_the_same_text_in_order(blocks: list[str], size: int) -> None:
-    """Whatever the pieces, what is handed out is the text itself, cut at the ends of lines and never inside a fence."""
+    """Whatever the pieces, what is handed out is the text itself, cut at the ends of lines and
+    never inside a fence.
+    """
     text = "".join(blocks)
     tail, out = "", []
     for start in range(0, len(text), size):

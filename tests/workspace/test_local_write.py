@@ -111,13 +111,17 @@ async def test_a_file_that_is_not_as_expected_is_left_alone(
 async def test_a_change_at_the_last_moment_is_seen(
     workspace: LocalWorkspace, project: Path
 ) -> None:
-    """The content is checked again after the temporary file is durable; so is the absence of a new one."""
+    """The content is checked again after the temporary file is durable.
+
+    So is the absence of a new one.
+    """
     file = project / "f"
     file.write_bytes(b"old")
     passes: list[str] = []
 
     def at_the_sync(event: str, arguments: tuple[object, ...]) -> None:
-        # The temporary file is opened after the first check: this is the moment that only a second check can see.
+        # The temporary file is opened after the first check: this is the moment that only a second
+        # check can see.
         if event == "open" and armed and TEMPORARY in str(arguments[0]):
             armed.clear()
             passes.append(event)
@@ -224,7 +228,8 @@ async def test_a_swapped_folder_is_never_written_through(
     assert os.listdir(outside) == ["secret.txt"]
 
 
-# --- crashes and cancels ---------------------------------------------------------------------------
+# --- crashes and cancels
+# ---------------------------------------------------------------------------
 
 DYING = """
 import asyncio, sys

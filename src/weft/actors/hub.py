@@ -1,7 +1,8 @@
 """Publish and subscribe: events to many readers, without ever waiting for one.
 
-Each reader has a bounded inbox.  One that falls behind loses what does not fit and can see it: `Inbox.lost` counts, and a reader
-that needs every event reads the missed ones from where they are stored.
+Each reader has a bounded inbox.  One that falls behind loses what does not fit and can see it:
+`Inbox.lost` counts, and a reader that needs every event reads the missed ones from where they are
+stored.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ T = TypeVar("T")
 CAPACITY = 1024
 """Events one reader may leave unread."""
 MOST_WEIGHT = 4 * 1024 * 1024
-"""What they may weigh together; how much one weighs is said when it is published, in bytes or characters."""
+"""What they may weigh together.
+
+How much one weighs is said when it is published, in bytes or characters.
+"""
 
 
 class Inbox(Generic[T]):
@@ -43,10 +47,15 @@ class Inbox(Generic[T]):
         """Events dropped since `forget_loss`."""
         self.closed = False
         self.abandoned = False
-        """Set by a reader's finalizer, which may run in any thread and in the middle of `publish`: it marks, the hub removes."""
+        """Set by a reader's finalizer, which may run in any thread and in the middle of `publish`:
+        it marks, the hub removes.
+        """
 
     def put(self, event: T, weight: int = 0) -> None:
-        """Add an event; when full, everything unread is dropped and counted.  An empty inbox takes any one event."""
+        """Add an event; when full, everything unread is dropped and counted.
+
+        An empty inbox takes any one event.
+        """
         unread = len(self._events)
         # Everything unread goes, not only the oldest: the reader goes back to the store for what it
         # missed, and after that the inbox must continue without a gap.
@@ -127,7 +136,8 @@ class Hub(Generic[T]):
 
     def publish(self, event: T, weight: int = 0) -> None:
         """Hand an event to every reader; never waits, never fails."""
-        # A copy: any allocation in here can start the garbage collector, and with it code that drops a reader.
+        # A copy: any allocation in here can start the garbage collector, and with it code that
+        # drops a reader.
         for inbox in tuple(self._inboxes):
             if inbox.abandoned:
                 self.drop(inbox)

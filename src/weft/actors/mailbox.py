@@ -16,7 +16,10 @@ CAPACITY = 1024
 
 
 class Envelope(Generic[T]):
-    """One message on its way, and the answer to it.  The answer outlives a sender that stopped waiting."""
+    """One message on its way, and the answer to it.
+
+    The answer outlives a sender that stopped waiting.
+    """
 
     __slots__ = ("_done", "_error", "_value", "message")
 
@@ -60,7 +63,10 @@ class Mailbox(Generic[T]):
         return len(self._waiting)
 
     async def post(self, message: T) -> Envelope[T]:
-        """Put a message in; waits while the mailbox is full.  Raises what `close` was given, once closed."""
+        """Put a message in.
+
+        Waits while the mailbox is full.  Raises what `close` was given, once closed.
+        """
         self._refuse_if_closed()
         await self._room.acquire()
         try:

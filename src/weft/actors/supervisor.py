@@ -1,8 +1,9 @@
 """Long-lived tasks with an owner: one-for-one restarts, each child with a budget of its own.
 
-The supervisor's task group runs in a task of its own, so that it may be closed by another task than the one that opened it, and so that no child
-ever lives in a caller's task (a caller's cancellation must not reach a commit or a turn).  It is the one place that makes a task
-without a group around it, and `aclose` waits for it.
+The supervisor's task group runs in a task of its own, so that it may be closed by another task than
+the one that opened it, and so that no child ever lives in a caller's task (a caller's cancellation
+must not reach a commit or a turn).  It is the one place that makes a task without a group around
+it, and `aclose` waits for it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ T = TypeVar("T")
 
 
 class RestartBudget:
-    """At most `restarts` in `seconds`; each child has its own, so that one in a crash loop takes no other along."""
+    """At most `restarts` in `seconds`.
+
+    Each child has its own, so that one in a crash loop takes no other along.
+    """
 
     def __init__(
         self, restarts: int = 3, seconds: float = 60.0, clock: Clock | None = None
@@ -78,14 +82,18 @@ class Supervisor:
         except Exception:
             logger.exception("a supervised task failed", extra={"task": name})
         except anyio.get_cancelled_exc_class():
-            # A task group takes any cancelled child for the end of all.  Only the group's own cancellation means that: one that
-            # came from elsewhere (a future that was cancelled elsewhere, a native `cancel`) ends this one task.
+            # A task group takes any cancelled child for the end of all.  Only the group's own
+            # cancellation means that: one that came from elsewhere (a future that was cancelled
+            # elsewhere, a native `cancel`) ends this one task.
             if self._group is None or self._group.cancel_scope.cancel_called:
                 raise
             logger.exception("a supervised task was cancelled", extra={"task": name})
 
     def close_soon(self) -> None:
-        """Cancel all children without waiting for them, for callers that cannot await; call it in the loop's own thread."""
+        """Cancel all children without waiting for them, for callers that cannot await.
+
+        Call it in the loop's own thread.
+        """
         self._stop.set()
 
     async def aclose(self) -> None:
@@ -103,10 +111,12 @@ class StrayCancellation(RuntimeError):
 
 
 async def no_strays(work: Awaitable[T]) -> T:
-    """Await `work`; a cancellation that was not meant for this task becomes a `StrayCancellation`, an error like any other.
+    """Await `work`; a cancellation that was not meant for this task becomes a `StrayCancellation`,
+    an error like any other.
 
-    Foreign code (a tool, a hook, a client library) may await a future that it cancelled itself.  Passed on as a cancellation, that would end
-    the task silently; `except Exception` would not see it.
+    Foreign code (a tool, a hook, a client library) may await a future that it cancelled itself.
+    Passed on as a cancellation, that would end the task silently; `except Exception` would not see
+    it.
     """
     try:
         return await work

@@ -1,8 +1,9 @@
 """Sessions that drive sessions: sub-agents and architect mode.
 
-Owns what a child session may be and do (its privileges, its place in the tree of agents, its share of the money), the tool that starts one, and the
-plan that is carried out step by step.  Knows sessions through the small `AgentHost` it is handed; how they are opened is the application's.
-Names are loaded when they are first used, because most starts of the program need none of them.
+Owns what a child session may be and do (its privileges, its place in the tree of agents, its share
+of the money), the tool that starts one, and the plan that is carried out step by step.  Knows
+sessions through the small `AgentHost` it is handed; how they are opened is the application's. Names
+are loaded when they are first used, because most starts of the program need none of them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Architect mode: a strong model plans, a fast one carries the plan out, step by step.
 
-It runs where a turn would, and ends like one.  Where it stands is in the log: `next_of` reads from the plan's facts what comes next, and the
-loop here does that one thing and looks again.  So a plan that was killed in its second step goes on with the second step, and its
-child session, wherever that stood.
+It runs where a turn would, and ends like one.  Where it stands is in the log: `next_of` reads from
+the plan's facts what comes next, and the loop here does that one thing and looks again.  So a plan
+that was killed in its second step goes on with the second step, and its child session, wherever
+that stood.
 
-Planning is a turn of this session with the planner's model, tools that change nothing, and the plan as the structured result that it hands
-in.  Each step is a child session of its own, with the step as all it knows.  When the child is done the step's check runs, here, behind the
-gate; if either fails, the planner reads why and plans the rest anew, a bounded number of times.
+Planning is a turn of this session with the planner's model, tools that change nothing, and the plan
+as the structured result that it hands in.  Each step is a child session of its own, with the step
+as all it knows.  When the child is done the step's check runs, here, behind the gate; if either
+fails, the planner reads why and plans the rest anew, a bounded number of times.
 """
 
 from __future__ import annotations
@@ -95,8 +97,9 @@ class ArchitectRun(SessionWork):
         editor: StepEditor,
         checks: ToolCallEnvironment,
     ) -> None:
-        """`environment` is the planner's: its model, its tools, and `submit` for the plan.  `checks` is
-        what the checks of steps pass, with the session's shell if it has one."""
+        """`environment` is the planner's: its model, its tools, and `submit` for the plan.
+        `checks` is what the checks of steps pass, with the session's shell if it has one.
+        """
         self._env = msgspec.structs.replace(environment, submitted=self._proposed)
         self._host = host
         self._editor = editor
@@ -119,7 +122,10 @@ class ArchitectRun(SessionWork):
     # -- the work
 
     async def run(self) -> None:
-        """Work until the turn is finished; a cancel from outside `scope` leaves it open, to go on."""
+        """Work until the turn is finished.
+
+        A cancel from outside `scope` leaves it open, to go on.
+        """
         with self.scope:
             await self._work()
         if self.scope.cancelled_caught:
@@ -172,7 +178,9 @@ class ArchitectRun(SessionWork):
         self._planner = None  # not when it was stopped: `settled` asks it for what it had
 
     def _proposed(self, state: SessionState, value: Any) -> Sequence[Fact]:
-        """The facts of a plan that was handed in, and the decision on it where the user need not be asked."""
+        """The facts of a plan that was handed in, and the decision on it where the user need not be
+        asked.
+        """
         # In the append that ends the planning: a crash leaves a plan that waits for approval, or
         # none.
         plan_id = new_id("pln", self._env.models.clock.now())
@@ -185,7 +193,10 @@ class ArchitectRun(SessionWork):
         return (proposed, decided)
 
     def _automatic_decision(self, value: Any) -> tuple[bool, str] | None:
-        """The decision that needs no user: approved or not, and why; None when the user has to decide."""
+        """The decision that needs no user: approved or not, and why.
+
+        None when the user has to decide.
+        """
         if not value.get("steps"):
             return True, "there is nothing to do"
         gate = self._env.calls.gate
@@ -317,7 +328,9 @@ class ArchitectRun(SessionWork):
         why: str,
         facts: Sequence[Fact] = (),
     ) -> None:
-        """Back to the planner with the failure, unless another plan would not help, or enough were made."""
+        """Back to the planner with the failure, unless another plan would not help, or enough were
+        made.
+        """
         # No money, no key or no provider: another plan would fail in the same way.
         if reason in ENDS_ALL:
             await self._commit(*facts, self._step(index, "failed", why))
@@ -389,8 +402,8 @@ class ArchitectRun(SessionWork):
     # -- small things
 
     async def _commit(self, *facts: Fact) -> None:
-        # What a check has noted goes along, so that a step and the result of its check are on record
-        # together or not at all.
+        # What a check has noted goes along, so that a step and the result of its check are on
+        # record together or not at all.
         self._pending.note(*facts)
         await self._env.journal.commit(lambda state: self._pending.take(state, drop_draft=False))
 

@@ -1,11 +1,13 @@
-"""One child session at work for another: set to work, followed to its end, its requests brought to the user and the answers back.
+"""One child session at work for another: set to work, followed to its end, its requests brought to
+the user and the answers back.
 
-The child's own log is what counts.  A run that is begun again, after a crash on either side, finds the child where it stands: not begun,
-in the middle of a turn, or done; and takes it from there.  A request of the child is put on the parent's record under the same id,
-so an answer needs no table to find its way, and a request that was open before a crash is the same request after it.
+The child's own log is what counts.  A run that is begun again, after a crash on either side, finds
+the child where it stands: not begun, in the middle of a turn, or done; and takes it from there.  A
+request of the child is put on the parent's record under the same id, so an answer needs no table to
+find its way, and a request that was open before a crash is the same request after it.
 
-Stopping the parent stops the child first, and puts on record what it had used.  When the whole process goes, nothing is written: both
-are interrupted, and go on together.
+Stopping the parent stops the child first, and puts on record what it had used.  When the whole
+process goes, nothing is written: both are interrupted, and go on together.
 """
 
 from __future__ import annotations
@@ -48,7 +50,10 @@ from weft.state import SessionState
 STOP_SECONDS: Final = 3.0
 """How long stopping a child may take; after that it is not waited for."""
 LONGEST_TEXT: Final = 2_000
-"""Characters of a child's answer that the parent's record keeps; the whole is in the child's own."""
+"""Characters of a child's answer that the parent's record keeps.
+
+The whole is in the child's own.
+"""
 
 _Request: TypeAlias = PermissionRequest | QuestionAsked
 
@@ -120,7 +125,10 @@ class ChildRun:
             raise
 
     async def run(self) -> ChildEnd:
-        """Follow the child to the end of its turn.  Whatever stops it is part of the end, not raised."""
+        """Follow the child to the end of its turn.
+
+        Whatever stops it is part of the end, not raised.
+        """
         try:
             if self._begun is None:
                 await self.begin()
@@ -296,7 +304,10 @@ class ChildRun:
 
 
 def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact, ...]:
-    """The facts with which a child's end goes on the parent's record; none when it is there already."""
+    """The facts with which a child's end goes on the parent's record.
+
+    None when it is there already.
+    """
     known = state.children.known.get(child)
     # Recovery, or a run that another process resumed, may have been first.
     if known is None or not known.is_open:

@@ -1,4 +1,6 @@
-"""Writes `agent.json` from the code of the tool: `python -m weft.agents.describe`, after a change to it."""
+"""Writes `agent.json` from the code of the tool: `python -m weft.agents.describe`, after a change
+to it.
+"""
 
 from __future__ import annotations
 

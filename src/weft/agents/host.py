@@ -1,4 +1,6 @@
-"""What agents need of the application: sessions to drive, and the way back to the session they work for."""
+"""What agents need of the application: sessions to drive, and the way back to the session they work
+for.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     """What else its log begins with."""
     first: tuple[Command[Any], ...] = ()
-    """What is to be carried out there before its task; each with an `input_id`, so that it is done once."""
+    """What is to be carried out there before its task.
+
+    Each with an `input_id`, so that it is done once.
+    """
 
 
 class AgentHost(Protocol):
@@ -76,7 +81,10 @@ class AgentHost(Protocol):
 
     @property
     def is_aborting(self) -> bool:
-        """Its work was asked to stop; false when its process is going, and the work will go on in another."""
+        """Its work was asked to stop.
+
+        False when its process is going, and the work will go on in another.
+        """
         ...
 
     def now(self) -> float:

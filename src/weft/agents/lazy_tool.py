@@ -1,7 +1,9 @@
-"""`agent` as it stands among a session's tools: described to models from `agent.json`; its code is loaded by its first call.
+"""`agent` as it stands among a session's tools: described to models from `agent.json`; its code is
+loaded by its first call.
 
-Every session has the tool and few use it, and loading all that it needs would take a noticeable part of the start.  `python -m
-weft.agents.describe` writes the file from the code, and a test holds the two together.
+Every session has the tool and few use it, and loading all that it needs would take a noticeable
+part of the start.  `python -m weft.agents.describe` writes the file from the code, and a test holds
+the two together.
 """
 
 from __future__ import annotations

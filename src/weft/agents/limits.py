@@ -1,8 +1,10 @@
-"""Limits of a tree of agents, a root session and all that work for it: how many, how deep, at what cost.
+"""Limits of a tree of agents, a root session and all that work for it: how many, how deep, at what
+cost.
 
-Nothing is counted twice and nothing is kept that the logs do not have: what the tree has spent is the root's ledger, which holds every
-finished child, and the ledgers of the children that are still at work.  What a running turn is about to use is set aside here until
-it is on record, so that eight children cannot each spend the last dollar.
+Nothing is counted twice and nothing is kept that the logs do not have: what the tree has spent is
+the root's ledger, which holds every finished child, and the ledgers of the children that are still
+at work.  What a running turn is about to use is set aside here until it is on record, so that eight
+children cannot each spend the last dollar.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ class AgentTree(SharedBudget):
     ) -> str | None:
         """Why the session may have no further agent for this call; None promises it one.
 
-        A promise holds while the calls of the same answer are looked at; the next answer's replace it.
+        A promise holds while the calls of the same answer are looked at; the next answer's replace
+        it.
         """
         bounds = self._bounds()
         if depth >= bounds.depth:
@@ -169,7 +172,10 @@ class AgentTree(SharedBudget):
         if limits.max_budget_usd is None:
             return None
         if used.cost_usd is None or not is_priced:
-            return "a model's price is unknown, so the money budget of the session it works for cannot be kept"
+            return (
+                "a model's price is unknown, so the money budget of the session it works for "
+                "cannot be kept"
+            )
         if used.cost_usd >= limits.max_budget_usd:
             return (
                 f"the budget of ${limits.max_budget_usd:g}, for all its agents together, is used up"

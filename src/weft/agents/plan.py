@@ -1,4 +1,6 @@
-"""The plan of architect mode as a typed value, what comes next in it, and the texts that planner, editor and user read.  Pure."""
+"""The plan of architect mode as a typed value, what comes next in it, and the texts that planner,
+editor and user read.  Pure.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,27 @@ SHOWN_FAILURE: Final = 8_000
 """Characters of a failure that the planner is shown."""
 
 PLANNER: Final = """\
-You are the architect: you plan, and another model carries the plan out, one step at a time. It sees one step and nothing else of this \
-conversation, so a step's details must be enough to do it without any other context: names, signatures, the exact change.
-Look at the code with your tools first; you cannot change anything yourself. Then call submit with the plan:
+You are the architect: you plan, and another model carries the plan out, one step at a time. It \
+sees one step and nothing else of this \
+conversation, so a step's details must be enough to do it without any other context: names, \
+signatures, the exact change.
+Look at the code with your tools first; you cannot change anything yourself. Then call submit with \
+the plan:
 - a step is about one file (create, edit, delete) or runs something (run);
 - order the steps so that each can be done and checked when those before it are done;
-- give a step a check, a shell command that fails when the step is not done right (a test, a type check), wherever there is one;
-- give a boundary (first and last line, counted from 0: one less than `read` shows) where an edit must stay within some lines of the file.
+- give a step a check, a shell command that fails when the step is not done right (a test, a type \
+check), wherever there is one;
+- give a boundary (first and last line, counted from 0: one less than `read` shows) where an edit \
+must stay within some lines of the file.
 When nothing has to be changed, submit a plan without steps whose summary is your answer."""
 
 EDITOR: Final = """\
-You carry out one step of a given plan. Do exactly what the step says, in the style of the code around it, and nothing \
-else: other steps are done by others. Look at a file before you change it. If the step cannot be done as it is written, change nothing and \
-say why. End with one or two sentences on what you did, and on anything you had to do differently."""
+You carry out one step of a given plan. Do exactly what the step says, in the style of the code \
+around it, and nothing \
+else: other steps are done by others. Look at a file before you change it. If the step cannot be \
+done as it is written, change nothing and \
+say why. End with one or two sentences on what you did, and on anything you had to do \
+differently."""
 
 Action: TypeAlias = Literal["create", "edit", "delete", "run"]
 
@@ -166,7 +176,8 @@ def failure_report(plan: WorkPlan, index: int, why: str) -> str:
             "Done so far, and it stays done:" if done else "No step was done before it.",
             *done,
             "",
-            "Find out what is wrong and submit a new plan for what is left, this step in its better form included. "
+            "Find out what is wrong and submit a new plan for what is left, this step in "
+            "its better form included. "
             "Steps that are done must not be in it.",
         ]
     )

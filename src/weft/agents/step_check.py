@@ -2,7 +2,8 @@
 
 Hooks, rules, limits and records are those of `weft.loop.tool_calls`; here the call is made and its
 end is read.  A check that a crash cut short is settled by recovery like any effect, which tells the
-user; unlike the model's calls it is then run again, because the plan asks for it, and a note says so.
+user; unlike the model's calls it is then run again, because the plan asks for it, and a note says
+so.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ NAME = "check"
 """The name of such a call in the log, which tells it from the model's own calls of `shell`."""
 SHELL = "shell"
 SECONDS = 600.0
-"""How long a check may take: test suites run longer than what a model starts between two answers."""
+"""How long a check may take: test suites run longer than what a model starts between two
+answers.
+"""
 
 
 class CheckVerdict(msgspec.Struct, frozen=True):

@@ -14,7 +14,10 @@ NAME = "submit"
 class SubmitPlan(SubmitTool):
     """`submit` for a plan: also what the schema cannot say must be right."""
 
-    description = "Hand in the plan. Call it once, when you know what is to be done; the arguments are the plan itself."
+    description = (
+        "Hand in the plan. Call it once, when you know what is to be done; the arguments are "
+        "the plan itself."
+    )
 
     def __init__(self, name: str = NAME) -> None:
         super().__init__(OutputSchema(WorkPlan), name)

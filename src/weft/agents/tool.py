@@ -1,8 +1,9 @@
 """`agent`: hand a task to a session of its own.
 
-The call names its child in the append that intends it, so that a crash leaves either both or none.  Called again for the same call, after a
-crash, the tool finds that child and goes on with it; nothing is started twice.  A background agent's call ends at once: its end comes to
-the session as a message of its own, whenever that is.
+The call names its child in the append that intends it, so that a crash leaves either both or none.
+Called again for the same call, after a crash, the tool finds that child and goes on with it;
+nothing is started twice.  A background agent's call ends at once: its end comes to the session as a
+message of its own, whenever that is.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ NAME: Final = "agent"
 LONGEST_TITLE: Final = 60
 
 ABOUT_CHILDREN: Final = """\
-You work for another agent, which gave you the task below and sees nothing of your work but your last message. Do the task and nothing \
-else. End with a message that holds what was asked for, complete and by itself: results, files you changed, and what you could not do."""
+You work for another agent, which gave you the task below and sees nothing of your work but your \
+last message. Do the task and nothing \
+else. End with a message that holds what was asked for, complete and by itself: results, files you \
+changed, and what you could not do."""
 
 
 class AgentArguments(ToolArguments, frozen=True, kw_only=True):
@@ -49,7 +52,8 @@ class AgentArguments(ToolArguments, frozen=True, kw_only=True):
         str,
         Meta(
             min_length=1,
-            description="The task, with everything that is needed to do it: the agent sees nothing of this conversation.",
+            description="The task, with everything that is needed to do it: the agent sees nothing "
+            "of this conversation.",
         ),
     ]
     description: Annotated[
@@ -61,7 +65,8 @@ class AgentArguments(ToolArguments, frozen=True, kw_only=True):
     background: Annotated[
         bool,
         Meta(
-            description="Return at once; you are told when the agent has ended. Only for work you need not wait for."
+            description="Return at once; you are told when the agent has ended. Only for work you "
+            "need not wait for."
         ),
     ] = False
     model: Annotated[
@@ -74,8 +79,10 @@ class AgentTool(DelegateTool):
 
     name = NAME
     description = (
-        "Hand a task to an agent that works in a conversation of its own and comes back with one message. For work whose details need not "
-        "stay in this conversation: searching widely, trying something out, reviewing. Several calls in one answer run at the same time."
+        "Hand a task to an agent that works in a conversation of its own and comes back "
+        "with one message. For work whose details need not "
+        "stay in this conversation: searching widely, trying something out, reviewing. "
+        "Several calls in one answer run at the same time."
     )
     schema = schema_of(AgentArguments)
     effect: Effect = "unknown"
@@ -244,7 +251,8 @@ class AgentTool(DelegateTool):
                 return self._outcome(child, ChildEnd(reason="halted", detail=str(error)), place)
             self._host.start(lambda: self._see_to_end(child_run, wanted, place), f"agent {child}")
         return ToolOutcome(
-            text=f"Started in the background as {child}. You will be told when it has ended; go on meanwhile.",
+            text=f"Started in the background as {child}. You will be told when it has ended; "
+            "go on meanwhile.",
             data={"child": child},
         )
 
@@ -324,5 +332,8 @@ def _end_text(end: ChildEnd, place: AgentWorktree | None) -> str:
         said = f"The agent did not finish ({end.reason}{why})."
         said += f" Its last words:\n{text}" if text else ""
     if place is not None:
-        said += f"\n\nIts changes are in a copy of the project, {place.project}; nothing was changed here."
+        said += (
+            f"\n\nIts changes are in a copy of the project, {place.project}; nothing was "
+            "changed here."
+        )
     return said

@@ -41,7 +41,8 @@ class BranchCalls(SessionBase):
     async def branch_at(
         self, node_or_index: str | int, name: str | None = None, *, input_id: str | None = None
     ) -> Branch:
-        """Let the line end at a message (its id, or its index in `get_history()`) and go on from there; nothing is lost.
+        """Let the line end at a message (its id, or its index in `get_history()`) and go on from
+        there; nothing is lost.
 
         Raises:
             SessionBusy: a turn runs.
@@ -91,16 +92,19 @@ class BranchCalls(SessionBase):
         overwrite: Sequence[str] = (),
         input_id: str | None = None,
     ) -> RewindPlan:
-        """Let files, the conversation or both go back to what they were at a message: its id, its index in `get_history()`, the label
-        of a checkpoint, or None for before the first one.
+        """Let files, the conversation or both go back to what they were at a message: its id, its
+        index in `get_history()`, the label of a checkpoint, or None for before the first one.
 
-        Each path that the session changed since goes back to what it was, by tools and commands alike, if it still is what the session
-        left; all others are named, and those in `overwrite` go back all the same.  `preview` only says what would happen.  What is left
-        of the line keeps a name, and `undo_rewind` takes it all back.  A cancel ends the wait; the rewind is carried out all the same.
+        Each path that the session changed since goes back to what it was, by tools and commands
+        alike, if it still is what the session left; all others are named, and those in `overwrite`
+        go back all the same.  `preview` only says what would happen.  What is left of the line
+        keeps a name, and `undo_rewind` takes it all back.  A cancel ends the wait; the rewind is
+        carried out all the same.
 
         Raises:
             SessionBusy: a turn runs.
-            UsageError: there is no such message, or `overwrite` names a path that is not in the plan.
+            UsageError: there is no such message, or `overwrite` names a path that is not in the
+                plan.
         """
         node, checkpoint = await self._place(to)
         command = RewindTo(
@@ -118,7 +122,8 @@ class BranchCalls(SessionBase):
     async def undo_rewind(
         self, preview: bool = False, *, overwrite: Sequence[str] = (), input_id: str | None = None
     ) -> RewindPlan:
-        """Take the last rewind back: its files, unless they were changed since, and the place in the conversation.
+        """Take the last rewind back: its files, unless they were changed since, and the place in
+        the conversation.
 
         Raises:
             SessionBusy: a turn runs.
@@ -162,7 +167,10 @@ class BranchCalls(SessionBase):
         return not await self._call(ToggleCollapse(node=node, **self._by(input_id)))
 
     async def toggle_all_tool_collapses(self, *, input_id: str | None = None) -> bool:
-        """Unfold everything if anything is folded, else fold everything; returns whether all is folded now."""
+        """Unfold everything if anything is folded, else fold everything.
+
+        Returns whether all is folded now.
+        """
         return not await self._call(ToggleCollapse(**self._by(input_id)))
 
     async def _node(self, given: str | int) -> NodeId | None:

@@ -1,4 +1,5 @@
-"""Conversation with a session: messages, queues, turns, permission requests, plans, background work.
+"""Conversation with a session: messages, queues, turns, permission requests, plans, background
+work.
 
 Section *Talking* of the API.
 """
@@ -65,9 +66,12 @@ class ConversationCalls(SessionBase):
         input_id: str | None = None,
         **options: Unpack[MessageOptions],
     ) -> Reply:
-        """Send a message and wait for the end of its turn.  `options` (model, tools, max_turns, schema, …) hold for this message.
+        """Send a message and wait for the end of its turn.  `options` (model, tools, max_turns,
+        schema, …) hold for this message.
 
-        `schema` (a JSON Schema or a type) asks for a structured result: `Reply.deliverable`, checked, with at most two repairs.  A busy session queues it as a follow-up.  A cancel ends the wait, not the turn.
+        `schema` (a JSON Schema or a type) asks for a structured result: `Reply.deliverable`,
+        checked, with at most two repairs.  A busy session queues it as a follow-up.  A cancel ends
+        the wait, not the turn.
 
         Raises:
             SessionBusy: a turn runs and `queue` is False.
@@ -188,7 +192,10 @@ class ConversationCalls(SessionBase):
         return await reply_to(port, await port.call(command), self._host.now())
 
     async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
-        """Attach as one of several clients; a viewer's changing calls are refused.  Returns the client's id."""
+        """Attach as one of several clients.
+
+        A viewer's changing calls are refused.  Returns the client's id.
+        """
         client = self._client or new_id("cli", self._host.now())
         await self._call(AttachClient(role=role, client=client))
         self._client, self._role = client, role
@@ -213,7 +220,8 @@ class ConversationCalls(SessionBase):
         await self._call(DecidePlan(approved=True, **self._by(input_id)))
 
     async def edit_plan(self, plan: Any, *, input_id: str | None = None) -> None:
-        """Put another plan (a `weft.agents.Plan`, or a map like it) in the place of the one that waits; it still waits.
+        """Put another plan (a `weft.agents.Plan`, or a map like it) in the place of the one that
+        waits; it still waits.
 
         Raises:
             UsageError: it is no plan.
@@ -259,7 +267,8 @@ class ConversationCalls(SessionBase):
         )
 
     async def kill_background(self, background_id: str, *, input_id: str | None = None) -> None:
-        """Stop a background agent or command, with all that it started; returns when its end is on record.
+        """Stop a background agent or command, with all that it started; returns when its end is on
+        record.
 
         Raises:
             UsageError: nothing of this id does.
@@ -285,7 +294,9 @@ class ConversationCalls(SessionBase):
                         return
 
     async def children(self) -> list[ChildInfo]:
-        """The sessions that work, or worked, for this one: sub-agents and steps of plans, oldest first."""
+        """The sessions that work, or worked, for this one: sub-agents and steps of plans, oldest
+        first.
+        """
         port = await self._port()
         # A child with an open turn that is not open here works where its parent is, or nowhere.
         elsewhere: Status = "interrupted" if isinstance(port, LocalPort) else "thinking"
@@ -335,7 +346,10 @@ class ConversationCalls(SessionBase):
         to_model: bool = False,
         input_id: str | None = None,
     ) -> None:
-        """Say something as the system: shown and kept; with `to_model`, in the model's context too."""
+        """Say something as the system: shown and kept.
+
+        With `to_model`, in the model's context too.
+        """
         await self._call(AddNote(text=text, level=level, to_model=to_model, **self._by(input_id)))
 
     async def respond_to_permission(

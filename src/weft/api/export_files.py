@@ -62,7 +62,9 @@ async def read_export(path: str | os.PathLike[str]) -> RestoredFacts:
 
 
 def _read(path: Path) -> bytes:
-    """A regular file, and no more of it than may be imported (and one byte, to tell that there is more)."""
+    """A regular file, and no more of it than may be imported (and one byte, to tell that there is
+    more).
+    """
     try:
         # Not blocking, because opening a pipe would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:

@@ -1,7 +1,7 @@
 """The base of `Session`: from an id to the port of the session that has it.
 
-A handle is an id and the way to wherever the session lives.  If the session was unloaded it comes back with the next call, and if
-another process owns it, that process is asked.
+A handle is an id and the way to wherever the session lives.  If the session was unloaded it comes
+back with the next call, and if another process owns it, that process is asked.
 """
 
 from __future__ import annotations

@@ -12,7 +12,9 @@ from weft.view.snapshot import HistoryMessage
 
 
 def history(line: Sequence[LineEntry], state: SessionState) -> list[tuple[str, HistoryMessage]]:
-    """A line as programs read it: answers, each call's result behind its answer, and the system's notes."""
+    """A line as programs read it: answers, each call's result behind its answer, and the system's
+    notes.
+    """
     notes: dict[NodeId | None, list[tuple[str, HistoryMessage]]] = {}
     for note in state.tree.notes:
         message = HistoryMessage(role="system", content=note.text, is_error=note.level == "error")

@@ -58,7 +58,10 @@ class InspectionCalls(SessionBase):
         return (await self._port()).state.files.newest_first()
 
     async def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
-        """Events: those after the cursor, then new ones; no gap, no repeat.  `live=False` leaves signals out."""
+        """Events: those after the cursor, then new ones.
+
+        No gap, no repeat.  `live=False` leaves signals out.
+        """
         subscription = (await self._port()).subscribe(after=after, live=live)
         self._subscriptions = [weakref.ref(each) for each in (*self._readers(), subscription)]
         return subscription
@@ -82,7 +85,9 @@ class InspectionCalls(SessionBase):
         return await self._host.available_models()
 
     async def get_commands(self) -> list[str]:
-        """The slash commands that screens offer: those that are built in, and those from Markdown files."""
+        """The slash commands that screens offer: those that are built in, and those from Markdown
+        files.
+        """
         found = [f"/{command.name}" for command in await self.list_commands()]
         return [*self._host.command_names(), *found]
 

@@ -62,7 +62,9 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
 
     session: Session
     dropped: dict[str, int]
-    """What the exported session had besides its conversation, by name, and how much of it: none of that is taken over."""
+    """What the exported session had besides its conversation, by name, and how much of it: none of
+    that is taken over.
+    """
 
 
 class SessionManager:
@@ -94,13 +96,15 @@ class SessionManager:
     ) -> Session:
         """Start a new session, resume a stored one, or return the running one.
 
-        `auto_approve` answers every ask with yes; deny rules still hold.  `messages` seeds a new session with a conversation.  With
-        `resume="auto"` a turn that was interrupted goes on at once.
+        `auto_approve` answers every ask with yes; deny rules still hold.  `messages` seeds a new
+        session with a conversation.  With `resume="auto"` a turn that was interrupted goes on at
+        once.
 
-        `store` is where the session is kept if not with the others of this app: what `weft.open` takes.  Its children and forks are kept
-        there too.  To resume it name the store again, unless a session of that store is still open here: until then
-        its sessions are found by id.  A `Store` that is handed in stays yours to close, after the session was stopped; one that is named is closed
-        with its last session, and "memory" with the app.
+        `store` is where the session is kept if not with the others of this app: what `weft.open`
+        takes.  Its children and forks are kept there too.  To resume it name the store again,
+        unless a session of that store is still open here: until then its sessions are found by id.
+        A `Store` that is handed in stays yours to close, after the session was stopped; one that is
+        named is closed with its last session, and "memory" with the app.
 
         Raises:
             UsageError: a setting, a tool, the store or the model's name is wrong.
@@ -126,7 +130,9 @@ class SessionManager:
     async def fork_session(
         self, session_id: str, at: str | int | None = None, title: str | None = None
     ) -> Session:
-        """A new session that shares the history up to and including `at` (a message id or its index) by reference."""
+        """A new session that shares the history up to and including `at` (a message id or its
+        index) by reference.
+        """
         source = await self._registry.resolved(session_id)
         state = await self._registry.state_of(source)
         node = state.tree.head if at is None else node_at(state, at)
@@ -150,7 +156,8 @@ class SessionManager:
     # -- finding
 
     async def get(self, session_id: str) -> Session:
-        """The session of this id (or unique prefix), started if it is only stored; no model is called.
+        """The session of this id (or unique prefix), started if it is only stored; no model is
+        called.
 
         Raises:
             SessionNotFound, AmbiguousId: no session, or several, have it.
@@ -218,9 +225,11 @@ class SessionManager:
         format: ExportFormat = "json",
         path: str | os.PathLike[str] | None = None,
     ) -> str:
-        """The whole conversation as text; with `path` also written there (replacing what was), readable by its owner alone.
+        """The whole conversation as text; with `path` also written there (replacing what was),
+        readable by its owner alone.
 
-        `json` and `jsonl` are complete and can be imported; `md` and `html` are the present line, for reading.
+        `json` and `jsonl` are complete and can be imported; `md` and `html` are the present line,
+        for reading.
 
         Raises:
             SessionNotFound, AmbiguousId: no session, or several, have this id.
@@ -235,8 +244,9 @@ class SessionManager:
     async def import_session(self, path: str | os.PathLike[str]) -> ImportReport:
         """A new session with the conversation of a json or jsonl export, on this app's project.
 
-        An export is untrusted: only the conversation is taken over.  What the exported session had besides (grants, rules, queue,
-        requests, file history, …) is named in `dropped`.  All of it is imported, or nothing.
+        An export is untrusted: only the conversation is taken over.  What the exported session had
+        besides (grants, rules, queue, requests, file history, …) is named in `dropped`.  All of it
+        is imported, or nothing.
 
         Raises:
             UsageError: the file cannot be read, or is no export.

@@ -1,7 +1,8 @@
 """One question to a model: no tools, no history, nothing kept.
 
-`query` waits for the whole answer; `stream` hands it out as it comes.  Both ask again where that can help (a broken connection, a rate
-limit) and, with a schema, have an answer that does not fit repaired.
+`query` waits for the whole answer; `stream` hands it out as it comes.  Both ask again where that
+can help (a broken connection, a rate limit) and, with a schema, have an answer that does not fit
+repaired.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """`stop`, `length` (cut off), `refusal` or `other`."""
     thinking: str = ""
     usage: Usage = NOTHING_USED
-    """Of all calls together, repairs and attempts that broke off included; estimated where the vendor did not say."""
+    """Of all calls together, repairs and attempts that broke off included.
+
+    Estimated where the vendor did not say.
+    """
     cost_usd: float | None = None
     """None: the price is not known."""
     duration_ms: int = 0
@@ -79,9 +83,11 @@ async def query(
     schema: Any = None,
     **options: Unpack[QueryOptions],
 ) -> Answer:
-    """Ask a model once.  `schema` (a JSON Schema or a type) asks for a structured answer, which is then in `Answer.value`.
+    """Ask a model once.  `schema` (a JSON Schema or a type) asks for a structured answer, which is
+    then in `Answer.value`.
 
-    `options` are max_output_tokens, temperature, thinking, stop and retries.  A cancel closes the connection; nothing is left behind.
+    `options` are max_output_tokens, temperature, thinking, stop and retries.  A cancel closes the
+    connection; nothing is left behind.
 
     Raises:
         SchemaFailed: the answer does not fit, after two repairs.
@@ -107,7 +113,9 @@ class CountedUsage:
 
 
 async def ask(text: str, *, model: Model, system: str, counted: CountedUsage) -> Answer:
-    """`query` for those who keep a ledger: `counted` holds what was used also when it fails or is cancelled."""
+    """`query` for those who keep a ledger: `counted` holds what was used also when it fails or is
+    cancelled.
+    """
     question = _question(text, system, None, {"thinking": "off"})  # as for a compaction
     return await _Asking(model, question, _silent, counted).answer()
 
@@ -120,10 +128,12 @@ def stream(
     schema: Any = None,
     **options: Unpack[QueryOptions],
 ) -> AnswerStream:
-    """`query` as an async iterator of `Delta`s; when it has ended, `answer` holds the whole.  Leaving the loop at any point is safe.
+    """`query` as an async iterator of `Delta`s; when it has ended, `answer` holds the whole.
+    Leaving the loop at any point is safe.
 
     Raises:
-        UsageError: the schema or an option is wrong; all else is raised while iterating, as by `query`.
+        UsageError: the schema or an option is wrong; all else is raised while iterating, as by
+            `query`.
     """
     return AnswerStream(model, _question(prompt, system, schema, options))
 
@@ -317,7 +327,9 @@ class _Asking:
         return builder.answer(self._clock.now())
 
     def _count(self, builder: AnswerBuilder, *, is_out: bool) -> None:
-        """Count what an attempt used, also one that broke off or was cancelled (`is_out`): the vendor bills it all the same."""
+        """Count what an attempt used, also one that broke off or was cancelled (`is_out`): the
+        vendor bills it all the same.
+        """
         # Refused before anything was generated (no key, overloaded): vendors do not bill that.
         if builder.finished is None and not builder.has_begun and not is_out:
             return
@@ -356,9 +368,11 @@ class _Outcome:
 
 
 class AnswerStream:
-    """An answer on its way: an async iterator of `Delta`s.  An object, not a generator: leaving the loop at any point is safe.
+    """An answer on its way: an async iterator of `Delta`s.  An object, not a generator: leaving the
+    loop at any point is safe.
 
-    The question is asked when the first piece is wanted.  Dropping the stream, `aclose` or leaving `async with` closes the connection.
+    The question is asked when the first piece is wanted.  Dropping the stream, `aclose` or leaving
+    `async with` closes the connection.
     """
 
     def __init__(self, model: str | Model, question: _Question) -> None:
@@ -424,8 +438,8 @@ class AnswerStream:
             await self.aclose()
 
     def __del__(self) -> None:
-        # The collector calls this in whichever thread it happens to run: the loop's own things are ended by the loop.  A loop
-        # that is closed has nothing left to end.
+        # The collector calls this in whichever thread it happens to run: the loop's own things are
+        # ended by the loop.  A loop that is closed has nothing left to end.
         pieces, send, supervisor = self._pieces, self._send, self._supervisor
         if self._loop is None or supervisor is None:
             _abandon(pieces, send)

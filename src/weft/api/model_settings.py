@@ -56,13 +56,15 @@ class SettingsCalls(SessionBase):
     async def set_thinking_level(self, level: str, *, input_id: str | None = None) -> None:
         """How hard the model thinks: one of `weft.thinking.THINKING_LEVELS`.
 
-        A model that lacks the level thinks at the nearest that it has, and a note says so; the level
-        stays set for other models.
+        A model that lacks the level thinks at the nearest that it has, and a note says so; the
+        level stays set for other models.
         """
         await self._set("thinking", level, input_id)
 
     async def set_mode(self, mode: str, *, input_id: str | None = None) -> None:
-        """Work as `normal` or as `architect` (a strong model plans, a fast one carries out) from the next turn on."""
+        """Work as `normal` or as `architect` (a strong model plans, a fast one carries out) from
+        the next turn on.
+        """
         await self._call(SetMode(mode=mode, **self._by(input_id)))
 
     async def get_mode(self) -> str:
@@ -99,7 +101,9 @@ class SettingsCalls(SessionBase):
         return answer.text, await self._host.save_handover(self.id, answer.text)
 
     async def summarize_branch(self, node: str, *, input_id: str | None = None) -> str:
-        """Bring what was learned on the line that ends at `node` to the present one, where the model sees it."""
+        """Bring what was learned on the line that ends at `node` to the present one, where the
+        model sees it.
+        """
         port = await self._port()
         state = port.state
         wanted = BringOver(node=NodeId(node), **self._by(input_id))
@@ -117,7 +121,10 @@ class SettingsCalls(SessionBase):
         return await self._call(msgspec.structs.replace(wanted, text=answer.text))
 
     async def _ask_beside(self, state: SessionState, question: SummaryQuestion) -> Answer:
-        """Ask the session's model outside of a turn.  What it used is counted whatever becomes of it."""
+        """Ask the session's model outside of a turn.
+
+        What it used is counted whatever becomes of it.
+        """
         self._check_budget(state)
         name, purpose = state.settings.model, question.purpose
         begun = BeginCall(model=name, purpose=purpose, input_tokens=question.tokens)
@@ -135,7 +142,10 @@ class SettingsCalls(SessionBase):
         return answer
 
     async def _record_at_last(self, used: RecordUsage) -> None:
-        """Count a call that was given up; where even that fails, the next to open the session counts it."""
+        """Count a call that was given up.
+
+        Where even that fails, the next to open the session counts it.
+        """
         with anyio.CancelScope(shield=True), anyio.move_on_after(RECORD_SECONDS):
             try:
                 await self._call(used)
@@ -184,10 +194,12 @@ class SettingsCalls(SessionBase):
     async def set_boundary(
         self, path: str, first: int, last: int, *, input_id: str | None = None
     ) -> None:
-        """Hold edits of a file to a range of lines (from 0, both included), for all agents and tools of the session.
+        """Hold edits of a file to a range of lines (from 0, both included), for all agents and
+        tools of the session.
 
-        The range follows: it grows and shrinks with edits inside, and shifts with what others change above it.  A `last` beyond the
-        end of the file means its last line.  Setting another one replaces it.
+        The range follows: it grows and shrinks with edits inside, and shifts with what others
+        change above it.  A `last` beyond the end of the file means its last line.  Setting another
+        one replaces it.
 
         Raises:
             UsageError: there is no such file in the project, or no such lines in it.
@@ -195,7 +207,10 @@ class SettingsCalls(SessionBase):
         await self._call(SetBoundary(path=path, first=first, last=last, **self._by(input_id)))
 
     async def boundary_for(self, path: str) -> EditBoundary | None:
-        """The lines of a file that may be edited, as they were after the last edit; None when all may."""
+        """The lines of a file that may be edited, as they were after the last edit.
+
+        None when all may.
+        """
         state = (await self._port()).state
         return state.boundaries.held.get(_name_in(state.about.project_path, path))
 
@@ -210,7 +225,8 @@ class SettingsCalls(SessionBase):
     async def compact(
         self, focus: str | None = None, *, queue: bool = False, input_id: str | None = None
     ) -> CompactionReport:
-        """Show the model the older part of the conversation as a summary from now on; the log is untouched.
+        """Show the model the older part of the conversation as a summary from now on; the log is
+        untouched.
 
         With `queue` it waits until no turn runs, and cancelling the wait gives it up.
 

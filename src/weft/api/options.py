@@ -64,7 +64,10 @@ class SessionDefaults(TypedDict, total=False):
 
 
 class StartOptions(SessionDefaults, total=False):
-    """All that a session can be started with; `SessionManager.start_session` says what each means."""
+    """All that a session can be started with.
+
+    `SessionManager.start_session` says what each means.
+    """
 
     session_id: str | None
     model: str | Model | None

@@ -39,13 +39,18 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     total: Usage
     by_model: dict[str, Usage]
     by_turn: dict[str, Usage]
-    """The empty name holds what belongs to no turn: compactions and summaries that were asked for."""
+    """The empty name holds what belongs to no turn: compactions and summaries that were
+    asked for.
+    """
     branch: Usage
     """What made the present line."""
     by_branch: dict[str, Usage] = {}
     """What made the line of each branch; what two share counts in both."""
     by_purpose: dict[str, Usage] = {}
-    """What it was for: `turn`, `compaction`, `summary`, …; `child` is what sessions used that worked for this one."""
+    """What it was for: `turn`, `compaction`, `summary`, ….
+
+    `child` is what sessions used that worked for this one.
+    """
 
 
 class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +71,9 @@ class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     """What the agent is to do, or the command."""
     status: Status | Literal["running", "exited"]
-    """Of a command: `running`, `exited`, or `interrupted` when it died with its program and the session was not used since."""
+    """Of a command: `running`, `exited`, or `interrupted` when it died with its program and the
+    session was not used since.
+    """
     exit_code: int | None = None
     """Of a command that has ended; negative: by that signal, None: its end was not seen."""
 

@@ -57,7 +57,8 @@ class Session(ConversationCalls, InspectionCalls, SettingsCalls, BranchCalls):
             **settings,
         }
         request = StartRequest(**{name: given.pop(name) for name in _REQUEST & given.keys()})
-        port = await start(self._host, request, SessionDefaults(**given))  # type: ignore[typeddict-item]  # `start` checks what is left
+        # `start` checks what is left.
+        port = await start(self._host, request, SessionDefaults(**given))  # type: ignore[typeddict-item]
         return self._replaced_by(port)
 
     async def load_session(self, session_id: str) -> Session:
@@ -96,7 +97,9 @@ class Session(ConversationCalls, InspectionCalls, SettingsCalls, BranchCalls):
     # -- inner
 
     def _replaced_by(self, port: SessionPort) -> Session:
-        """End the subscriptions of this handle with an event that names the session that follows."""
+        """End the subscriptions of this handle with an event that names the session that
+        follows.
+        """
         for subscription in self._readers():
             subscription.end_with(Replaced(session_id=self.id, by=port.session_id))
         self._subscriptions = []

@@ -1,7 +1,8 @@
-"""Summaries that the user asks for: the handover of a session, and what was learned on another branch.
+"""Summaries that the user asks for: the handover of a session, and what was learned on another
+branch.
 
-They are made beside the session, by one question to its model, so that a running turn is not held up; what they cost goes into the
-session's ledger.
+They are made beside the session, by one question to its model, so that a running turn is not held
+up; what they cost goes into the session's ledger.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from weft.providers import Model
 from weft.state import SessionState
 
 HANDOVER: Final = """\
-You write a handover document for a later session on the same project. Keep file paths, names, commands and numbers as they are. \
+You write a handover document for a later session on the same project. Keep file paths, names, \
+commands and numbers as they are. \
 Write Markdown with exactly these headings, each with what a stranger needs and nothing else:
 
 # Handover
@@ -29,8 +31,10 @@ Write Markdown with exactly these headings, each with what a stranger needs and 
 ## Key context"""
 
 BRANCH: Final = """\
-A line of work in a coding session was left for another one. Say in at most 200 words what was learned on it that the other line should \
-know: what was tried, what came of it, what to avoid. Keep file paths, names and error messages as they are. No preamble."""
+A line of work in a coding session was left for another one. Say in at most 200 words what was \
+learned on it that the other line should \
+know: what was tried, what came of it, what to avoid. Keep file paths, names and error messages as \
+they are. No preamble."""
 
 
 class SummaryQuestion(msgspec.Struct, frozen=True):

@@ -1,7 +1,9 @@
-"""The tree of a session as people see it: every message with its beginning, the names, and the sessions that worked for it.
+"""The tree of a session as people see it: every message with its beginning, the names, and the
+sessions that worked for it.
 
-The words of the present line are read in one go.  Those of other lines are read message by message, the newest first, up to a bound; what is
-beyond it is there without words, so that a tree of any size can be drawn.
+The words of the present line are read in one go.  Those of other lines are read message by message,
+the newest first, up to a bound; what is beyond it is there without words, so that a tree of any
+size can be drawn.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from weft.session import Accepted, SessionPort, Subscription
 async def reply_to(
     port: SessionPort, accepted: Accepted, continued_at: float | None = None
 ) -> Reply:
-    """Wait for the end of the turn that takes up what was accepted; `continued_at` is when one was gone on with.
+    """Wait for the end of the turn that takes up what was accepted; `continued_at` is when one was
+    gone on with.
 
     Raises:
         SessionInterrupted, SessionStopped: no process works on it, or will.

@@ -1,7 +1,7 @@
 """The composition root: settings in, a running application out.
 
-This is the one place that reads the environment, the config files and the working directory, and that picks a store, a workspace and
-providers.  Every other part is handed values.
+This is the one place that reads the environment, the config files and the working directory, and
+that picks a store, a workspace and providers.  Every other part is handed values.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ _NOT_OPEN = "the app is not open: use `async with weft.open() as app`"
 
 
 class App:
-    """A running Weft.  Use it as an async context manager; it may be entered in one task and left in another."""
+    """A running Weft.  Use it as an async context manager.
+
+    It may be entered in one task and left in another.
+    """
 
     def __init__(
         self,
@@ -127,7 +130,9 @@ class App:
     # -- trust
 
     async def is_trusted(self, path: str | os.PathLike[str] | None = None) -> bool:
-        """Whether the user trusts a folder (this project) as it is now: its settings may start programs and widen permissions."""
+        """Whether the user trusts a folder (this project) as it is now: its settings may start
+        programs and widen permissions.
+        """
         from weft.project.trust import look
 
         seen = await anyio.to_thread.run_sync(look, path or self.project_path)
@@ -136,14 +141,18 @@ class App:
     async def trust_question(
         self, path: str | os.PathLike[str] | None = None
     ) -> TrustQuestion | None:
-        """What to ask the user about a folder (this project); None when nothing of it is withheld."""
+        """What to ask the user about a folder (this project).
+
+        None when nothing of it is withheld.
+        """
         from weft.project.trust import look
 
         seen = await anyio.to_thread.run_sync(look, path or self.project_path)
         return self._trust.question(seen)
 
     async def trust(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Remember that the user trusts a folder (this project) as it is now.  Sessions that are opened from now on heed its settings.
+        """Remember that the user trusts a folder (this project) as it is now.  Sessions that are
+        opened from now on heed its settings.
 
         Only the user can decide that: nothing calls this by itself.
 
@@ -382,7 +391,10 @@ class App:
         self._socket = await self._listen(self.store)
 
     async def _listen(self, store: Store) -> AsyncCloseable | None:
-        """Let other processes drive our sessions of a store; None where no other process can have it, or no socket can be had."""
+        """Let other processes drive our sessions of a store.
+
+        None where no other process can have it, or no socket can be had.
+        """
         if store.run_folder is None:
             return None
         from weft.runtime.ports.command_socket import CommandSocket  # late: it costs start-up time
@@ -415,8 +427,8 @@ def open_app(
 ) -> App:
     """The whole application, as an async context manager.
 
-    `store` is a `Store`, "memory", "jsonl" or "sqlite" (kept with our data), "jsonl:FOLDER", "sqlite:FILE" or a path (a folder is a
-    JSONL store); left out, it is the user's own database.  `config` sets settings
-    over all files.  `added` names further folders that sessions may work in.
+    `store` is a `Store`, "memory", "jsonl" or "sqlite" (kept with our data), "jsonl:FOLDER",
+    "sqlite:FILE" or a path (a folder is a JSONL store); left out, it is the user's own database.
+    `config` sets settings over all files.  `added` names further folders that sessions may work in.
     """
     return App(project_path, store, config, **parts)

@@ -39,9 +39,10 @@ async def run(
 ) -> Result:
     """Run an agent on `prompt` to its end.  Nothing is kept unless `store` is given.
 
-    No user is there to approve: what the permission mode does not allow is denied, and the model gets an error.  `schema` (a JSON Schema or a
-    type) asks for a structured result, which is then in `Result.deliverable`.  `on_event` is called with every event; if it
-    fails, that is logged and the run goes on.
+    No user is there to approve: what the permission mode does not allow is denied, and the model
+    gets an error.  `schema` (a JSON Schema or a type) asks for a structured result, which is then
+    in `Result.deliverable`.  `on_event` is called with every event; if it fails, that is logged and
+    the run goes on.
     """
     options = {"max_turns": max_turns, "max_budget_usd": max_budget_usd, "schema": schema}
     async with open_app(cwd, store if store is not None else "memory") as app:
@@ -81,7 +82,10 @@ async def _run_watched(
 
 
 async def _hand_out(events: Subscription, on_event: Callable[[Event], None]) -> None:
-    """Call `on_event` until the session stops; a callback that fails is logged, and the run goes on."""
+    """Call `on_event` until the session stops.
+
+    A callback that fails is logged, and the run goes on.
+    """
     async with events:
         async for event in events:
             try:

@@ -1,4 +1,5 @@
-"""The command line: arguments, the chat in a terminal, runs without a terminal, and small commands around them.
+"""The command line: arguments, the chat in a terminal, runs without a terminal, and small commands
+around them.
 
 Talks to the application only; it knows no store, no provider and no tool.
 """

@@ -23,7 +23,8 @@ NOBODY_READS = 141
 
 MEANINGS: dict[int, str] = {
     OK: "Success: the turn finished.",
-    FAILED: "The run failed: the provider, a key, a limit, the store, or an answer that does not match the schema.",
+    FAILED: "The run failed: the provider, a key, a limit, the store, or an answer that does not "
+    "match the schema.",
     USAGE: "The command line, a setting or a name in it is wrong; nothing was started.",
     HUNG_UP: "The terminal was closed (SIGHUP); everything was saved first.",
     INTERRUPTED: "Interrupted (Ctrl-C, SIGINT); everything was saved first.",
@@ -64,7 +65,10 @@ def sentence_of(error: BaseException) -> str:
         case CommandExit(sentence=sentence):
             return sentence
         case SessionNotFound(session_id=session_id):
-            return f"there is no session {session_id!r}; `weft session list --all` shows those there are"
+            return (
+                f"there is no session {session_id!r}; `weft session list --all` shows "
+                "those there are"
+            )
         case AuthFailed():
             return _ended(str(error), "weft auth", "`weft auth login PROVIDER` saves a key")
         case ProviderError() | StoreError() | SessionError() | UsageError() | WeftError():

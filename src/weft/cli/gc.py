@@ -6,7 +6,9 @@ import gc
 
 
 def wait_with_garbage() -> None:
-    """Begin a start: nothing it makes is garbage, and looking for some takes a tenth of the time to the first request."""
+    """Begin a start: nothing it makes is garbage, and looking for some takes a tenth of the time to
+    the first request.
+    """
     gc.disable()
 
 

@@ -18,7 +18,8 @@ Weft: a coding agent in your terminal.
 A word like @src/main.py in a prompt sends that file along."""
 
 _MORE = """\
-`weft help COMMAND` explains a command; `weft help exit-codes`, `weft help slash` and `weft help keys` explain those.
+`weft help COMMAND` explains a command; `weft help exit-codes`, `weft help slash` and `weft help \
+keys` explain those.
 In the chat, /help lists commands and keys."""
 
 

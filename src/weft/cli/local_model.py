@@ -1,4 +1,6 @@
-"""The embedded model: used where there is no API key, announced in one line, downloaded when it is first needed."""
+"""The embedded model: used where there is no API key, announced in one line, downloaded when it is
+first needed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ def notice(app: App, options: SessionOptions) -> str:
         return ""
     return (
         f"No API key was found, so {model} answers: it runs on this machine and is small, not "
-        "meant for coding. `weft auth login anthropic` (or openai, google) saves a key for a better one."
+        "meant for coding. `weft auth login anthropic` (or openai, google) saves a key "
+        "for a better one."
     )
 
 

@@ -1,6 +1,7 @@
 """What programmers need to know goes to a file, never to the user's screen.
 
-The file is made when there is something to write: `weft.log` beside the data, private, and begun anew when it grows too large.
+The file is made when there is something to write: `weft.log` beside the data, private, and begun
+anew when it grows too large.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The entry: words in, an exit code out.
 
-Nothing here may be slow: `weft --help` and the way to the first request both pass through.  Each command lives in a module of its own and
-is loaded when it is asked for.
+Nothing here may be slow: `weft --help` and the way to the first request both pass through.  Each
+command lives in a module of its own and is loaded when it is asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The command line as data: every option and every command, with a sentence each.
 
-Parsing, help, completion scripts and the test that compares `docs/cli.md` all read these tables.  Plain tuples: this module is on the
-way to `--help` and must cost nothing.
+Parsing, help, completion scripts and the test that compares `docs/cli.md` all read these tables.
+Plain tuples: this module is on the way to `--help` and must cost nothing.
 """
 
 from __future__ import annotations
@@ -77,13 +77,15 @@ RUN: tuple[OptionSection, ...] = (
             CommandOption(("-c", "--continue"), "Resume the newest session of this folder."),
             CommandOption(
                 ("-r", "--resume", "-s", "--session"),
-                "Resume a session by its id, the beginning of its id, or its title; without one, pick from a list.",
+                "Resume a session by its id, the beginning of its id, or its title; "
+                "without one, pick from a list.",
                 "maybe",
                 "[ID]",
             ),
             CommandOption(
                 ("--fork",),
-                "With -c or -r: continue in a new session that shares the history; the old one stays as it is.",
+                "With -c or -r: continue in a new session that shares the history; the "
+                "old one stays as it is.",
                 hidden=("--fork-session",),
             ),
             CommandOption(
@@ -147,7 +149,8 @@ RUN: tuple[OptionSection, ...] = (
         (
             CommandOption(
                 ("--permission-mode",),
-                "default, plan, accept_edits, auto or bypass (acceptEdits, bypassPermissions and dontAsk too).",
+                "default, plan, accept_edits, auto or bypass (acceptEdits, "
+                "bypassPermissions and dontAsk too).",
                 "text",
                 "MODE",
                 MODES,
@@ -159,11 +162,13 @@ RUN: tuple[OptionSection, ...] = (
             ),
             CommandOption(
                 ("--no-sandbox",),
-                "Run commands without the sandbox, with the network and the whole disk; bypass alone keeps the sandbox.",
+                "Run commands without the sandbox, with the network and the whole disk; "
+                "bypass alone keeps the sandbox.",
             ),
             CommandOption(
                 ("--allowedTools",),
-                "Rules to allow without asking: 'read', 'write(src/**)'; comma-separated or repeated.",
+                "Rules to allow without asking: 'read', 'write(src/**)'; comma-separated "
+                "or repeated.",
                 "many",
                 "RULES",
                 hidden=("--allowed-tools",),
@@ -210,7 +215,8 @@ RUN: tuple[OptionSection, ...] = (
             CommandOption(("-i", "--image"), "Attach an image; may be repeated.", "many", "FILE"),
             CommandOption(
                 ("--output-format",),
-                "With -p: text (the last answer), json (one object) or stream-json (one object per line, as it happens).",
+                "With -p: text (the last answer), json (one object) or stream-json (one "
+                "object per line, as it happens).",
                 "text",
                 "FORMAT",
                 ("text", "json", "stream-json"),
@@ -225,7 +231,8 @@ RUN: tuple[OptionSection, ...] = (
             CommandOption(
                 ("--dialect",),
                 "With JSON: which names tools and arguments have, weft or claude (the Agent "
-                "SDK's); claude by default where a program drives Weft with --input-format stream-json and "
+                "SDK's); claude by default where a program drives Weft with "
+                "--input-format stream-json and "
                 "without -p.",
                 "text",
                 "NAME",
@@ -236,14 +243,16 @@ RUN: tuple[OptionSection, ...] = (
             ),
             CommandOption(
                 ("--permission-prompt-tool",),
-                "With stream-json in and out: 'stdio' sends permission requests to the program on the other side.",
+                "With stream-json in and out: 'stdio' sends permission requests to the "
+                "program on the other side.",
                 "text",
                 "NAME",
                 ("stdio",),
             ),
             CommandOption(
                 ("--json-schema",),
-                "The last answer must be JSON that matches this schema (a file, or the schema itself).",
+                "The last answer must be JSON that matches this schema (a file, or the "
+                "schema itself).",
                 "text",
                 "SCHEMA",
                 hidden=("--output-schema",),
@@ -341,7 +350,8 @@ VERBS: tuple[CommandSpec, ...] = (
                 (
                     CommandOption(
                         ("--to",),
-                        "Up to and including this message (its id, or its number from 0), a checkpoint's name, or start.",
+                        "Up to and including this message (its id, or its number from "
+                        "0), a checkpoint's name, or start.",
                         "text",
                         "PLACE",
                     ),
@@ -446,7 +456,8 @@ VERBS: tuple[CommandSpec, ...] = (
             ),
             CommandSpec(
                 "login",
-                "Save a provider's key in a file that only you can read; piped in or typed at a hidden prompt",
+                "Save a provider's key in a file that only you can read; piped in or "
+                "typed at a hidden prompt",
                 "PROVIDER",
             ),
             CommandSpec("logout", "Delete a provider's key", "PROVIDER"),

@@ -1,4 +1,7 @@
-"""Words in, arguments out.  One parser reads every word once, so that no flag is ever found inside another flag's value."""
+"""Words in, arguments out.
+
+One parser reads every word once, so that no flag is ever found inside another flag's value.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,8 @@ def parse(argv: list[str]) -> ParsedArguments:
     """Understand a command line.
 
     Raises:
-        UsageError: an option is unknown (the nearest one is named), lacks its value or has a wrong one.
+        UsageError: an option is unknown (the nearest one is named), lacks its value or has a wrong
+            one.
     """
     reader = _Reader(argv, run_options())
     verb: CommandSpec | None = None

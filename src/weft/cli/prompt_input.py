@@ -1,7 +1,8 @@
 """Prompt input: the words of the command line, what is piped in, and the files that they name.
 
-Which files those are, and whether they may be read, is decided in `weft.project.mentions`, for every
-edge.  What is piped in names none: a log or a diff is data, and an `@` in it is not the user's.
+Which files those are, and whether they may be read, is decided in `weft.project.mentions`, for
+every edge.  What is piped in names none: a log or a diff is data, and an `@` in it is not the
+user's.
 """
 
 from __future__ import annotations

@@ -1,18 +1,22 @@
 """The one place where foreign text is made fit for a terminal.
 
-Whatever a model, a tool, a file name or a provider says is text, never a command to the terminal.  `TerminalSanitizer` takes it in pieces, cut
-anywhere, and gives back text of which a terminal makes exactly what it reads:
+Whatever a model, a tool, a file name or a provider says is text, never a command to the terminal.
+`TerminalSanitizer` takes it in pieces, cut anywhere, and gives back text of which a terminal makes
+exactly what it reads:
 
-- escape sequences (`ESC …`, and their one-character forms U+0080 to U+009F) are dropped whole, with their parameters: colours, cursor moves,
-  titles, clipboard writes, links;
+- escape sequences (`ESC …`, and their one-character forms U+0080 to U+009F) are dropped whole, with
+  their parameters: colours, cursor moves, titles, clipboard writes, links;
 - other control characters are dropped, except tab and newline; a carriage return is a newline;
-- characters that are not seen but change what is read (directions, zero-width, tags, fillers) are shown by their number: `<U+202E>`.
+- characters that are not seen but change what is read (directions, zero-width, tags, fillers) are
+  shown by their number: `<U+202E>`.
 
-An escape sequence never reaches beyond its line, nor beyond 4,096 characters: what follows an unfinished one is shown, not swallowed.
-Lines may therefore be cleaned one by one, with the same result.
+An escape sequence never reaches beyond its line, nor beyond 4,096 characters: what follows an
+unfinished one is shown, not swallowed. Lines may therefore be cleaned one by one, with the same
+result.
 
-`visible` is for what a user is about to allow: there nothing is dropped, everything unprintable is shown by its number, and long runs of
-spaces or empty lines, which could push something out of sight, are counted instead of shown.
+`visible` is for what a user is about to allow: there nothing is dropped, everything unprintable is
+shown by its number, and long runs of spaces or empty lines, which could push something out of
+sight, are counted instead of shown.
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ import re
 
 _ESC, _BEL, _ST = "\x1b", "\x07", "\x9c"
 _STRINGS = "\x90\x98\x9d\x9e\x9f"
-"""Device control, start of string, operating system command, privacy message, application command: they run to a terminator."""
+"""Device control, start of string, operating system command, privacy message, application command:
+they run to a terminator.
+"""
 _STRING_LETTERS = "PX]^_"
 """The same, behind an ESC."""
 # Limits: without one, an unfinished sequence would swallow everything after it, and a tool could
@@ -33,7 +39,9 @@ HIDDEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""A character class: what is not seen and yet changes what is read, or stands for nothing at all."""
+"""A character class: what is not seen and yet changes what is read, or stands for nothing
+at all.
+"""
 
 _plain = re.compile(rf"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN}]*")
 _hidden = re.compile(rf"[{HIDDEN}]")
@@ -101,7 +109,9 @@ class TerminalSanitizer:
         return ""
 
     def _in_sequence(self, character: str) -> bool:
-        """One character inside a sequence: True when it belongs to it, False when it must be looked at again as text."""
+        """One character inside a sequence: True when it belongs to it, False when it must be looked
+        at again as text.
+        """
         self._length += 1
         limit = _MAX_STRING if self._state.startswith("string") else _MAX_SEQUENCE
         # A line end closes any sequence, unlike in a real terminal: that makes lines independent of
@@ -156,7 +166,10 @@ def clean_line(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Foreign text in which nothing can hide, for a user who is asked to allow it.  Newlines stay."""
+    """Foreign text in which nothing can hide, for a user who is asked to allow it.
+
+    Newlines stay.
+    """
     # A tab is shown by name: it can push text out of sight, and in a diff it looks like spaces.
     text = text.replace("\r\n", "\n").replace("\t", "<TAB>")
     text = _unprintable.sub(lambda found: shown(found.group()), text)

@@ -27,7 +27,9 @@ EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
 
 
 LISTEN_AFTER_SECONDS = 1.0
-"""When other processes may begin to drive our session: not before the first request is on its way."""
+"""When other processes may begin to drive our session: not before the first request is on
+its way.
+"""
 
 
 def project_folder(arguments: ParsedArguments) -> str:
@@ -157,8 +159,8 @@ def note_of_level(
 ) -> str:
     """What to say of the level that a session begins with, or was just given; empty when it has it.
 
-    The session's own note is written before the command line subscribes.  A configured level is meant
-    for all models: of one that does not think it says nothing.
+    The session's own note is written before the command line subscribes.  A configured level is
+    meant for all models: of one that does not think it says nothing.
     """
     named = thinking_level(level)
     is_requested = options.effort is not None or options.model is not None
@@ -216,7 +218,8 @@ async def chosen_id(app: App, arguments: ParsedArguments) -> SessionId | None:
         rows = await app.sessions.list_saved(project_path=app.project_path, limit=1)
         if not rows:
             raise UsageError(
-                "there is no session in this folder to resume; `weft session list --all` shows the others"
+                "there is no session in this folder to resume; `weft session list --all` "
+                "shows the others"
             )
         return rows[0].id
     if arguments.flag("fork"):

@@ -1,7 +1,7 @@
 """Signals: the first one settles everything and leaves; the second leaves at once.
 
-SIGINT, SIGTERM and SIGHUP abort the turn, so that every call is settled and the log is whole, and end the program within five seconds even
-if something hangs.
+SIGINT, SIGTERM and SIGHUP abort the turn, so that every call is settled and the log is whole, and
+end the program within five seconds even if something hangs.
 """
 
 from __future__ import annotations
@@ -47,16 +47,18 @@ class StopSignal:
         interrupt: Callable[[], None] | None = None,
         task_status: anyio.abc.TaskStatus[None],
     ) -> None:
-        """Wait for a signal and have `first` settle everything.  With `interrupt`, SIGINT calls that and ends nothing.
+        """Wait for a signal and have `first` settle everything.  With `interrupt`, SIGINT calls
+        that and ends nothing.
 
-        It goes on until it is cancelled: to leave would give the signals back to the system, which ends us without tidying up.
+        It goes on until it is cancelled: to leave would give the signals back to the system, which
+        ends us without tidying up.
         """
         came = anyio.Event()
         loop = asyncio.get_running_loop()
 
         def receive(number: int, frame: FrameType | None) -> None:
-            # Runs between two instructions of the main thread, so that a second signal counts while the loop is stuck.
-            # A second signal: the user does not want to wait any longer.
+            # Runs between two instructions of the main thread, so that a second signal counts while
+            # the loop is stuck. A second signal: the user does not want to wait any longer.
             if self.signal:
                 self._end(number, frame)
             elif number == signal.SIGINT and interrupt is not None:

@@ -1,7 +1,7 @@
 """Standard output and error: written through, and never to a stranger.
 
-When a program is started with a standard stream closed, the next file it opens gets that number, and a `print` goes into it.  So the three
-numbers are taken first.
+When a program is started with a standard stream closed, the next file it opens gets that number,
+and a `print` goes into it.  So the three numbers are taken first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ def write_line(text: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """One JSON value on one line.  What a terminal could obey is written as `\\uXXXX`, which is the same JSON."""
+    """One JSON value on one line.
+
+    What a terminal could obey is written as `\\uXXXX`, which is the same JSON.
+    """
     data = _encoder.encode(value)
     if not data.isascii() or b"\x7f" in data:
         data = _risky.sub(_escaped, data.decode()).encode()
@@ -73,7 +76,10 @@ def tell(text: str) -> None:
 
 
 def take_standard_streams() -> None:
-    """Make sure that the numbers 0, 1 and 2 are ours.  A closed output is remembered: see `check_output`."""
+    """Make sure that the numbers 0, 1 and 2 are ours.
+
+    A closed output is remembered: see `check_output`.
+    """
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)

@@ -1,7 +1,7 @@
 """API keys that the user saved: one small file that only they can read.
 
-The environment comes first; this file is for people who do not want keys there.  Keys are never shown, logged or sent anywhere but to
-their own provider.
+The environment comes first; this file is for people who do not want keys there.  Keys are never
+shown, logged or sent anywhere but to their own provider.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ class KeyFile:
 
 
 def key_variables() -> dict[str, tuple[str, ...]]:
-    """The environment variables that may hold each provider's key, in the order in which they count."""
+    """The environment variables that may hold each provider's key, in the order in which they
+    count.
+    """
     from weft.providers.catalogue import shipped  # only for those who list: it costs start-up time
     from weft.providers.vendors import KEY_VARIABLES
 

@@ -22,7 +22,10 @@ def embedded_models(environ: Mapping[str, str]) -> dict[str, tuple[str, bool]]:
 
 
 def missing_weights(model: str, environ: Mapping[str, str]) -> str:
-    """The name to pull before `local:NAME` can answer; empty for every other model and when nothing is missing."""
+    """The name to pull before `local:NAME` can answer.
+
+    Empty for every other model and when nothing is missing.
+    """
     provider, _, name = model.partition(":")
     known = embedded_models(environ) if provider == "local" else {}
     return name if name in known and not known[name][1] else ""
@@ -36,7 +39,8 @@ def size_of(name: str) -> int:
 async def pull_weights(
     name: str, environ: Mapping[str, str], progress: Callable[[int, int], None] | None = None
 ) -> Path:
-    """Fetch the weights of a known model, unless they are here; `progress` is called with bytes done and in all.
+    """Fetch the weights of a known model, unless they are here; `progress` is called with bytes
+    done and in all.
 
     Raises:
         UsageError: no such model is known.

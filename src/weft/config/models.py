@@ -1,4 +1,6 @@
-"""Model registry, by name: `provider:model[:effort]` (or `provider/model…`) to something that streams."""
+"""Model registry, by name: `provider:model[:effort]` (or `provider/model…`) to something that
+streams.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ class ModelRegistry:
         return self._providers[named.provider].model(named.model)
 
     def check(self, name: str) -> None:
-        """Refuse a name that could be no model's here; whether the vendor has it, only the vendor knows.
+        """Refuse a name that could be no model's here; whether the vendor has it, only the vendor
+        knows.
 
         Raises:
             UsageError: the name has no provider, or there is no such provider.
@@ -52,7 +55,10 @@ class ModelRegistry:
             raise UsageError(f"no provider {provider!r} in {name!r}{hint} (there are: {known})")
 
     def levels(self, name: str) -> KnownLevels:
-        """The thinking levels of a model; not known where it cannot be had, which its use will say."""
+        """The thinking levels of a model.
+
+        Not known where it cannot be had, which its use will say.
+        """
         try:
             info = self.resolve(name).info
         except WeftError:
@@ -68,7 +74,9 @@ class ModelRegistry:
             return None
 
     def default(self) -> str:
-        """The model to take where none is configured: of the provider that has a key here, else the embedded one."""
+        """The model to take where none is configured: of the provider that has a key here, else the
+        embedded one.
+        """
         if isinstance(self._providers, ProviderTable):
             return self._providers.default_model()
         return FALLBACK

@@ -1,4 +1,7 @@
-"""Provider table of this installation, by name; each is made when it is first asked for, because loading one costs time."""
+"""Provider table of this installation, by name.
+
+Each is made when it is first asked for, because loading one costs time.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +116,10 @@ class ProviderTable(Mapping[str, Provider]):
         return self._client
 
     def default_model(self) -> str:
-        """The default of the first provider that has a key here; without any, the embedded model."""
+        """The default of the first provider that has a key here.
+
+        Without any, the embedded model.
+        """
         for name in PREFERRED:
             if self.access(name).key:
                 return f"{name}:{shipped().default(name)}"
@@ -156,7 +162,9 @@ def proxies_of(environ: Mapping[str, str]) -> ProxySettings:
 def default_providers(
     environ: Mapping[str, str], config: Config | None = None, clock: Clock | None = None
 ) -> ProviderTable:
-    """Every provider, with the keys and addresses that environment, settings and the private file name."""
+    """Every provider, with the keys and addresses that environment, settings and the private file
+    name.
+    """
     where = places(environ)
     settings = config or load_config(user=where.config, environ=environ)
     return ProviderTable(

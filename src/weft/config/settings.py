@@ -1,13 +1,15 @@
 """Settings: what can be set, where a value came from, and what to say about a wrong one.
 
-`~/.config/weft/config.toml` < `.weft/config.toml` in the project (safe keys only until the folder is trusted) < environment `WEFT_*` < the
-caller.  Every key is listed here with its type, its default and a sentence; a name that is not is refused with the nearest one that is.
+`~/.config/weft/config.toml` < `.weft/config.toml` in the project (safe keys only until the folder
+is trusted) < environment `WEFT_*` < the caller.  Every key is listed here with its type, its
+default and a sentence; a name that is not is refused with the nearest one that is.
 
-A project adds to the user's rules and hooks and takes none of them away: those keys are joined, where others are replaced.
+A project adds to the user's rules and hooks and takes none of them away: those keys are joined,
+where others are replaced.
 
-A mistake in the user's own file, or in that of a folder they trust, is an error that names the line:
-they want it to count.  An untrusted folder cannot stop the program: what is right in its file counts,
-and the first mistake is one of `problems`.
+A mistake in the user's own file, or in that of a folder they trust, is an error that names the
+line: they want it to count.  An untrusted folder cannot stop the program: what is right in its file
+counts, and the first mistake is one of `problems`.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class SettingKey(msgspec.Struct, frozen=True, kw_only=True):
     default: Any
     about: str
     safe: bool = False
-    """A project may set it before the user has trusted the folder: it can neither widen permissions nor start programs."""
+    """A project may set it before the user has trusted the folder: it can neither widen permissions
+    nor start programs.
+    """
     personal: bool = False
     """No project may set it, trusted or not."""
     joins: bool = False
@@ -78,7 +82,8 @@ KEYS: dict[str, SettingKey] = {
     "model.editor": SettingKey(
         kind=str,
         default="",
-        about="The model that carries out the steps in architect mode; empty for the session's own.",
+        about="The model that carries out the steps in architect mode; empty for the "
+        "session's own.",
         safe=True,
     ),
     "agents.max_depth": SettingKey(
@@ -100,7 +105,8 @@ KEYS: dict[str, SettingKey] = {
     "history.quota": SettingKey(
         kind=int,
         default=1024 * 1024 * 1024,
-        about="Bytes of file history that a project may have; the oldest goes first. 0 keeps none of what commands change.",
+        about="Bytes of file history that a project may have; the oldest goes first. 0 keeps "
+        "none of what commands change.",
     ),
     "history.max_file": SettingKey(
         kind=int,
@@ -110,7 +116,8 @@ KEYS: dict[str, SettingKey] = {
     "sandbox.mode": SettingKey(
         kind=Literal["auto", "on", "off"],
         default="auto",
-        about="Commands run in a sandbox: auto where this machine has one, on never without, off never in one.",
+        about="Commands run in a sandbox: auto where this machine has one, on never without, "
+        "off never in one.",
     ),
     "sandbox.network": SettingKey(
         kind=bool, default=False, about="Whether commands in the sandbox have the network."
@@ -118,12 +125,14 @@ KEYS: dict[str, SettingKey] = {
     "sandbox.unix_sockets": SettingKey(
         kind=bool,
         default=False,
-        about="Whether commands in the sandbox may use unix sockets, which reach servers outside it.",
+        about="Whether commands in the sandbox may use unix sockets, which reach servers "
+        "outside it.",
     ),
     "sandbox.show": SettingKey(
         kind=list[str],
         default=[],
-        about="Files and folders with secrets that commands in the sandbox may read all the same, by path or by name.",
+        about="Files and folders with secrets that commands in the sandbox may read all the "
+        "same, by path or by name.",
     ),
     "environment.pass": SettingKey(
         kind=list[str],
@@ -163,12 +172,14 @@ KEYS: dict[str, SettingKey] = {
     "permissions.ask_timeout": SettingKey(
         kind=float,
         default=0.0,
-        about="Seconds after which an unanswered permission request counts as denied; 0 waits forever.",
+        about="Seconds after which an unanswered permission request counts as denied; 0 "
+        "waits forever.",
     ),
     "hooks": SettingKey(
         kind=dict[str, list[dict[str, Any]]],
         default={},
-        about="Programs that are run at certain moments: matcher, command and timeout of each [[hooks.EVENT]].",
+        about="Programs that are run at certain moments: matcher, command and timeout of each "
+        "[[hooks.EVENT]].",
         joins=True,
     ),
     "providers": SettingKey(
@@ -212,7 +223,10 @@ class Config:
         return self.lookup(name).value
 
     def lookup(self, name: str) -> SettingValue:
-        """The value of a setting and its source; of one that is joined, all values and all sources."""
+        """The value of a setting and its source.
+
+        Of one that is joined, all values and all sources.
+        """
         layers = self.layers(name)
         if len(layers) == 1:
             return layers[0]
@@ -268,8 +282,8 @@ def load_config(
 ) -> Config:
     """Read all sources, weakest first.
 
-    `files` holds the project's settings and hooks by name, as they were when they were compared with
-    what the user trusts (`is_trusted`); of an untrusted project only the safe keys count.
+    `files` holds the project's settings and hooks by name, as they were when they were compared
+    with what the user trusts (`is_trusted`); of an untrusted project only the safe keys count.
 
     Raises:
         UsageError: the user's own settings, or those of a trusted project, are not right.

@@ -1,4 +1,5 @@
-"""What the model sees: messages built from a line of the tree, the prefix, and estimates of their size.
+"""What the model sees: messages built from a line of the tree, the prefix, and estimates of their
+size.
 
 Pure functions of what they are given.  Knows no provider: vendors' words are theirs.
 """

@@ -1,9 +1,10 @@
 """Message composition: what the model sees, a pure function of a line of the tree.
 
-Whatever happened before (a crash, an abort, a switch of model, a broken stream), the messages that come out are legal: each call
-of an assistant message is answered exactly once by the `CallResults` behind it, in call order; nothing is empty; the first message is the
-user's and so is the last, unless results stand there; reasoning is shown only to the model that signed it.  The log is
-never repaired for this: legality is made here, from the tree, every time.
+Whatever happened before (a crash, an abort, a switch of model, a broken stream), the messages that
+come out are legal: each call of an assistant message is answered exactly once by the `CallResults`
+behind it, in call order; nothing is empty; the first message is the user's and so is the last,
+unless results stand there; reasoning is shown only to the model that signed it.  The log is never
+repaired for this: legality is made here, from the tree, every time.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class ComposedMessages(msgspec.Struct, frozen=True):
 
 
 class MessageComposer:
-    """Builds the messages for one target again and again, and renders each entry of a growing line only once."""
+    """Builds the messages for one target again and again, and renders each entry of a growing line
+    only once.
+    """
 
     def __init__(self, target: ContextTarget) -> None:
         self._target = target
@@ -76,9 +79,11 @@ class MessageComposer:
         upto: NodeId | None = None,
         notes: Mapping[NodeId | None, Sequence[str]] | None = None,
     ) -> ComposedMessages:
-        """The summary of what was compacted (`upto` there), then the line, with the notes where they were said.
+        """The summary of what was compacted (`upto` there), then the line, with the notes where
+        they were said.
 
-        What was noted at the very place where the summary ends comes after it: it may have been said after the summary was made.
+        What was noted at the very place where the summary ends comes after it: it may have been
+        said after the summary was made.
         """
         notes = notes or {}
         said: list[Message] = [_user(summary)] if summary else []

@@ -1,7 +1,9 @@
-"""Compaction: where a line is cut, what the model reads of the part before the cut, and what is carried over whatever the summary says.
+"""Compaction: where a line is cut, what the model reads of the part before the cut, and what is
+carried over whatever the summary says.
 
-All of it is pure.  The cut falls between two nodes; results hang on the node that called, so no cut can part a call from its result.
-What must not depend on how good a summary is (pinned messages, changed files, open tasks) is carried as text of its own.
+All of it is pure.  The cut falls between two nodes; results hang on the node that called, so no cut
+can part a call from its result. What must not depend on how good a summary is (pinned messages,
+changed files, open tasks) is carried as text of its own.
 """
 
 from __future__ import annotations
@@ -29,8 +31,10 @@ OLD_RESULT_KEPT: Final = 200
 LEFT_OUT: Final = "\n\n[… left out …]\n\n"
 
 INSTRUCTIONS: Final = """\
-You write the handover of a coding session to the agent that continues it, which will see your text instead of the conversation. Be exact \
-and complete about what matters, and leave out what does not. Keep file paths, names, commands, numbers and error messages as they \
+You write the handover of a coding session to the agent that continues it, which will see your \
+text instead of the conversation. Be exact \
+and complete about what matters, and leave out what does not. Keep file paths, names, commands, \
+numbers and error messages as they \
 are. Use these headings:
 
 ## Task
@@ -60,9 +64,11 @@ def is_full(tokens: int, window: int, most_output: int) -> bool:
 
 
 def choose_cut(line: Sequence[LineEntry], keep_tokens: int) -> int:
-    """How many entries from the start are to be summarised: all but the newest that fit, and never the very last.
+    """How many entries from the start are to be summarised: all but the newest that fit, and never
+    the very last.
 
-    Prefers to cut just before something the user said.  0: there is nothing to cut, because all but the last fits.
+    Prefers to cut just before something the user said.  0: there is nothing to cut, because all but
+    the last fits.
     """
     target = ContextTarget("", "")
     # From the end: what was said last is what the next step needs word for word.
@@ -77,7 +83,9 @@ def choose_cut(line: Sequence[LineEntry], keep_tokens: int) -> int:
 
 
 def _at_user_message(line: Sequence[LineEntry], cut: int) -> int:
-    """The next place at or after `cut` where the kept part begins with the user, if there is one before the end."""
+    """The next place at or after `cut` where the kept part begins with the user, if there is one
+    before the end.
+    """
     for place in range(cut, len(line)):
         if line[place].node.role == "user":
             return place
@@ -90,10 +98,11 @@ def transcript(
     before: str = "",
     notes: Mapping[NodeId | None, Sequence[str]] | None = None,
 ) -> str:
-    """The line as text for the summarising model, within `most_tokens`, with what the system had said to the model at each place.
+    """The line as text for the summarising model, within `most_tokens`, with what the system had
+    said to the model at each place.
 
-    In stages that stop when it fits: long results cut, old results cut harder, repeated results named only once, and at last the
-    middle left out.
+    In stages that stop when it fits: long results cut, old results cut harder, repeated results
+    named only once, and at last the middle left out.
     """
     most = most_tokens * CHARACTERS_PER_TOKEN
     for kept, unique in ((RESULT_KEPT, False), (OLD_RESULT_KEPT, False), (OLD_RESULT_KEPT, True)):
@@ -170,7 +179,9 @@ def pin_block(entry: LineEntry) -> str:
 
 
 def carried(state: SessionState, line: Sequence[LineEntry]) -> tuple[str, ...]:
-    """What is kept by structure: pinned messages of the part that goes, changed files, open tasks."""
+    """What is kept by structure: pinned messages of the part that goes, changed files,
+    open tasks.
+    """
     blocks = [pin_block(entry) for entry in pinned(state, line)]
     if files := state.files.newest_first():
         blocks.append(

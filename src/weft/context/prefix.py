@@ -1,7 +1,8 @@
 """The prefix of a request: what is the same for every call of an epoch.
 
-It is rendered once, kept as a blob and named by each model call, so that a request can be rebuilt byte for byte years later and
-vendors' prompt caches hold.  A change of the system prompt or the tools begins a new epoch.
+It is rendered once, kept as a blob and named by each model call, so that a request can be rebuilt
+byte for byte years later and vendors' prompt caches hold.  A change of the system prompt or the
+tools begins a new epoch.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from weft.messages import CallResults, File, Image, Message, Part, Text, Thinkin
 CHARACTERS_PER_TOKEN: Final = 4
 """Good within a third for code and English, and too low for other scripts and for dense data.
 
-Only what was used replaces it, once a vendor has reported it: in the ledger, not where it is judged what will fit.
+Only what was used replaces it, once a vendor has reported it: in the ledger, not where it is judged
+what will fit.
 """
 # About what an image of the size that vendors scale to costs; the bytes say nothing about it.
 IMAGE_TOKENS: Final = 1_500

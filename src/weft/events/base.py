@@ -10,7 +10,10 @@ from weft.ids import InputId, SessionId
 
 
 class CommandCause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The command that an append came from; kept on the first fact of the append, so that a repeat is recognised for ever."""
+    """The command that an append came from.
+
+    Kept on the first fact of the append, so that a repeat is recognised for ever.
+    """
 
     input_id: InputId
     digest: str

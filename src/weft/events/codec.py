@@ -1,7 +1,8 @@
 """The codec: facts and signals to bytes and back.
 
-A fact of an unknown kind comes from a newer program: it is kept byte for byte as `UnknownFact`, counts for its `seq`, and means
-nothing to any fold.  A fact of a known kind whose content does not fit is damage, and raises.
+A fact of an unknown kind comes from a newer program: it is kept byte for byte as `UnknownFact`,
+counts for its `seq`, and means nothing to any fold.  A fact of a known kind whose content does not
+fit is damage, and raises.
 """
 
 from __future__ import annotations
@@ -52,10 +53,13 @@ _encoder = msgspec.json.Encoder()
 _head = msgspec.json.Decoder(_Head)
 
 _DAMAGE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What bytes that we never wrote may raise: not JSON, not a fact, not UTF-8, or nested too deeply."""
+"""What bytes that we never wrote may raise: not JSON, not a fact, not UTF-8, or nested too
+deeply.
+"""
 
 
-# Made when they are first needed: a decoder for so many types takes milliseconds, and a new session reads nothing.
+# Made when they are first needed: a decoder for so many types takes milliseconds, and a new session
+# reads nothing.
 @cache
 def _facts() -> msgspec.json.Decoder[Fact]:
     return msgspec.json.Decoder(Fact)
@@ -79,7 +83,8 @@ def kind_of(event: Event) -> str:
 
 
 def decode(body: bytes, *, stream: str = "fact", seq: int | None = None) -> AnyFact:
-    """A stored fact.  `stream` and `seq` say where it was found, for bytes that cannot say so themselves.
+    """A stored fact.  `stream` and `seq` say where it was found, for bytes that cannot say so
+    themselves.
 
     Raises:
         Corrupt: the bytes are no fact, or a known kind has content that does not fit it.
@@ -124,7 +129,8 @@ def _decode_old_or_unknown(
 def _decode_old(body: bytes, head: _Head) -> Fact:
     try:
         newer: dict[str, Any] = upcast(msgspec.json.decode(body), UPCASTERS)
-        return msgspec.convert(newer, Fact)  # type: ignore[no-any-return]  # a union type is fine at run time
+        # A union type is fine at run time.
+        return msgspec.convert(newer, Fact)  # type: ignore[no-any-return]
     except (*_DAMAGE, LookupError, TypeError, ValueError) as error:
         # An upcaster is written for what was stored; whatever it stumbles over is damage.
         raise Corrupt(head.session_id, f"{head.kind}: {error}", seq=head.seq) from error

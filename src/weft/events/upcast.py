@@ -1,8 +1,9 @@
 """Upcasters: how facts of old versions become facts of today, one to one.
 
-A version is part of a fact's tag.  To change a kind so that old readers would misread it: give the class the tag `name@2`, and
-add here `"name": old_to_new`, a function from the decoded old map to the map of the next version (with its new `kind`).  Maps go through
-as many steps as it takes.  Stored bytes are never rewritten; every old version keeps a golden file.
+A version is part of a fact's tag.  To change a kind so that old readers would misread it: give the
+class the tag `name@2`, and add here `"name": old_to_new`, a function from the decoded old map to
+the map of the next version (with its new `kind`).  Maps go through as many steps as it takes.
+Stored bytes are never rewritten; every old version keeps a golden file.
 """
 
 from __future__ import annotations

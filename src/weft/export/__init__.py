@@ -1,7 +1,7 @@
 """Sessions to and from files: json, jsonl, Markdown and HTML.
 
-Owns the export format (`docs/formats/export.md`) and both ways through it.  Reads a store and makes facts; touches no file, starts
-no session and trusts no document.
+Owns the export format (`docs/formats/export.md`) and both ways through it.  Reads a store and makes
+facts; touches no file, starts no session and trusts no document.
 """
 
 from weft.export.codec import LARGEST, ParsedDocument, parse, to_json, to_jsonl, too_large

@@ -1,6 +1,8 @@
-"""Export codec, JSON and JSONL: the document as bytes and back, one JSON value, or a header and a line for each item.
+"""Export codec, JSON and JSONL: the document as bytes and back, one JSON value, or a header and a
+line for each item.
 
-What is read is untrusted.  Anything that is not whole and sound is refused with one sentence, and nothing of it is used.
+What is read is untrusted.  Anything that is not whole and sound is refused with one sentence, and
+nothing of it is used.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ _ITEMS: dict[str, tuple[str, Any]] = {
 """Type of a line → the field of the document it belongs to, and its class."""
 
 _UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""Old version → the step to the next one, on the decoded document.  Empty: there has been one version only."""
+"""Old version → the step to the next one, on the decoded document.
+
+Empty: there has been one version only.
+"""
 
 _DAMAGE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -60,7 +65,9 @@ def to_json(document: ExportDocument) -> str:
 
 
 def to_jsonl(document: ExportDocument) -> str:
-    """A header, one line for each node, ref, note, compaction, turn and task, and an end that tells whether all are there."""
+    """A header, one line for each node, ref, note, compaction, turn and task, and an end that tells
+    whether all are there.
+    """
     header = msgspec.to_builtins(document)
     lines = [
         {"type": kind, **item}
@@ -104,7 +111,9 @@ def too_large(name: str) -> str:
 
 
 def _has_lines(data: bytes) -> bool:
-    """True for the form with lines: its first line is a JSON value of its own, and says that it is the header."""
+    """True for the form with lines: its first line is a JSON value of its own, and says that it is
+    the header.
+    """
     try:
         first = msgspec.json.decode(data.split(b"\n", 1)[0])
     except _DAMAGE:
@@ -123,7 +132,9 @@ def _value(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _no_json(data: bytes, name: str, error: Exception) -> Exception:
-    """What to say of bytes that are no JSON: an export that was cut, a transcript, or something else."""
+    """What to say of bytes that are no JSON: an export that was cut, a transcript, or something
+    else.
+    """
     start = data[:2_000].lstrip()
     if not start:
         return UsageError(f"{name!r} is empty")
@@ -144,7 +155,8 @@ def _check_head(raw: dict[str, Any], name: str) -> None:
         raise Corrupt(name, "it has no version")
     if version > VERSION:
         raise TooNew(
-            f"{name!r} was written by a newer Weft (export version {version}, this one reads up to {VERSION}); "
+            f"{name!r} was written by a newer Weft (export version {version}, this one "
+            f"reads up to {VERSION}); "
             "update this one to import it"
         )
 

@@ -1,4 +1,6 @@
-"""Collection of an export document from the log: reads a session's facts, those it shares with other logs first, and puts the words in."""
+"""Collection of an export document from the log: reads a session's facts, those it shares with
+other logs first, and puts the words in.
+"""
 
 from __future__ import annotations
 
@@ -239,7 +241,10 @@ class _Gathered:
         )
 
     def _left_out(self) -> dict[str, int]:
-        """What the session has besides the conversation; an imported one passes on what its own export had left out."""
+        """What the session has besides the conversation.
+
+        An imported one passes on what its own export had left out.
+        """
         state = self._state
         counted = Counter(state.settings.get("imported_without") or {})
         counted.update(self._others)

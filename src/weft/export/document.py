@@ -1,8 +1,10 @@
-"""Export document: the conversation of a session as one value, which an export writes and an import reads.
+"""Export document: the conversation of a session as one value, which an export writes and an import
+reads.
 
-`docs/formats/export.md` describes every field.  The value is complete and stands alone: nodes that a fork shares with another log are
-written in full, and what the store keeps as blobs is inside.  It holds the conversation and nothing else; what the session
-had besides is only counted, in `left_out`.
+`docs/formats/export.md` describes every field.  The value is complete and stands alone: nodes that
+a fork shares with another log are written in full, and what the store keeps as blobs is inside.  It
+holds the conversation and nothing else; what the session had besides is only counted, in
+`left_out`.
 """
 
 from __future__ import annotations
@@ -63,12 +65,16 @@ class ExportedResult(_Value, frozen=True):
 
 
 def kept_data(data: dict[str, Any]) -> dict[str, Any]:
-    """A result's data as exports have it: what ran beside one session does not run beside another."""
+    """A result's data as exports have it: what ran beside one session does not run beside
+    another.
+    """
     return {name: value for name, value in data.items() if name != "background"}
 
 
 class ExportedNode(_Value, frozen=True):
-    """One position of the tree, with all its revisions (oldest first) and the results of its calls."""
+    """One position of the tree, with all its revisions (oldest first) and the results of
+    its calls.
+    """
 
     id: NodeId
     role: Role

@@ -1,7 +1,8 @@
 """HTML transcript: one page that needs no other file.
 
-No script, nothing fetched, nothing sent: the page says so itself in a Content-Security-Policy that allows its own style (by hash) and
-images that are inside it, and nothing else.  Every word of the conversation is escaped; tool calls fold with `<details>`.
+No script, nothing fetched, nothing sent: the page says so itself in a Content-Security-Policy that
+allows its own style (by hash) and images that are inside it, and nothing else.  Every word of the
+conversation is escaped; tool calls fold with `<details>`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def to_html(document: ExportDocument) -> str:
         '<meta name="generator" content="Weft">\n'
         f"<title>{title}</title>\n<style>{_style()}</style>\n</head>\n<body>\n"
         '<div class="sheet">\n'
-        f'<header class="top"><h1 dir="auto">{title}</h1>\n<p>{escape(facts_line(shown))}</p></header>\n'
+        '<header class="top"><h1 '
+        f'dir="auto">{title}</h1>\n<p>{escape(facts_line(shown))}</p></header>\n'
         f"<main>\n{_items(shown.items)}</main>\n"
         '<footer class="foot">Exported from Weft.</footer>\n</div>\n</body>\n</html>\n'
     )

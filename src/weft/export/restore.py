@@ -1,7 +1,8 @@
 """Import of an export: from the document to the facts of a new session.
 
-The document is untrusted.  Only the conversation comes of it: no grants, no rules, no queue, no open requests, no file history and no
-money, whatever the file says.  Its parts must fit together (parents, heads, refs, calls and results), or nothing is made at all.
+The document is untrusted.  Only the conversation comes of it: no grants, no rules, no queue, no
+open requests, no file history and no money, whatever the file says.  Its parts must fit together
+(parents, heads, refs, calls and results), or nothing is made at all.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class RestoredFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def restore(parsed: ParsedDocument, name: str) -> RestoredFacts:
-    """The facts that make the conversation anew; `name` is the file's, for the sentence that refuses it.
+    """The facts that make the conversation anew; `name` is the file's, for the sentence that
+    refuses it.
 
     Raises:
         Corrupt: its parts do not fit together.

@@ -1,4 +1,6 @@
-"""Transcript: the present line of a conversation in reading order, which both formats (Markdown, HTML) are made from."""
+"""Transcript: the present line of a conversation in reading order, which both formats (Markdown,
+HTML) are made from.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def transcript(document: ExportDocument) -> Transcript:
-    """The line that ends at the head: messages, the system's lines behind the message they followed, and where it was compacted."""
+    """The line that ends at the head: messages, the system's lines behind the message they
+    followed, and where it was compacted.
+    """
     behind: dict[NodeId | None, list[Item]] = {}
     for note in document.notes:
         behind.setdefault(note.node, []).append(note)
@@ -167,7 +171,9 @@ def outcome(result: ExportedResult | None) -> str:
 
 
 def plain(text: str) -> str:
-    """Text without terminal codes, and with everything that could hide or reorder it made visible."""
+    """Text without terminal codes, and with everything that could hide or reorder it made
+    visible.
+    """
     return _HIDDEN.sub(_visible, _ANSI.sub("", text).replace("\r\n", "\n"))
 
 

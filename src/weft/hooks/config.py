@@ -56,14 +56,19 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     """A line for the shell; of a callback its id."""
     matcher: str = ""
-    """A regular expression for the tool's whole name (or what else the event is about); empty or `*`: always."""
+    """A regular expression for the tool's whole name (or what else the event is about).
+
+    Empty or `*`: always.
+    """
     timeout_seconds: float = DEFAULT_SECONDS
     must_succeed: bool = False
     """Any exit code but 0 blocks, where the event can be blocked."""
     source: str = ""
     """The file that names it."""
     scripts: Mapping[str, str] = {}
-    """Of a project's hook: each file of the project that its command names, and the SHA-256 it was trusted with."""
+    """Of a project's hook: each file of the project that its command names, and the SHA-256 it was
+    trusted with.
+    """
     callback: Callback | None = None
     """What is called in the place of a command."""
     on_failure: Literal["", "block", "continue"] = ""
@@ -116,7 +121,8 @@ def read_hooks(table: Mapping[str, Any], source: str) -> list[HookCommand]:
     """The hooks that a settings file names, in its order.
 
     Raises:
-        UsageError: an event is unknown, an entry is not right, or a matcher is not a regular expression.
+        UsageError: an event is unknown, an entry is not right, or a matcher is not a regular
+            expression.
     """
     found: list[HookCommand] = []
     for event, entries in table.items():
@@ -209,7 +215,8 @@ def _check_matcher(matcher: str, event: str, source: str) -> None:
         re.compile(matcher)
     except re.error as error:
         raise UsageError(
-            f"{source}: the matcher {matcher!r} of hooks.{event} is not a regular expression: {error}"
+            f"{source}: the matcher {matcher!r} of hooks.{event} is not a regular "
+            f"expression: {error}"
         ) from error
 
 

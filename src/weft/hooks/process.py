@@ -1,8 +1,10 @@
-"""Hook process: one hook, run with JSON on its standard input, its exit code and standard output read.
+"""Hook process: one hook, run with JSON on its standard input, its exit code and standard output
+read.
 
-Exit code 0 is fine, and standard output may hold a JSON object; 2 blocks, and standard error says why; any other code is an error that
-blocks nothing.  That is the contract for a hook that works.  One that *breaks* (it hangs and is killed, dies of a signal, cannot be
-started, answers nonsense) has said nothing at all, and where it could have said no, that counts as no: a veto fails closed.
+Exit code 0 is fine, and standard output may hold a JSON object; 2 blocks, and standard error says
+why; any other code is an error that blocks nothing.  That is the contract for a hook that works.
+One that *breaks* (it hangs and is killed, dies of a signal, cannot be started, answers nonsense)
+has said nothing at all, and where it could have said no, that counts as no: a veto fails closed.
 """
 
 from __future__ import annotations
@@ -89,7 +91,10 @@ class HookResult(msgspec.Struct, frozen=True, kw_only=True):
 async def run_hook(
     hook: HookCommand, payload: Mapping[str, Any], *, runner: Runner, project: str
 ) -> HookResult:
-    """Run a hook to its end, or to the end of its time.  A cancel kills it with everything it started."""
+    """Run a hook to its end, or to the end of its time.
+
+    A cancel kills it with everything it started.
+    """
     # Checked before every run, not once: a pull, or the model, can change a script after the user
     # trusted it.
     if (why := await _changed_script(hook, project)) is not None:

@@ -1,8 +1,9 @@
 """Session hooks: which are run at an event, their input, and what their answers come to together.
 
-Hooks of an event run one after the other, in the order in which they are written down; the first that says no ends it.  A hook that changes a
-call's input is followed by all others judging the input that will really run, those before it included, so that none is bypassed.
-What fails is reported once for each hook and kind of failure, never again and never to a hook.
+Hooks of an event run one after the other, in the order in which they are written down; the first
+that says no ends it.  A hook that changes a call's input is followed by all others judging the
+input that will really run, those before it included, so that none is bypassed. What fails is
+reported once for each hook and kind of failure, never again and never to a hook.
 """
 
 from __future__ import annotations
@@ -119,7 +120,10 @@ class SessionHooks(TurnHooks):
         await self._consult("SessionEnd", reason, {"reason": reason}, at_most=ENDING_SECONDS)
 
     async def on_agent_start(self, prompt: str) -> HookRuling:
-        """The session was given the task that it works on for another; what hooks add is for it to read."""
+        """The session was given the task that it works on for another.
+
+        What hooks add is for it to read.
+        """
         return await self._consult("SubagentStart", self.agent, {"prompt": prompt})
 
     # -- running
@@ -259,8 +263,9 @@ class _Round:
             if word.args is not None:
                 self._args = self._judged[number] = word.args
         for number in range(len(self._hooks)):
-            # A hook that answered before the input was changed has answered about something else.  What it would change now is not taken,
-            # for it changed or left it once; whether it says no is.
+            # A hook that answered before the input was changed has answered about something else.
+            # What it would change now is not taken, for it changed or left it once; whether it says
+            # no is.
             if self._judged[number] != self._args and (await self._ask(number)).verdict == "deny":
                 break
         return self._joined()

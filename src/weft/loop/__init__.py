@@ -3,8 +3,8 @@
 Split into parts that a driver of another kind can use alone: `turn_line` is what has been said,
 `model_call` asks (`model_request` is one call with its retries), `usage` counts and limits,
 `tool_calls` gets permission and runs (`tool_rounds` watches over it), `structured_output` judges a
-result that is handed in, and `turn_end` ends the turn.  `turn` joins them; `recovery` settles what a
-dead process left open.  Each part is handed only what it needs (`ModelEnvironment`,
+result that is handed in, and `turn_end` ends the turn.  `turn` joins them; `recovery` settles what
+a dead process left open.  Each part is handed only what it needs (`ModelEnvironment`,
 `ToolCallEnvironment`), writes only through a journal, and knows no store and no actor.
 """
 

@@ -25,9 +25,14 @@ ARGS_LIMIT: Final = 8 * 1024 * 1024
 DEEPEST_ARGS: Final = 64
 """Levels of nesting in arguments; what is deeper could be stored and never read again."""
 LONGEST_ANSWER: Final = 8 * 1024 * 1024
-"""Characters of one answer, reasoning included: far beyond what any model may say, and what a broken server would go beyond."""
+"""Characters of one answer, reasoning included: far beyond what any model may say, and what a
+broken server would go beyond.
+"""
 KEPT_OF_ENDLESS: Final = 64 * 1024
-"""Characters of text that are kept of an answer without an end; more would be in the way of every later request."""
+"""Characters of text that are kept of an answer without an end.
+
+More would be in the way of every later request.
+"""
 BLOCK_WEIGHT: Final = 100
 """What each part of an answer counts for, besides its text."""
 RAW_KEPT: Final = 2_000
@@ -103,8 +108,9 @@ class AnswerBuilder:
 
     @property
     def is_endless(self) -> bool:
-        """It is longer than any answer can be.  Arguments do not count: they have a limit of their own, which the model
-        reads of."""
+        """It is longer than any answer can be.  Arguments do not count: they have a limit of their
+        own, which the model reads of.
+        """
         length = self.text_length + self.thinking_length
         # Parts count too: a server that sends empty ones for ever would otherwise never reach the
         # limit.
@@ -131,7 +137,10 @@ class AnswerBuilder:
         )
 
     def partial(self) -> tuple[Part, ...]:
-        """What may be kept of an answer that broke off: its text; reasoning and half calls are dropped."""
+        """What may be kept of an answer that broke off: its text.
+
+        Reasoning and half calls are dropped.
+        """
         self._close()
         # Vendors refuse reasoning without its signature and calls with half their arguments when
         # they are sent back, so neither may get into the log.

@@ -156,8 +156,8 @@ class PermissionAsk(PermissionApprover):
                 PermissionResolved(request_id=request_id, action="deny", by="weft", reason=reason)
             ]
 
-        # The user's answer may have arrived while the time ran out: the actor decides the order, and
-        # the resolution that is on record first is the one that counts.
+        # The user's answer may have arrived while the time ran out: the actor decides the order,
+        # and the resolution that is on record first is the one that counts.
         await self._pending.commit(_ASK, expired)
         return await self._env.journal.resolution(request_id)
 

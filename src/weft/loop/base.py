@@ -31,11 +31,16 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Build: TypeAlias = Callable[[SessionState], Commit]
-"""Makes the facts of a commit from the state just before it; runs once, in the session's actor, and does not wait."""
+"""Makes the facts of a commit from the state just before it.
+
+Runs once, in the session's actor, and does not wait.
+"""
 
 
 class ContextLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line as the model is to see it: what was compacted as one text, and the entries after it."""
+    """A line as the model is to see it: what was compacted as one text, and the entries
+    after it.
+    """
 
     entries: tuple[LineEntry, ...]
     summary: str = ""
@@ -101,7 +106,10 @@ class TurnJournal(CallJournal, Protocol):
         *,
         restart: bool = False,
     ) -> None:
-        """Keep text in flight beside the log; not waited for.  `restart` throws away what was kept before."""
+        """Keep text in flight beside the log.
+
+        Not waited for.  `restart` throws away what was kept before.
+        """
         ...
 
     async def line(self) -> ContextLine:
@@ -122,13 +130,16 @@ class PermissionGate(Protocol):
 
     @property
     def when_asking(self) -> Literal["wait", "yes", "no"]:
-        """What to do with an ask: wait for the user, take yes for the answer, or take no (there is no
-        one to ask)."""
+        """What to do with an ask: wait for the user, take yes for the answer, or take no (there is
+        no one to ask).
+        """
         ...
 
 
 class SharedBudget(Protocol):
-    """The money and tokens that a session shares with the ones it works for, counted in one place."""
+    """The money and tokens that a session shares with the ones it works for, counted in
+    one place.
+    """
 
     @property
     def is_limited(self) -> bool:
@@ -136,11 +147,17 @@ class SharedBudget(Protocol):
         ...
 
     def refuses(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
-        """Why no further model call may be made, None when one may; `pending` is what the turn used that is not on record yet."""
+        """Why no further model call may be made, None when one may.
+
+        `pending` is what the turn used that is not on record yet.
+        """
         ...
 
     def hold(self, turn_id: TurnId, outstanding: Callable[[], Usage]) -> None:
-        """Set aside what the turn has used, or is about to use, beyond what is on record; asked for whenever it matters."""
+        """Set aside what the turn has used, or is about to use, beyond what is on record.
+
+        Asked for whenever it matters.
+        """
         ...
 
     def release(self, turn_id: TurnId) -> None:
@@ -160,7 +177,10 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     mistakes: int = 3
     """Answers in a row that cannot be acted on."""
     repeats: int = 3
-    """The same calls with the same results in a row, before the model is warned; as many again and the turn ends."""
+    """The same calls with the same results in a row, before the model is warned.
+
+    As many again and the turn ends.
+    """
     retries: Annotated[int, Meta(ge=0)] = 6
     """How often one model call is made again."""
     retry_seconds: float = 300.0
@@ -172,7 +192,10 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     repairs: int = 2
     """How often a structured result may be handed in again after one that did not fit."""
     ask_seconds: float | None = None
-    """How long a request for permission stays open; then it counts as denied.  None: until it is answered."""
+    """How long a request for permission stays open.
+
+    Then it counts as denied.  None: until it is answered.
+    """
 
 
 class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,12 +244,15 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     submit: SubmitTool | None = None
     """For a structured result: the tool (one of `calls.tools`) that takes it and ends the turn."""
     renewed: Callable[[TurnEnvironment], TurnEnvironment] = lambda environment: environment
-    """The same environment if model, thinking and limits are still what the settings say, else one with those that they say now.
+    """The same environment if model, thinking and limits are still what the settings say, else one
+    with those that they say now.
 
     Raises `WeftError` when there is no such model any more, or no key for it.
     """
     submitted: Callable[[SessionState, Any], Sequence[Fact]] | None = None
-    """Where a structured result is not the end of the turn: the facts that stand in the place of the end."""
+    """Where a structured result is not the end of the turn: the facts that stand in the place of
+    the end.
+    """
 
     @property
     def journal(self) -> TurnJournal:

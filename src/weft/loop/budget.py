@@ -1,7 +1,8 @@
 """Budget limits: when no further model call may be made, and when to say that one is near.  Pure.
 
-The hard limit refuses before a call, so the last call may go a little beyond it.  The soft one is a warning, once for each budget that was set:
-which one was warned of is a setting of the session, and so outlives the process.
+The hard limit refuses before a call, so the last call may go a little beyond it.  The soft one is a
+warning, once for each budget that was set: which one was warned of is a setting of the session, and
+so outlives the process.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ WARNED: Final = "budget_told"
 
 
 def refusal(limits: TurnLimits, total: Usage, *, model: str, is_priced: bool) -> str | None:
-    """Why no further call may be made; None when one may.  A price that is not known is not taken for nothing."""
+    """Why no further call may be made.
+
+    None when one may.  A price that is not known is not taken for nothing.
+    """
     # Tokens first: every model has them, and a price may be unknown.
     if limits.max_tokens is not None and total.total_tokens >= limits.max_tokens:
         return f"the limit of {limits.max_tokens} tokens is reached"
@@ -40,7 +44,10 @@ def refusal(limits: TurnLimits, total: Usage, *, model: str, is_priced: bool) ->
 def warnings(
     limits: TurnLimits, total: Usage, state: SessionState, noted: Sequence[Fact]
 ) -> list[Fact]:
-    """The facts that warn the user, once, that most of a budget is used; none when there is nothing new."""
+    """The facts that warn the user, once, that most of a budget is used.
+
+    None when there is nothing new.
+    """
     warned = _warned(state, noted)
     sentences: list[str] = []
     now = dict(warned)

@@ -1,8 +1,8 @@
 """Compaction: the older part of a line is given to the model as a summary from now on.
 
-The log is untouched: a compaction is one more fact about a line, and can be undone.  It happens on demand, by itself before a request
-would not fit, and once after a vendor said that it did not.  It is never made twice for the same content: the cut must lie beyond
-the last one.
+The log is untouched: a compaction is one more fact about a line, and can be undone.  It happens on
+demand, by itself before a request would not fit, and once after a vendor said that it did not.  It
+is never made twice for the same content: the cut must lie beyond the last one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ and asks for it though all of it would fit."""
 
 LEAST_GAIN_SHARE: Final = 0.1
 LEAST_GAIN: Final = 50
-"""Tokens (and the share of the room) that must go for an automatic compaction; less is not worth a model call."""
+"""Tokens (and the share of the room) that must go for an automatic compaction.
+
+Less is not worth a model call.
+"""
 
 
 UNANSWERED: Final = ModelAnswer(parts=(), usage=NOTHING_USED, stop=None)
@@ -90,7 +93,8 @@ def _cut(entries: Sequence[LineEntry], space: int, need: Need) -> int:
         return len(entries)
     keep = int(space * KEPT_SHARE)
     if need == "overflow":
-        # The vendor counts otherwise than we do, or its window is smaller: only the line itself shows what there is to gain.
+        # The vendor counts otherwise than we do, or its window is smaller: only the line itself
+        # shows what there is to gain.
         keep = min(keep, int(_tokens(entries[:-1]) * KEPT_SHARE))
     return choose_cut(entries, keep)
 
@@ -112,7 +116,9 @@ def window_left(environment: ModelEnvironment) -> int:
 async def ask_hooks(
     hooks: TurnHooks | None, trigger: Trigger, focus: str = ""
 ) -> tuple[str, Sequence[Fact]]:
-    """Ask the hooks before a compaction: why there is to be no compaction (empty when there may be one), and what they want on record."""
+    """Ask the hooks before a compaction: why there is to be no compaction (empty when there may be
+    one), and what they want on record.
+    """
     if hooks is None:
         return "", ()
     ruling = await hooks.before_compaction(trigger, focus)
@@ -135,7 +141,8 @@ async def summarise(
 ) -> list[Fact]:
     """Have the model write the summary; returns the facts that make it count.
 
-    Each call is noted and, by `begin`, on record before it is made; what it used is noted in any case, at once.
+    Each call is noted and, by `begin`, on record before it is made; what it used is noted in any
+    case, at once.
 
     Raises:
         NotSummarised: the model could not be made to write it.
@@ -269,7 +276,10 @@ class CompactionWork:
         self.abort_reason = ""
 
     async def run(self) -> None:
-        """Write the summary and commit it; whatever happens ends in an append, for which the command waits."""
+        """Write the summary and commit it.
+
+        Whatever happens ends in an append, for which the command waits.
+        """
         facts: Sequence[Fact] = ()
         with self.scope:
             facts = await self._work()

@@ -1,7 +1,8 @@
 """Hooks in a turn: when the user's own programs are asked, and what their rulings may change.
 
-An implementation of `TurnHooks` runs them, bounds them and decides what a failing one means; here their rulings are only taken.  A turn without
-hooks has none of this (`hooks` is None in its environments) and pays nothing for it.
+An implementation of `TurnHooks` runs them, bounds them and decides what a failing one means; here
+their rulings are only taken.  A turn without hooks has none of this (`hooks` is None in its
+environments) and pays nothing for it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ class HookRuling(msgspec.Struct, frozen=True, kw_only=True):
     """What hooks say at one moment; nothing at all by default."""
 
     verdict: Verdict | None = None
-    """`deny` also stands for "not now", where no permission is asked for: do not stop, do not compact."""
+    """`deny` also stands for "not now", where no permission is asked for: do not stop, do not
+    compact.
+    """
     reason: str = ""
     args: dict[str, Any] | None = None
     """Other arguments for the call."""
@@ -34,10 +37,16 @@ class HookRuling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnHooks(Protocol):
-    """The hooks of a session, as a turn meets them.  A cancel ends a hook that runs, with all it started."""
+    """The hooks of a session, as a turn meets them.
+
+    A cancel ends a hook that runs, with all it started.
+    """
 
     async def before_tool(self, call: ToolCall) -> HookRuling:
-        """A call is prepared and not denied; it may be denied, asked about, let through, or given other arguments."""
+        """A call is prepared and not denied.
+
+        It may be denied, asked about, let through, or given other arguments.
+        """
         ...
 
     async def before_asking(self, call: ToolCall, reason: str) -> HookRuling:
@@ -58,7 +67,10 @@ class TurnHooks(Protocol):
         ...
 
     async def before_stop(self, text: str, *, held_back: int) -> HookRuling:
-        """The model has given its last answer; `held_back` says how often a hook did not let this turn end."""
+        """The model has given its last answer.
+
+        `held_back` says how often a hook did not let this turn end.
+        """
         ...
 
     async def before_compaction(self, trigger: Trigger, focus: str) -> HookRuling:

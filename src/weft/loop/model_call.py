@@ -1,7 +1,7 @@
 """Model calls: room is made, the call goes on record, the answer comes and is noted.
 
-An answer that cannot be had comes out as the reason to stop; what was said by then is kept, and what
-was used is counted.
+An answer that cannot be had comes out as the reason to stop; what was said by then is kept, and
+what was used is counted.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class ModelCaller:
         line: TurnLine,
         renew: Callable[[], None] = lambda: None,
     ) -> None:
-        """`renew` calls `use` with what the settings say now, and raises `WeftError` where they name
-        no model that can be had."""
+        """`renew` calls `use` with what the settings say now, and raises `WeftError` where they
+        name no model that can be had.
+        """
         self._turn_id = turn_id
         self.environment = environment
         """What the next call uses."""
@@ -93,7 +94,10 @@ class ModelCaller:
             self._pending.note(frozen, blobs={prefix.id: prefix.data})
 
     def _renew_if_possible(self) -> None:
-        """Take the settings of now; where that fails, the next round of the turn says what is wrong."""
+        """Take the settings of now.
+
+        Where that fails, the next round of the turn says what is wrong.
+        """
         with contextlib.suppress(WeftError):
             self._renew()
 
@@ -130,9 +134,11 @@ class ModelCaller:
     # -- room
 
     async def _make_room(self) -> None:
-        """Compact before the next request would not fit.  When that fails, the request is tried as it is.
+        """Compact before the next request would not fit.  When that fails, the request is tried as
+        it is.
 
-        It is not tried again before each call of the turn: then only where the vendor says that a request does not fit.
+        It is not tried again before each call of the turn: then only where the vendor says that a
+        request does not fit.
         """
         used, output = self._line.compose().tokens, self._env.model.info.max_output_tokens
         if not self._could_not_compact and is_full(used, window_left(self._env), output):
@@ -147,7 +153,10 @@ class ModelCaller:
         return await self._compact("overflow")
 
     async def _compact(self, need: Need) -> bool:
-        """Replace the older part of the line by a summary; False when that could not be done or gains nothing."""
+        """Replace the older part of the line by a summary.
+
+        False when that could not be done or gains nothing.
+        """
         output = self._env.model.info.max_output_tokens
         wanted = plan(self._line.context, window_left(self._env), output, need)
         if wanted is None or self._may_not_compact:
@@ -185,7 +194,10 @@ class ModelCaller:
     # -- the call
 
     async def _open_call(self) -> NodeId:
-        """Make the model call durable, with everything noted and all steering that waits; returns the answer's node id."""
+        """Make the model call durable, with everything noted and all steering that waits.
+
+        Returns the answer's node id.
+        """
         state = self._env.journal.state
         turn = state.turn.open
         open_call = turn.call if turn is not None and turn.turn_id == self._turn_id else None
@@ -225,7 +237,9 @@ class ModelCaller:
         )
 
     def _specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as providers describe them: the same object for every call, so that they encode it once."""
+        """The tools as providers describe them: the same object for every call, so that they encode
+        it once.
+        """
         prefix = self._env.prefix.prefix
         if self._specs_of is None or self._specs_of[0] is not prefix:
             specs = tuple(

@@ -45,7 +45,9 @@ class ModelCallAttempts:
         self.discarded: list[ModelAnswer] = []
         """What attempts brought that were given up; the vendor bills it all the same."""
         self.is_out = False
-        """It was sent, and neither answered nor refused: the vendor bills what it was sent, whatever has come of it."""
+        """It was sent, and neither answered nor refused: the vendor bills what it was sent,
+        whatever has come of it.
+        """
         self.builder = self._new_builder()
         self._draft = _Draft(environment, node)
 

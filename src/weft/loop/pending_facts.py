@@ -1,7 +1,8 @@
 """Facts that wait for the next append.
 
-A step of a turn ends in one append.  What is known before that is noted here, and goes along.  A commit takes the notes over inside
-the actor, at the instant it is carried out: cancelling the wait can therefore neither lose them nor write them twice.
+A step of a turn ends in one append.  What is known before that is noted here, and goes along.  A
+commit takes the notes over inside the actor, at the instant it is carried out: cancelling the wait
+can therefore neither lose them nor write them twice.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ class PendingFacts:
         *,
         drop_draft: bool = False,
     ) -> Sequence[Fact]:
-        """Append the notes, and what `more` makes of the state and the notes; one append, or none when there is nothing."""
+        """Append the notes, and what `more` makes of the state and the notes.
+
+        One append, or none when there is nothing.
+        """
 
         boundary.before.hit()
         # The notes are taken when the actor carries the commit out, not when it is queued: what is
@@ -62,7 +66,10 @@ class PendingFacts:
         return stored
 
     def take(self, state: SessionState, more: More | None = None, *, drop_draft: bool) -> Commit:
-        """Hand the notes over, with what `more` makes of the state and the notes; for the actor, when it carries a commit out."""
+        """Hand the notes over, with what `more` makes of the state and the notes.
+
+        For the actor, when it carries a commit out.
+        """
         extra = more(state, self.facts) if more is not None else ()
         facts, self._facts = self._facts, []  # those included that `more` has noted
         blobs, self._blobs = self._blobs, {}

@@ -1,15 +1,20 @@
 """Crash recovery: what an interrupted turn left open, and the facts that settle it.
 
-A turn stands open in the log when its process died.  Several things can be open, and each has one answer:
+A turn stands open in the log when its process died.  Several things can be open, and each has one
+answer:
 
-- A model call.  The draft beside the log becomes a `partial` node: its text is kept and shown to the model, reasoning and half
-  arguments are dropped, the cost is estimated and marked.  One that room was still made for was never sent, and costs nothing.
-- An intended effect.  If it can be checked (file hashes) it is: done, or not begun.  One that had not begun may run again.  Anything else
-  is settled as interrupted, effect unknown, and both the model and the user read of it.  It is never run again silently.
-- A call that a session of its own works on.  It stays open: the turn attaches to that session again, which itself comes back by
-  these same rules.  When the turn does not go on, what the child had used is counted all the same.
+- A model call.  The draft beside the log becomes a `partial` node: its text is kept and shown to
+  the model, reasoning and half arguments are dropped, the cost is estimated and marked.  One that
+  room was still made for was never sent, and costs nothing.
+- An intended effect.  If it can be checked (file hashes) it is: done, or not begun.  One that had
+  not begun may run again.  Anything else is settled as interrupted, effect unknown, and both the
+  model and the user read of it.  It is never run again silently.
+- A call that a session of its own works on.  It stays open: the turn attaches to that session
+  again, which itself comes back by these same rules.  When the turn does not go on, what the child
+  had used is counted all the same.
 - A request to the user.  It stays open under its id; the turn offers it again when it gets there.
-- A command in the background.  It ended with the program; what is left of it is killed, and both the model and the user read of it.
+- A command in the background.  It ended with the program; what is left of it is killed, and both
+  the model and the user read of it.
 
 Nothing here waits or reads a disk: the hashes that files have now are handed in.
 """
@@ -81,11 +86,17 @@ class RecoveryEvidence(msgspec.Struct, frozen=True, kw_only=True):
     modes: Mapping[str, int] = {}
     """The mode that each file of `hashes_wanted` has now."""
     touched: tuple[FileTouched, ...] = ()
-    """What calls changed, or may have, before they were interrupted; those of no call belong to the last one."""
+    """What calls changed, or may have, before they were interrupted.
+
+    Those of no call belong to the last one.
+    """
     blobs: Mapping[BlobId, bytes] = {}
     """Contents that `touched` names."""
     remains: Mapping[CallUid, str] = {}
-    """What is known of calls that ran in the sandbox, a sentence or two for each; what they touched is among `touched`."""
+    """What is known of calls that ran in the sandbox, a sentence or two for each.
+
+    What they touched is among `touched`.
+    """
 
 
 def hashes_wanted(state: SessionState) -> set[str]:
@@ -140,7 +151,8 @@ def judge(intent: ToolExecuting, hashes: Mapping[str, str]) -> Verdict:
         return "unknown"
     if all(hashes.get(path) == digest for path, digest in intent.post_hashes.items()):
         return "done"
-    # Each file that it would have written must be known to be as before: one that is not known of may have been written.
+    # Each file that it would have written must be known to be as before: one that is not known of
+    # may have been written.
     if all(hashes.get(path, "?") == intent.pre_hashes.get(path) for path in intent.post_hashes):
         return "not_begun"
     return "unknown"
@@ -149,15 +161,16 @@ def judge(intent: ToolExecuting, hashes: Mapping[str, str]) -> Verdict:
 def settle_interrupted(
     state: SessionState, found: RecoveryEvidence, calls: Container[CallUid] | None = None
 ) -> list[Fact]:
-    """The facts that close what the dead process left in doubt; the turn itself stays open, to go on.
+    """The facts that close what the dead process left in doubt; the turn itself stays open, to go
+    on.
 
     With `calls`, only those, which no turn has made.
     """
     facts: list[Fact] = [*_keep_draft(state, found)]
     unknown: CallUid | None = None
     for intent in state.turn.intents.values():
-        # Calls of no node are not the turn's.  One of them may run in this very process, beside a turn
-        # that comes back; the others are named by `calls`.
+        # Calls of no node are not the turn's.  One of them may run in this very process, beside a
+        # turn that comes back; the others are named by `calls`.
         if not intent.node if calls is None else intent.call_uid not in calls:
             continue
         # A call that a child session works on is not in doubt: the child's own log says how far it
@@ -203,13 +216,16 @@ def count_lost(
 def command_ends(
     state: SessionState, left: Mapping[str, BackgroundCommand], now: float
 ) -> list[Fact]:
-    """The ends of background commands that died with their program, for the user and for the model."""
+    """The ends of background commands that died with their program, for the user and for
+    the model.
+    """
     facts: list[Fact] = []
     node = tip_after(state, ())
     for name, about in left.items():
         title = " ".join(about.command.split())[:80]
         text = (
-            f"The background command {name} ({title}) is over: the program that ran it was interrupted, and what was left of it was killed. "
+            f"The background command {name} ({title}) is over: the program that ran it "
+            "was interrupted, and what was left of it was killed. "
             "It was not started again."
         )
         # Queued as steering and not only noted: the model must read of it before it relies on a
@@ -286,7 +302,9 @@ def _likely_input(state: SessionState) -> int:
 def _touched_by(
     intent: ToolExecuting, verdict: Verdict, found: RecoveryEvidence
 ) -> list[FileTouched]:
-    """The files that an interrupted effect changed, or may have: they can be taken back like any other."""
+    """The files that an interrupted effect changed, or may have: they can be taken back like any
+    other.
+    """
     if verdict == "not_begun" or intent.effect != "checkable":
         return []
     facts: list[FileTouched] = []

@@ -1,4 +1,6 @@
-"""The structured result of a turn: what was handed in, whether it fits, and when no further try is allowed."""
+"""The structured result of a turn: what was handed in, whether it fits, and when no further try is
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class StructuredOutput:
         return None
 
     def of_text(self, submit: SubmitTool, answer: ModelAnswer, *, repairs: int) -> OutputVerdict:
-        """The verdict on a plain answer: models that ignore the tool often write the result as text."""
+        """The verdict on a plain answer: models that ignore the tool often write the result as
+        text.
+        """
         text = "".join(part.text for part in answer.parts if isinstance(part, Text))
         try:
             return OutputVerdict(fits=True, value=submit.read(text))

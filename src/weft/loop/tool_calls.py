@@ -1,13 +1,14 @@
 """Tool calls: checked, judged, permitted, intended, run and recorded.
 
-This is the only way to run a tool.  A turn runs the calls of an answer by a `ToolCallBatch`; a driver
-that has one call of its own (an architect's step check, the shell line of a Markdown command) uses
-`run_one`, so that hooks, rules, limits and records hold for it as well.
+This is the only way to run a tool.  A turn runs the calls of an answer by a `ToolCallBatch`; a
+driver that has one call of its own (an architect's step check, the shell line of a Markdown
+command) uses `run_one`, so that hooks, rules, limits and records hold for it as well.
 
-Calls without an effect that stand next to each other run together; each one with an effect runs alone, in the model's order.  An
-effect is committed as intended before it starts; its result goes into the next append, which is the intent of the next
-effect or the start of the next model call.  An answer whose calls are all pure needs no append of its own.  Calls that sessions of
-their own work on run together too, once all of them are intended.
+Calls without an effect that stand next to each other run together; each one with an effect runs
+alone, in the model's order.  An effect is committed as intended before it starts; its result goes
+into the next append, which is the intent of the next effect or the start of the next model call.
+An answer whose calls are all pure needs no append of its own.  Calls that sessions of their own
+work on run together too, once all of them are intended.
 """
 
 from __future__ import annotations
@@ -114,8 +115,9 @@ class ToolCallBatch:
         node: NodeId | None,
         driver: DriverCall | None = None,
     ) -> None:
-        """`driver` is given for a call of a driver's own.  Its `node` may be None: then no turn has made
-        the call, and none ends it."""
+        """`driver` is given for a call of a driver's own.  Its `node` may be None: then no turn has
+        made the call, and none ends it.
+        """
         self._env = environment
         self._pending = pending
         # The log's format has a node for every call.  The empty id is no node: folds pass it over.
@@ -187,7 +189,8 @@ class ToolCallBatch:
     async def _intend(self, *ready: ReadyCall) -> None:
         """Make the intents durable, together with all that is noted."""
         # The append must be over before anything runs: an effect without an intent on record could
-        # not be distinguished from a call that never started, and recovery would run it a second time.
+        # not be distinguished from a call that never started, and recovery would run it a second
+        # time.
         for each in ready:
             self._note_intent(each)
         await self._pending.commit(_INTENT)
@@ -306,8 +309,8 @@ class ToolCallBatch:
         return prepared
 
     async def _permitted(self, ready: ReadyCall) -> ReadyCall | None:
-        """Ask the gate, the hooks, and the user where one of them says so; None when the call is not
-        permitted.
+        """Ask the gate, the hooks, and the user where one of them says so; None when the call is
+        not permitted.
 
         A call whose input is changed on the way is another call: it is prepared and judged from the
         beginning, so that neither a rule nor a hook is got round.
@@ -365,8 +368,9 @@ class ToolCallBatch:
     async def _with_other_arguments(
         self, ready: ReadyCall, args: dict[str, Any], by: str
     ) -> ReadyCall | None:
-        """The call with another input, prepared anew; a note says to the model and to the user what is
-        run in its place."""
+        """The call with another input, prepared anew; a note says to the model and to the user what
+        is run in its place.
+        """
         call = msgspec.structs.replace(ready.call, args=args)
         shown = msgspec.json.encode(args).decode()
         self._say(f"{by} changed the input of the call of {call.name} to {shown}")
@@ -476,7 +480,10 @@ class ToolCallBatch:
             self._say(f"A hook says about the call of {call.name}: {ruling.reason}")
 
     def _taken(self, ruling: HookRuling) -> HookRuling:
-        """What a hook wants on record or said is noted, and whether the turn is to end; the ruling is handed on."""
+        """What a hook wants on record or said is noted, and whether the turn is to end.
+
+        The ruling is handed on.
+        """
         self._pending.note(*ruling.facts)
         if ruling.context:
             self._say(ruling.context)
@@ -511,7 +518,10 @@ class ToolCallBatch:
     async def _contained(
         self, tool: Tool, work: Callable[[], Awaitable[object]], check: Callable[[object], T]
     ) -> T:
-        """What the tool's own code gives, checked; whatever goes wrong in it comes out as a `ToolError`."""
+        """What the tool's own code gives, checked.
+
+        Whatever goes wrong in it comes out as a `ToolError`.
+        """
         try:
             with anyio.move_on_after(tool.timeout_seconds):
                 return check(await no_strays(work()))

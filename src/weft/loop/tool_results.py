@@ -32,7 +32,10 @@ INTERRUPTED: Final = (
 INTERRUPTED_INSIDE: Final = (
     "Interrupted: the program ended while this call ran. It was not run again."
 )
-DONE_BEFORE_INTERRUPTION: Final = "Done. (The program was interrupted right after; the files were checked and have the new content.)"
+DONE_BEFORE_INTERRUPTION: Final = (
+    "Done. (The program was interrupted right after; the files were checked and have the "
+    "new content.)"
+)
 
 
 def settled(
@@ -89,7 +92,8 @@ def sound_outcome(outcome: object) -> ToolOutcome:
     whole = as_outcome(outcome)
     if not isinstance(whole.text, str):
         raise TypeError(f"the text of the outcome is {type(whole.text).__name__}, not str")
-    # As bytes and back: what could not be read again must not get into the log.  The long parts are plain and left out.
+    # As bytes and back: what could not be read again must not get into the log.  The long parts are
+    # plain and left out.
     short = msgspec.structs.replace(whole, text="", full_text=None, touched=())
     msgspec.json.decode(msgspec.json.encode(short), type=ToolOutcome)
     for each in whole.touched:
@@ -112,7 +116,8 @@ def refused(
         call_uid=call_uid,
         text=clean_text(text),
         is_error=True,
-        status=status,  # type: ignore[arg-type]  # the callers pass the literals of ToolResult.status
+        # The callers pass the literals of ToolResult.status.
+        status=status,  # type: ignore[arg-type]
         data=dict(data or {}),
     )
     return ToolComplete(

@@ -1,5 +1,6 @@
-"""Rounds of tool calls, with loop detection: the calls of each answer are run, and a model that goes round
-in circles or makes mistakes is noticed."""
+"""Rounds of tool calls, with loop detection: the calls of each answer are run, and a model that
+goes round in circles or makes mistakes is noticed.
+"""
 
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
 """One turn: ask the model, get permission, run tools, again, until it answers without calls.
 
-The turn has no memory that matters: where it stands is in the log.  An open model call is made again, calls without a result are run
-or settled, and otherwise the model is asked.  So a turn that starts fresh, goes on after a crash, or is continued by the user
-enters the same loop at the place that the state names.
+The turn has no memory that matters: where it stands is in the log.  An open model call is made
+again, calls without a result are run or settled, and otherwise the model is asked.  So a turn that
+starts fresh, goes on after a crash, or is continued by the user enters the same loop at the place
+that the state names.
 
-Each step ends in one append.  The answer waits among the pending facts until an intent, a request for permission, the next model call or the end of
-the turn takes it along; so a round with pure tools costs one append, and one with an effect two.
+Each step ends in one append.  The answer waits among the pending facts until an intent, a request
+for permission, the next model call or the end of the turn takes it along; so a round with pure
+tools costs one append, and one with an effect two.
 
-Here the parts are joined (`weft.loop` lists them).  They share two things: the pending
-facts, whose order is the order in the log, and the line, which runs ahead of the log by what is noted.
+Here the parts are joined (`weft.loop` lists them).  They share two things: the pending facts, whose
+order is the order in the log, and the line, which runs ahead of the log by what is noted.
 """
 
 from __future__ import annotations
@@ -73,7 +75,8 @@ class Turn:
     async def run(self) -> None:
         """Work until the turn is finished; the end is always a `TurnFinished` in the log.
 
-        A cancel from outside `scope` (the process is closing) leaves the turn open: it is interrupted, and can go on.
+        A cancel from outside `scope` (the process is closing) leaves the turn open: it is
+        interrupted, and can go on.
         """
         try:
             with self.scope:
@@ -111,7 +114,8 @@ class Turn:
         self._model.use(self._env.models)
 
     async def _settle_last_answer(self) -> bool:
-        """Run what the last answer asked for and what has no result yet; there is such only after an interruption.
+        """Run what the last answer asked for and what has no result yet; there is such only after
+        an interruption.
 
         True when that was the end of the turn.
         """
@@ -201,7 +205,8 @@ class Turn:
         _ABORT.after.hit()
 
     def settled(self, state: SessionState) -> Commit:
-        """The facts that end the turn where it stands; partial text is kept, in the model's context too.
+        """The facts that end the turn where it stands; partial text is kept, in the model's context
+        too.
 
         Does not wait, so that an actor can end a turn whose tool does not let go.
         """

@@ -1,4 +1,6 @@
-"""The end of a turn: what is noted and what is open goes on record with it, if hooks and steering allow it."""
+"""The end of a turn: what is noted and what is open goes on record with it, if hooks and steering
+allow it.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,9 @@ class TurnEnding:
         retries: Callable[[], int],
         submitted: Callable[[SessionState, Any], Sequence[Fact]] | None = None,
     ) -> None:
-        """`models` gives what the next model call would use, `retries` how many calls of the turn were
-        made again; `submitted` is `TurnEnvironment`'s."""
+        """`models` gives what the next model call would use, `retries` how many calls of the turn
+        were made again; `submitted` is `TurnEnvironment`'s.
+        """
         self._turn_id = turn_id
         self._models = models
         self._pending = pending
@@ -44,7 +47,10 @@ class TurnEnding:
         self._held_back = 0
 
     async def finish(self, reason: FinishReason, detail: str = "") -> None:
-        """End the turn with everything noted; open calls are settled, so that the history is whole."""
+        """End the turn with everything noted.
+
+        Open calls are settled, so that the history is whole.
+        """
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
             settled = settle_open_calls(state, noted, by="weft", reason=detail or reason)
@@ -60,14 +66,18 @@ class TurnEnding:
         *,
         asks_hooks: bool = True,
     ) -> bool:
-        """End the turn, unless a hook holds it back or the user has steered; True when it is over."""
+        """End the turn, unless a hook holds it back or the user has steered.
+
+        True when it is over.
+        """
         if asks_hooks and await self._is_held_back():
             return False
         is_over = False
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
-            # Decided inside the commit: steering that is accepted before this append belongs to this
-            # turn, and looking for it any earlier would leave it in the queue of a finished one.
+            # Decided inside the commit: steering that is accepted before this append belongs to
+            # this turn, and looking for it any earlier would leave it in the queue of a finished
+            # one.
             nonlocal is_over
             models = self._models()
             now = models.clock.now()

@@ -1,4 +1,7 @@
-"""The facts of a turn's steps, as pure functions of the state.  What waits and runs is in `turn`."""
+"""The facts of a turn's steps, as pure functions of the state.
+
+What waits and runs is in `turn`.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,9 @@ def usage_recorded(
 def settle_open_calls(
     state: SessionState, before: Sequence[Fact], *, by: str, reason: str
 ) -> list[Fact]:
-    """Close every request and every call that is still open, so that the history is whole: the turn ends here."""
+    """Close every request and every call that is still open, so that the history is whole: the turn
+    ends here.
+    """
     facts: list[Fact] = []
     for request in state.turn.requests.values():
         # Requests of background agents are not the turn's: their agents still wait for the answer.
@@ -161,8 +166,9 @@ def open_calls(state: SessionState, before: Sequence[Fact]) -> list[tuple[CallUi
 def answer_at_tip(state: SessionState) -> NodeId | None:
     """The answer that the turn stands on, if there is one that was made here.
 
-    Only its calls are the turn's to run or to settle.  What hangs open further up, or was made elsewhere (in the log that a fork
-    shares, in a conversation that was brought along), is given to the model as unknown and never run.
+    Only its calls are the turn's to run or to settle.  What hangs open further up, or was made
+    elsewhere (in the log that a fork shares, in a conversation that was brought along), is given to
+    the model as unknown and never run.
     """
     tip = tip_after(state, ())
     if tip is None:

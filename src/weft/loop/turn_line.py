@@ -28,7 +28,8 @@ class TurnLine:
         self._context = ContextLine(entries=())
         """As it was read last; what it held then, `_entries` has grown beyond."""
         # Composing is linear in the line, and one round asks for it several times (room, budget,
-        # request).  The key holds all that can change it: the composer, and how many notes there are.
+        # request).  The key holds all that can change it: the composer, and how many notes there
+        # are.
         self._composed: tuple[MessageComposer, int, ComposedMessages] | None = None
 
     @property
@@ -84,7 +85,10 @@ class TurnLine:
         self._composer = _composer(info)
 
     def compose(self) -> ComposedMessages:
-        """What the model is given, as the line stands; composed anew only when something came to it."""
+        """What the model is given, as the line stands.
+
+        Composed anew only when something came to it.
+        """
         tree = self._journal.state.tree
         composed = self._composed
         if composed is None or composed[:2] != (self._composer, len(tree.notes)):

@@ -1,4 +1,6 @@
-"""What a turn's calls use: counted when they are over, set aside before they are made, and held to the limits."""
+"""What a turn's calls use: counted when they are over, set aside before they are made, and held to
+the limits.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ from weft.messages import NOTHING_USED, Text, Usage
 from weft.state import SessionState
 
 LIKELY_OUTPUT = 1_000
-"""Tokens of an answer that a shared budget sets aside for it.  Too few, and agents that run side by side
-go beyond the budget together; too many, and the last of them are refused money that is left."""
+"""Tokens of an answer that a shared budget sets aside for it.  Too few, and agents that run side by
+side go beyond the budget together; too many, and the last of them are refused money that is left.
+"""
 
 
 class UsageTracker:
@@ -34,7 +37,9 @@ class UsageTracker:
         pending: PendingFacts,
         line: TurnLine,
     ) -> None:
-        """`environment` gives what the next call uses: model and limits may change during a turn."""
+        """`environment` gives what the next call uses: model and limits may change during
+        a turn.
+        """
         self._turn_id = turn_id
         self._environment = environment
         self._pending = pending

@@ -1,7 +1,8 @@
 """The neutral conversation: what was said, with each call's result right behind it.
 
-This is the neutral form that `context` makes and `providers` encode.  It is always legal: every call of an assistant message is
-answered exactly once by the `CallResults` that follow it, in call order; no message is empty; the first one is the user's.
+This is the neutral form that `context` makes and `providers` encode.  It is always legal: every
+call of an assistant message is answered exactly once by the `CallResults` that follow it, in call
+order; no message is empty; the first one is the user's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from weft.messages.parts import Image, Part
 
 # Recorded requests hold these tags, so they outlive the names of the classes.
 class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, tag="said"):
-    """A message of the user or the model.  An assistant's parts may hold tool calls; results follow at once."""
+    """A message of the user or the model.
+
+    An assistant's parts may hold tool calls; results follow at once.
+    """
 
     role: Literal["user", "assistant"]
     parts: tuple[Part, ...]

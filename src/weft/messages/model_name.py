@@ -1,7 +1,7 @@
 """Model names: `provider:model[:effort]` and `provider/model[:effort]`.
 
-Names of models hold colons of their own (`qwen3:8b`, `qwen3:free`, `claude-v1:0`).  So the last part
-is an effort only if it is the word of a thinking level, and only if a model stands before it.
+Names of models hold colons of their own (`qwen3:8b`, `qwen3:free`, `claude-v1:0`).  So the last
+part is an effort only if it is the word of a thinking level, and only if a model stands before it.
 """
 
 from __future__ import annotations

@@ -45,7 +45,10 @@ class ToolCall(PartBase, frozen=True, tag="tool_call"):
     """The vendor's own id; sent back only to `provider`."""
     provider: str = ""
     raw_args: str = ""
-    """What the model really sent, when it was not a JSON object; then `args` is empty and the call is refused."""
+    """What the model really sent, when it was not a JSON object.
+
+    Then `args` is empty and the call is refused.
+    """
     signature: str = ""
     """A vendor's proof that must come back with the call (Gemini's thought signature)."""
 
@@ -89,7 +92,8 @@ def clean_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # JSON can escape half of a surrogate pair, and servers that cut a stream inside an emoji do.
-        # Python takes it for a character; UTF-8, and so every store and wire, has no form for it.
+        # JSON can escape half of a surrogate pair, and servers that cut a stream inside an emoji
+        # do. Python takes it for a character; UTF-8, and so every store and wire, has no form for
+        # it.
         return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     return text

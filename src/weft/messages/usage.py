@@ -6,7 +6,10 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one or more model calls used.  `cost_usd` is None when the price is unknown, never 0 by default."""
+    """What one or more model calls used.
+
+    `cost_usd` is None when the price is unknown, never 0 by default.
+    """
 
     input_tokens: int = 0
     """Tokens read, without those that came from or went to a cache."""

@@ -1,8 +1,9 @@
 """The permission policy: an action, the mode, the rules and the grants in; allow, ask or deny out.
 
-Deny beats ask beats allow, whatever the order; a rule or a mode that asks is never overruled by one that allows, but a grant, which the
-user gave after seeing the request, answers an ask.  There is no string matching on shell commands: a rule or grant with a
-pattern covers a command only when it is the very same text.  Shell commands therefore ask until a parser can judge them.
+Deny beats ask beats allow, whatever the order; a rule or a mode that asks is never overruled by one
+that allows, but a grant, which the user gave after seeing the request, answers an ask.  There is no
+string matching on shell commands: a rule or grant with a pattern covers a command only when it is
+the very same text.  Shell commands therefore ask until a parser can judge them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     outside: bool = False
     """The target lies outside the folders the session may work in."""
     protected: bool = False
-    """The target is a file that programs obey or run by themselves (`is_protected`): a rule that allows the tool does not cover it."""
+    """The target is a file that programs obey or run by themselves (`is_protected`): a rule that
+    allows the tool does not cover it.
+    """
     sandboxed: bool = False
     """A command that runs where nothing it does reaches the project before it is judged."""
     escapes: bool = False
@@ -54,7 +57,9 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     source: str = ""
     """Where it was written: user, project, session."""
     is_exact: bool = False
-    """The pattern is the one target that is meant, and no pattern: what the user was shown and chose to keep."""
+    """The pattern is the one target that is meant, and no pattern: what the user was shown and
+    chose to keep.
+    """
 
     def covers(self, action: ToolAction) -> bool:
         """True when the rule speaks of this action."""
@@ -81,7 +86,9 @@ class PolicyDecision(msgspec.Struct, frozen=True):
     verdict: Verdict
     reason: str = ""
     is_firm: bool = False
-    """Of an ask: only the user can answer it, because a rule of theirs asks, or the target is protected."""
+    """Of an ask: only the user can answer it, because a rule of theirs asks, or the target is
+    protected.
+    """
 
 
 def grant_pattern(action: ToolAction) -> str:
@@ -119,9 +126,11 @@ def decide(
 
 
 def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) -> PolicyDecision:
-    """The decision when a hook has spoken too: it may be stricter, or answer what only the mode asks.
+    """The decision when a hook has spoken too: it may be stricter, or answer what only the mode
+    asks.
 
-    It can lift neither a deny nor an ask that is firm: a hook is a program, and those are for the user to decide.
+    It can lift neither a deny nor an ask that is firm: a hook is a program, and those are for the
+    user to decide.
     """
     if verdict is None:
         return decision
@@ -161,7 +170,9 @@ def _by_mode(action: ToolAction, mode: Mode) -> PolicyDecision:
 
 
 def _speaks_of(rule: PermissionRule, action: ToolAction) -> bool:
-    """Does the rule mean this action?  One that allows must name a delicate target itself, not sweep it up with others."""
+    """Does the rule mean this action?  One that allows must name a delicate target itself, not
+    sweep it up with others.
+    """
     if rule.verdict == "allow" and action.is_delicate:
         return rule.tool == action.tool and rule.pattern == action.target
     return rule.covers(action)

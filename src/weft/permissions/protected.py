@@ -1,8 +1,9 @@
 """Protected files: those that programs obey or run by themselves.
 
-Writing one of them is running a program later: a hook of git, a task of an editor, a line of a shell's start-up file.  So writing
-one always asks, whatever else lets files be edited.  Names are compared as the least careful file system would: without case, in
-one Unicode form, without the dots and spaces at the end that some drop.
+Writing one of them is running a program later: a hook of git, a task of an editor, a line of a
+shell's start-up file.  So writing one always asks, whatever else lets files be edited.  Names are
+compared as the least careful file system would: without case, in one Unicode form, without the dots
+and spaces at the end that some drop.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ def is_protected(path: str) -> bool:
 
 
 def is_changed_by_hand(path: str) -> bool:
-    """True when not even a rewind writes it: a program runs what stands in it before the user sees it."""
+    """True when not even a rewind writes it: a program runs what stands in it before the user sees
+    it.
+    """
     return _obeyed("hand").hold(path)
 
 
@@ -81,7 +84,8 @@ _RECORDS = frozenset(
 
 
 def is_git_record(path: str) -> bool:
-    """True when git keeps its own records there: commits, branches, the index.  No program is run for what stands in them.
+    """True when git keeps its own records there: commits, branches, the index.  No program is run
+    for what stands in them.
 
     Hooks, settings and attributes are none; what lies in a `.git` and is not known is none either.
     """

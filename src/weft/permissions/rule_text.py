@@ -1,5 +1,5 @@
-"""Permission rules as they are written: `Tool`, or `Tool(pattern)`, with our names of tools or with those of
-Claude Code.
+"""Permission rules as they are written: `Tool`, or `Tool(pattern)`, with our names of tools or with
+those of Claude Code.
 
 In the second spelling a pattern of paths means what it means there: `./x` and `/x` are in the
 project, `//x` is absolute, `~/x` is in the home folder, and a plain name is meant at any depth.  A

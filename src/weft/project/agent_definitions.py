@@ -1,8 +1,9 @@
 """Agents as Markdown files: settings at the top, the system prompt below.
 
-A definition only describes.  Whatever it asks for is cut down to what the session has that uses it: its tools are taken from that session's,
-its permission mode is never above that session's.  So a project may bring definitions of its own without being trusted.
-Names of tools and modes are also understood as other agents write them.  A file that cannot be read is left out and named.
+A definition only describes.  Whatever it asks for is cut down to what the session has that uses it:
+its tools are taken from that session's, its permission mode is never above that session's.  So a
+project may bring definitions of its own without being trusted. Names of tools and modes are also
+understood as other agents write them.  A file that cannot be read is left out and named.
 """
 
 from __future__ import annotations
@@ -222,14 +223,20 @@ def _split(names: str) -> list[str]:
 
 
 def _tool(name: Any) -> str:
-    """Our name for a tool; `Bash(git *)` is the tool alone, because rules about it are the user's."""
+    """Our name for a tool.
+
+    `Bash(git *)` is the tool alone, because rules about it are the user's.
+    """
     plain = str(name).partition("(")[0].strip()
     # Names of MCP tools come from servers, whose case counts; ours are written in many ways.
     return plain if plain.startswith("mcp__") else our_tool_name(plain.lower())
 
 
 def _model(name: str) -> str:
-    """A model as `provider:model`; other agents' short names mean nothing here, and the session's own model is used."""
+    """A model as `provider:model`.
+
+    Other agents' short names mean nothing here, and the session's own model is used.
+    """
     return name if ":" in name or "/" in name else ""
 
 

@@ -16,7 +16,8 @@ MAX_SECONDS: Final = 0.5
 def list_files(folder: str) -> Iterator[str]:
     """Files below a folder, the near ones first; none of hidden folders and of `SKIPPED_FOLDERS`.
 
-    No program is asked (git would run what the repository's settings name), and no link is followed.
+    No program is asked (git would run what the repository's settings name), and no link is
+    followed.
     """
     # Level by level, so that a limit cuts off the deep files and not those of late letters.
     until = time.monotonic() + MAX_SECONDS

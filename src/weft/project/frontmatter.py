@@ -1,9 +1,9 @@
 """Front matter: YAML settings at the top of a Markdown file, between two lines `---`.
 
 Agents, skills and commands are written so, and a project may bring them from anywhere.  So the YAML
-is read event by event, and only plain data of a bounded size is built: no anchors and aliases (a few
-lines of them stand for gigabytes), no tags (they name types), no deep nesting, no duplicate names
-(what a reader sees first must be what counts).  A value is a text, an integer, true or false,
+is read event by event, and only plain data of a bounded size is built: no anchors and aliases (a
+few lines of them stand for gigabytes), no tags (they name types), no deep nesting, no duplicate
+names (what a reader sees first must be what counts).  A value is a text, an integer, true or false,
 nothing, a list or a table; a date or a version stays the text that it is.
 """
 
@@ -66,7 +66,10 @@ def setting_text(settings: Mapping[str, Any], name: str, path: str) -> str:
 
 @lru_cache(1_000)
 def _parsed(settings: str) -> dict[str, Any] | str:
-    """The settings, or what is wrong with them.  Cached, because every turn reads the files again."""
+    """The settings, or what is wrong with them.
+
+    Cached, because every turn reads the files again.
+    """
     if len(settings) > LONGEST_SETTINGS:
         return f"the settings at the top are longer than {LONGEST_SETTINGS // 1024} KB"
     if _brackets(settings) > DEEPEST:

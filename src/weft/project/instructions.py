@@ -27,7 +27,9 @@ NAMES: Final = ("AGENTS.md", "CLAUDE.md")
 LIMIT: Final = 32 * 1024
 """Bytes of all instructions together; what is beyond is left out, and said so."""
 _SLACK: Final = 4 * 1024
-"""Bytes that are read beyond the limit: a secret is masked before the text is cut, not cut in two."""
+"""Bytes that are read beyond the limit: a secret is masked before the text is cut, not cut
+in two.
+"""
 _LIMITED: Final = "instructions are limited to 32 KiB"
 
 

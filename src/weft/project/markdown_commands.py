@@ -1,12 +1,15 @@
-"""Slash commands from Markdown files: `/review src` sends the text of `commands/review.md`, filled in.
+"""Slash commands from Markdown files: `/review src` sends the text of `commands/review.md`, filled
+in.
 
-Looked for in the project (`.weft/commands`, `.claude/commands`, up to the repository's root) and with the user (`commands` beside their
-settings); the nearest of a name wins, and a built-in command always does.  The text may hold `$ARGUMENTS`, `$1` … `$9`, `@file`, and
-a shell command as !`command`.
+Looked for in the project (`.weft/commands`, `.claude/commands`, up to the repository's root) and
+with the user (`commands` beside their settings); the nearest of a name wins, and a built-in command
+always does.  The text may hold `$ARGUMENTS`, `$1` … `$9`, `@file`, and a shell command as
+!`command`.
 
-A file is read as a template first and filled in afterwards: what the user typed behind the command is never taken for a part of
-the template.  In a shell command an argument is one word, quoted; it cannot become another command.  Shell commands are run by the caller that is
-handed in, through the same gate as any other.
+A file is read as a template first and filled in afterwards: what the user typed behind the command
+is never taken for a part of the template.  In a shell command an argument is one word, quoted; it
+cannot become another command.  Shell commands are run by the caller that is handed in, through the
+same gate as any other.
 """
 
 from __future__ import annotations
@@ -43,7 +46,10 @@ _PLAIN: Final = re.compile(r"[\w./:=@%+,-]*")
 
 Source: TypeAlias = Literal["project", "person"]
 RunShell: TypeAlias = Callable[[str], Awaitable[str]]
-"""Runs a command line if it may be run, and gives what it printed; raises `UsageError` if it may not."""
+"""Runs a command line if it may be run, and gives what it printed.
+
+Raises `UsageError` if it may not.
+"""
 
 
 class MarkdownCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,7 +190,10 @@ def _first_line(body: str) -> str:
 
 
 def split_line(text: str) -> tuple[str, str] | None:
-    """The name and the arguments of a line `/name …`; None when it is no command (`/etc/hosts` is none)."""
+    """The name and the arguments of a line `/name …`.
+
+    None when it is no command (`/etc/hosts` is none).
+    """
     first, _, rest = text.strip().partition(" ")
     word, newline, more = first.partition("\n")
     if not word.startswith("/") or not all(map(NAME.fullmatch, word[1:].split(":"))):
@@ -280,7 +289,8 @@ def _in_shell(template: str, arguments: str, words: Sequence[str], name: str) ->
     """A command line with the arguments in it, each as one word of its own.
 
     Raises:
-        UsageError: an argument that needs quotes would stand inside of quotes, where they would not hold.
+        UsageError: an argument that needs quotes would stand inside of quotes, where they would not
+            hold.
     """
 
     def quoted(slot: re.Match[str]) -> str:
@@ -292,7 +302,8 @@ def _in_shell(template: str, arguments: str, words: Sequence[str], name: str) ->
         if all(_PLAIN.fullmatch(word) for word in given):
             return " ".join(given)
         raise UsageError(
-            f"/{name}: {slot.group()} stands inside quotes in the shell command `{template}`, so only a plain word can go there"
+            f"/{name}: {slot.group()} stands inside quotes in the shell command "
+            f"`{template}`, so only a plain word can go there"
         )
 
     return _SLOT.sub(quoted, template)

@@ -1,7 +1,8 @@
 """Saved permission rules: what the user allowed "always", for one project.
 
-A rule that is kept covers exactly what was shown, in this project, from the next session on that is opened.  It lies in the user's
-own folder: a project can neither bring nor read it.  Where the file cannot be trusted or read, more is asked; nothing else happens.
+A rule that is kept covers exactly what was shown, in this project, from the next session on that is
+opened.  It lies in the user's own folder: a project can neither bring nor read it.  Where the file
+cannot be trusted or read, more is asked; nothing else happens.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ LARGEST: Final = 4 * 1024 * 1024
 
 
 class SavedRules:
-    """The file with the rules, `~/.config/weft/rules.json`: for each project what is allowed in it, `tool(target)`."""
+    """The file with the rules, `~/.config/weft/rules.json`: for each project what is allowed in it,
+    `tool(target)`.
+    """
 
     def __init__(self, config: Path) -> None:
         self.path = config / NAME
@@ -39,7 +42,8 @@ class SavedRules:
         return tuple(_rule(text, str(self.path)) for text in kept.get(project, ()))
 
     def add(self, project: str, text: str) -> None:
-        """Keep one more; it is there once, however often it is added.  Others who add at this moment wait.
+        """Keep one more; it is there once, however often it is added.  Others who add at this
+        moment wait.
 
         Raises:
             UsageError: the file cannot be read or written, so that nothing was kept.

@@ -1,7 +1,8 @@
-"""Skills: folders with a `SKILL.md`, listed to the model by name and description, in full when used.
+"""Skills: folders with a `SKILL.md`, listed to the model by name and description, in full when
+used.
 
-Looked for in the project (`.agents/skills`, `.weft/skills`, `.claude/skills`, from the project up to
-the repository's root) and in the user's own folders.  The nearest of a name wins.  A skill that
+Looked for in the project (`.agents/skills`, `.weft/skills`, `.claude/skills`, from the project up
+to the repository's root) and in the user's own folders.  The nearest of a name wins.  A skill that
 cannot be read is left out and named in `problems`; it hides no other.  The number of a project's
 skills is bounded by itself, so that they cannot push out the user's.
 """
@@ -77,7 +78,10 @@ def find_skills(project: Path, home: Path, config: Path) -> SkillSet:
 
 
 def _project_folders(project: Path, own: Iterable[SourceFolder]) -> Iterator[SourceFolder]:
-    """Where a project has skills; when the project is the home folder, the user's stay the user's."""
+    """Where a project has skills.
+
+    When the project is the home folder, the user's stay the user's.
+    """
     theirs = {folder.path for folder in own}
     for folder in project_folders(project):
         below = (folder.below(name) for name in PROJECT_FOLDERS)
@@ -147,7 +151,9 @@ def _is_on(value: Any) -> bool:
 
 
 def skills_text(skills: SkillSet, active: Iterable[str]) -> str:
-    """What the system prompt says of skills: those that are on in full, of the others only name and description."""
+    """What the system prompt says of skills: those that are on in full, of the others only name and
+    description.
+    """
     switched_on = [skills.found[name] for name in active if name in skills.found]
     offered = [
         skill for skill in skills.found.values() if skill.for_model and skill not in switched_on
@@ -155,8 +161,8 @@ def skills_text(skills: SkillSet, active: Iterable[str]) -> str:
     pieces = [f"# Skill: {skill.name} ({skill.path})\n\n{skill.body}" for skill in switched_on]
     if offered:
         pieces.append(
-            "# Skills\n\nBefore you do something that one of these describes, read it with the skill tool:\n"
-            + listing_of(offered)
+            "# Skills\n\nBefore you do something that one of these describes, read it "
+            "with the skill tool:\n" + listing_of(offered)
         )
     return "\n\n".join(pieces)
 

@@ -89,7 +89,8 @@ class SystemPromptWriter:
         return [*_below(project, AGENT_FOLDERS), user_folder(self._config / "agents")]
 
     def system(self, state: SessionState, *, has_tools: bool = True) -> str:
-        """The system prompt of a session as it is now: its own or ours, then the instructions, then what was appended.
+        """The system prompt of a session as it is now: its own or ours, then the instructions, then
+        what was appended.
 
         A model that can call no tools is too small for all of that, and learns only who it is.
         """

@@ -1,12 +1,14 @@
 """Trust: whether a project's own files may start programs or widen permissions.
 
-A folder that came from elsewhere (a clone, an archive, a pull request) can hold settings and hooks.  Until the user has said that
-they trust it, its settings count only where they can do no harm, and nothing of it is run.  Trust is a fact on the user's side, in a
-file that only they can write; nothing in the folder can give it, no mode implies it, and a run without a user never asks for it.
+A folder that came from elsewhere (a clone, an archive, a pull request) can hold settings and hooks.
+Until the user has said that they trust it, its settings count only where they can do no harm, and
+nothing of it is run.  Trust is a fact on the user's side, in a file that only they can write;
+nothing in the folder can give it, no mode implies it, and a run without a user never asks for it.
 
-It is bound to what was looked at: the folder's real path, its owner, and the content of every file that could act (the settings, the
-hooks, the scripts that hooks name).  If one of them changes, the folder is not trusted any more, and the user is asked again.
-Agents, skills and commands of a folder need no trust: an agent never has more permissions than the session it works for, and a command's
+It is bound to what was looked at: the folder's real path, its owner, and the content of every file
+that could act (the settings, the hooks, the scripts that hooks name).  If one of them changes, the
+folder is not trusted any more, and the user is asked again. Agents, skills and commands of a folder
+need no trust: an agent never has more permissions than the session it works for, and a command's
 programs are asked about.  A git worktree for an agent needs it: git's settings are of a kind with
 hooks.
 """
@@ -48,7 +50,9 @@ _PROJECT_VARIABLE: Final = re.compile(r"\$\{?(?:WEFT|CLAUDE)_PROJECT_DIR\}?/?")
 
 
 class ProjectFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a project that could act, as they were read in one go: what is judged is what is used."""
+    """The files of a project that could act, as they were read in one go: what is judged is what is
+    used.
+    """
 
     path: str
     """The folder, every link followed."""
@@ -104,7 +108,9 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(project: str | os.PathLike[str]) -> ProjectFiles:
-    """Read what could act in a project, without following it: nothing is run, and no file is waited for."""
+    """Read what could act in a project, without following it: nothing is run, and no file is waited
+    for.
+    """
     # The real path: a link to a trusted folder could be turned to another one afterwards.
     real = os.path.realpath(project)
     folder = project_folders(real)[0]
@@ -161,7 +167,10 @@ def _hashes(folder: SourceFolder, names: Iterable[str]) -> dict[str, str]:
 
 
 def commands_in(files: Mapping[str, bytes]) -> list[str]:
-    """The commands that a project's hooks would run; none of a file that cannot be read, for that one runs nothing."""
+    """The commands that a project's hooks would run.
+
+    None of a file that cannot be read, for that one runs nothing.
+    """
     found: list[str] = []
     for name, data in files.items():
         table = _hooks_in(name, data)
@@ -173,7 +182,10 @@ def commands_in(files: Mapping[str, bytes]) -> list[str]:
 
 
 def settings_in(files: Mapping[str, bytes]) -> list[str]:
-    """The settings that count only once the project is trusted; none of a file that cannot be read."""
+    """The settings that count only once the project is trusted.
+
+    None of a file that cannot be read.
+    """
     try:
         return withheld(files.get(PROJECT_SETTINGS, b""), PROJECT_SETTINGS)
     except UsageError:
@@ -191,7 +203,10 @@ def _hooks_in(name: str, data: bytes) -> dict[str, Any]:
 
 
 def _named_in(command: str, project: str) -> Iterator[str]:
-    """The files below the project that the words of a command name; not those that it only writes to."""
+    """The files below the project that the words of a command name.
+
+    Not those that it only writes to.
+    """
     # A file that is only written to (`> log`) changes with every run: trust that is bound to it
     # would be asked for again each time.
     before = ""
@@ -251,7 +266,10 @@ class TrustStore:
         return known is not None and known.owner == seen.owner and known.hashes == seen.hashes
 
     def question(self, seen: ProjectFiles) -> TrustQuestion | None:
-        """What to ask the user; None when the folder is trusted as it is, or has nothing that could act."""
+        """What to ask the user.
+
+        None when the folder is trusted as it is, or has nothing that could act.
+        """
         settings = settings_in(seen.files)
         acts = settings or any(name != PROJECT_SETTINGS for name in seen.files)
         if not acts or self.covers(seen):
@@ -298,7 +316,10 @@ class TrustStore:
         return next((each for each in self._folders() if each.path == path), None)
 
     def _folders(self) -> tuple[TrustedFolder, ...]:
-        """What is on record; nothing where another user could have written it, or it cannot be read."""
+        """What is on record.
+
+        Nothing where another user could have written it, or it cannot be read.
+        """
         try:
             found = read_small_file(user_folder(self._file.parent), FILE, 16 * LARGEST_FILE)
             if found is None or not self._is_ours():

@@ -1,8 +1,9 @@
 """The line protocol that programs already speak: one JSON object a line, in and out.
 
-Out: `system`/`init` first, `assistant` and `user` (tool results) as they become durable, `stream_event` for text in flight when asked for,
-`system` notes in between, and one `result` a turn.  In: `user` messages and `control_request`s.  `docs/cli.md` describes each field.
-This module only translates; it reads and writes nothing.
+Out: `system`/`init` first, `assistant` and `user` (tool results) as they become durable,
+    `stream_event` for text in flight when asked for,
+`system` notes in between, and one `result` a turn.  In: `user` messages and `control_request`s.
+`docs/cli.md` describes each field. This module only translates; it reads and writes nothing.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class StreamJsonEncoder:
         self._partials = partials
         self._dialect = dialect or ToolDialect()
         self._blocks: list[str] = []
-        """The content blocks of the answer in flight: `text`, `thinking`, or the place of a call."""
+        """The content blocks of the answer in flight: `text`, `thinking`, or the place of
+        a call.
+        """
         self._node = ""
         self._call = ("", "")
         """The call in flight: its name, and what there is of its arguments."""
@@ -453,7 +456,8 @@ def _part(block: dict[str, Any]) -> Text | Image | File:
             media_type=str(source.get("media_type", "image/png")), data=str(source["data"])
         )
     raise UsageError(
-        f"a message holds a block that cannot be sent: {str(block.get('type'))!r}; it takes text and image"
+        f"a message holds a block that cannot be sent: {str(block.get('type'))!r}; it "
+        "takes text and image"
     )
 
 

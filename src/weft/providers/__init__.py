@@ -1,7 +1,8 @@
 """Models: the neutral request and stream, and one adapter a vendor.
 
-Knows messages, not facts: storing, retrying and deciding are the turn's.  The interface is imported at once; the scripted and
-the replaying model only when they are asked for, and the vendors' adapters only by their own files.
+Knows messages, not facts: storing, retrying and deciding are the turn's.  The interface is imported
+at once; the scripted and the replaying model only when they are asked for, and the vendors'
+adapters only by their own files.
 """
 
 from typing import TYPE_CHECKING

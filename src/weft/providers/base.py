@@ -1,8 +1,9 @@
 """The interface to a model: a neutral request in, a neutral stream out.
 
-A provider adapts one vendor.  It is handed a request that is already legal in the neutral form (every call answered exactly
-once right after it, nothing empty, no foreign reasoning), and turns it into the vendor's words; what comes back is
-decoded into the events below.  Retries, limits and storing are the turn's business, not the provider's.
+A provider adapts one vendor.  It is handed a request that is already legal in the neutral form
+(every call answered exactly once right after it, nothing empty, no foreign reasoning), and turns it
+into the vendor's words; what comes back is decoded into the events below.  Retries, limits and
+storing are the turn's business, not the provider's.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """For vendors that route by it to keep their caches warm."""
     stop: tuple[str, ...] = ()
     scratch: dict[int, Any] = {}
-    """What a provider made of messages, for requests that repeat them: a caller that sends several requests hands in the same
-    map each time."""
+    """What a provider made of messages, for requests that repeat them: a caller that sends several
+    requests hands in the same map each time.
+    """
 
 
 # --- the stream ------------------------------------------------------------------------
@@ -161,7 +163,10 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     calls_tools: bool = True
 
     def level(self, requested: ThinkingLevel) -> ThinkingLevel:
-        """The level of this model that is nearest to the one requested; `default` asks for nothing."""
+        """The level of this model that is nearest to the one requested.
+
+        `default` asks for nothing.
+        """
         return nearest_level(requested, self.levels)
 
     def cost(self, usage: Usage) -> float | None:
@@ -199,7 +204,8 @@ class Model(Protocol):
         """Send the request; leaving the context closes the connection at once.
 
         Raises, at entry or while iterating:
-            ProviderError: see `weft.errors`; `retryable` says whether the same request may be sent again.
+            ProviderError: see `weft.errors`; `retryable` says whether the same request may be sent
+                again.
         """
         ...
 

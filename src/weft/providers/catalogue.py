@@ -1,10 +1,11 @@
 """The model catalogue: windows, prices, abilities, and a default for each provider.
 
-The data is `catalogue.json` beside this file, read once, when first asked; config may add to it and correct it.  A price
-that is not known for certain is unknown, never guessed: a dated name of a known model has its price, a new member of a
-known family only its abilities.  Where a price changes with the hour or the season, the higher one
-is listed.  Of a model that is not listed only those thinking levels are assumed that all models of
-its vendor take: one too many has every request refused.
+The data is `catalogue.json` beside this file, read once, when first asked; config may add to it and
+correct it.  A price that is not known for certain is unknown, never guessed: a dated name of a
+known model has its price, a new member of a known family only its abilities.  Where a price changes
+with the hour or the season, the higher one is listed.  Of a model that is not listed only those
+thinking levels are assumed that all models of its vendor take: one too many has every request
+refused.
 """
 
 from __future__ import annotations
@@ -34,11 +35,16 @@ class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     window: int | None = None
     output: int | None = None
     price: tuple[float, ...] = ()
-    """US dollars for a million tokens: input, output, and where there are such, read from and written to the cache."""
+    """US dollars for a million tokens: input, output, and where there are such, read from and
+    written to the cache.
+    """
     long: tuple[float, ...] = ()
     """From how many tokens on a request costs more, and its prices then, in the same order."""
     levels: tuple[ThinkingLevel, ...] = ()
-    """The thinking levels that it takes, from the least on; `off` only if it can be switched off."""
+    """The thinking levels that it takes, from the least on.
+
+    `off` only if it can be switched off.
+    """
     default: ThinkingLevel | None = None
     """The level that it thinks at when none is requested; None where that is not known."""
     sees: bool = False
@@ -72,7 +78,10 @@ class ModelCatalogue:
         vendors: Mapping[str, CatalogueProvider],
         more: Mapping[str, Mapping[str, CatalogueModel]] | None = None,
     ) -> None:
-        """`more`: provider → model → what is known of it; replaces the file's entry of that name."""
+        """`more`: provider → model → what is known of it.
+
+        Replaces the file's entry of that name.
+        """
         self._vendors = vendors
         self._more = more or {}
 

@@ -27,11 +27,16 @@ class ProviderAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SLOW = HttpTimeouts(idle=600.0)
-"""For servers on the user's own machine: loading a model and reading a long prompt take minutes there, in silence."""
+"""For servers on the user's own machine: loading a model and reading a long prompt take minutes
+there, in silence.
+"""
 
 
 def joined(base: str, path: str) -> str:
-    """The address of `path` below `base`; a base that already ends with the path's first step does not get it twice."""
+    """The address of `path` below `base`.
+
+    A base that already ends with the path's first step does not get it twice.
+    """
     base = base.rstrip("/")
     # Users paste base URLs with and without `/v1`.
     first = "/" + path.split("/", 2)[1]

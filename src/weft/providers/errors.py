@@ -1,7 +1,7 @@
 """Vendors' error replies, translated to our errors.
 
-Pure.  The message names the provider and what it said, short and without secrets: the key is cut out wherever a vendor
-echoes it, and an HTML page is reduced to its title.
+Pure.  The message names the provider and what it said, short and without secrets: the key is cut
+out wherever a vendor echoes it, and an HTML page is reduced to its title.
 """
 
 from __future__ import annotations
@@ -89,7 +89,10 @@ def from_reply(
     now: float,
     secret: str = "",
 ) -> ProviderError:
-    """The error that an HTTP reply stands for; `now` is wall-clock time, for dates in `retry-after`."""
+    """The error that an HTTP reply stands for.
+
+    `now` is wall-clock time, for dates in `retry-after`.
+    """
     reported = read_body(body, headers.get("content-type", ""))
     # Never followed: the request carries the key, and the other host need not be the vendor's.
     if 300 <= status < 400:

@@ -1,7 +1,7 @@
 """A model behind HTTP: what all vendors' streams share.
 
-A `VendorProtocol` knows one vendor's words: how a request becomes HTTP and how events become ours.  `HttpModel` sends, checks the
-head, reads events, and makes every failure a `ProviderError`.
+A `VendorProtocol` knows one vendor's words: how a request becomes HTTP and how events become ours.
+`HttpModel` sends, checks the head, reads events, and makes every failure a `ProviderError`.
 """
 
 from __future__ import annotations
@@ -179,7 +179,8 @@ class HttpModel(Model):
             raise from_event(provider, read_body(body, kind), secret=secret)
         shown = read_body(body, kind).message if "html" in kind else kind
         raise RequestRefused(
-            f"{provider} did not answer with a stream but with {shown[:200]}; is the base URL right?"
+            f"{provider} did not answer with a stream but with {shown[:200]}; is the base "
+            "URL right?"
         )
 
     async def _events(
@@ -263,7 +264,9 @@ async def _bounded(reply: HttpReply, most: int = MAX_BODY) -> bytes:
 
 
 async def _drain(reply: HttpReply) -> None:
-    """Read the last bytes after the vendor's last word, so that the connection can be used again."""
+    """Read the last bytes after the vendor's last word, so that the connection can be used
+    again.
+    """
     with anyio.move_on_after(_DRAIN_SECONDS):
         try:
             while await reply.read():

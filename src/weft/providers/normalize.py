@@ -1,11 +1,12 @@
 """The neutral conversation, made ready for any vendor: what all encoders share.
 
-`turns()` takes the messages of a request and gives turns that alternate, where every call stands with its result, ids
-and names are legal on the wire, nothing is empty, and what the model cannot take (foreign reasoning, pictures for a model
-that cannot see) is gone or replaced by a short note.  The encoders then only choose words.
+`turns()` takes the messages of a request and gives turns that alternate, where every call stands
+with its result, ids and names are legal on the wire, nothing is empty, and what the model cannot
+take (foreign reasoning, pictures for a model that cannot see) is gone or replaced by a short note.
+The encoders then only choose words.
 
-It trusts the request less than it must: a call without a result gets one that says so, a result without a call is
-dropped.  A request must never brick a session, whatever its history.
+It trusts the request less than it must: a call without a result gets one that says so, a result
+without a call is dropped.  A request must never brick a session, whatever its history.
 """
 
 from __future__ import annotations
@@ -77,7 +78,10 @@ class UserTurn(msgspec.Struct, frozen=True):
 
 
 class ModelTurn(msgspec.Struct, frozen=True):
-    """What the model said, and what its calls gave, in call order.  Without its thoughts it is not empty."""
+    """What the model said, and what its calls gave, in call order.
+
+    Without its thoughts it is not empty.
+    """
 
     parts: tuple[Text | Thinking | WireCall, ...]
     outcomes: tuple[WireResult, ...] = ()
@@ -87,7 +91,9 @@ Turn: TypeAlias = UserTurn | ModelTurn
 
 
 def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[Turn]:
-    """The conversation as turns: the user's first, and two of the model's in a row only where the first has outcomes."""
+    """The conversation as turns: the user's first, and two of the model's in a row only where the
+    first has outcomes.
+    """
     shaper = _Shaper(request, info, max_id)
     messages = request.messages
     for at, message in enumerate(messages):
@@ -150,7 +156,10 @@ def _thinned(turn: Turn, count: int) -> Turn:
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """A model turn that was shaped for an earlier request, and for which target; valid while no other call has taken its ids."""
+    """A model turn that was shaped for an earlier request, and for which target.
+
+    Valid while no other call has taken its ids.
+    """
 
     said: ChatMessage
     results: CallResults | None
@@ -301,7 +310,9 @@ class _Shaper:
         return image
 
     def _is_own_thought(self, part: Thinking) -> bool:
-        """Only the service that signed it accepts it: even the same model on another cloud refuses it."""
+        """Only the service that signed it accepts it: even the same model on another cloud refuses
+        it.
+        """
         return (
             part.provider == self._info.provider
             and part.model in (self._request.model, self._info.name)
@@ -310,7 +321,10 @@ class _Shaper:
 
 
 class _Ids:
-    """Legal ids, each once in a request; the vendor's own where it made the call and the id is still free."""
+    """Legal ids, each once in a request.
+
+    The vendor's own where it made the call and the id is still free.
+    """
 
     def __init__(self, provider: str, longest: int) -> None:
         self._provider = provider
@@ -350,7 +364,10 @@ class _Ids:
 
 
 def _joined(earlier: ModelTurn, later: ModelTurn) -> ModelTurn:
-    """Two halves of what the model said.  Reasoning must open a message; the earlier half's would stand in its middle."""
+    """Two halves of what the model said.
+
+    Reasoning must open a message; the earlier half's would stand in its middle.
+    """
     spoken = [part for part in earlier.parts if not isinstance(part, Thinking)]
     parts = later.parts
     first = next((i for i, part in enumerate(parts) if not isinstance(part, Thinking)), 0)
@@ -358,7 +375,10 @@ def _joined(earlier: ModelTurn, later: ModelTurn) -> ModelTurn:
 
 
 def legal(text: str, longest: int) -> str:
-    """`text` itself where it is a legal id or name, else one made from it; the same text gives the same one."""
+    """`text` itself where it is a legal id or name, else one made from it.
+
+    The same text gives the same one.
+    """
     if len(text) <= longest and _LEGAL.fullmatch(text):
         return text
     # The same in every process, unlike `hash()`: an id that changed with a restart would miss the
@@ -369,7 +389,9 @@ def legal(text: str, longest: int) -> str:
 
 @functools.lru_cache(maxsize=512)
 def wire_name(name: str) -> str:
-    """A tool's name as every vendor accepts it: no odd characters, and a letter or underscore first."""
+    """A tool's name as every vendor accepts it: no odd characters, and a letter or underscore
+    first.
+    """
     if name[:1].isascii() and (name[:1].isalpha() or name[:1] == "_"):
         return legal(name, MAX_NAME)
     # Gemini wants a letter or an underscore first.
@@ -382,7 +404,9 @@ def real_names(tools: Sequence[ToolSpec]) -> dict[str, str]:
 
 
 def _whole(part: Text) -> Text:
-    """The text; one whose rest is still in a blob says so, or the model would take the beginning for all of it."""
+    """The text; one whose rest is still in a blob says so, or the model would take the beginning
+    for all of it.
+    """
     if part.blob is None:
         return part
     return Text(text=f"{part.text}\n[the rest of this text is left out: it is not at hand]")

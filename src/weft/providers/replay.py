@@ -1,11 +1,13 @@
 """Recorded model streams: written to a file, and replayed from it.
 
-`RecordingModel` wraps any model and appends one line for each stream: the request, its fingerprint, and the events with
-the milliseconds since the request.  `ReplayModel` answers from such a file without any network.
+`RecordingModel` wraps any model and appends one line for each stream: the request, its fingerprint,
+and the events with the milliseconds since the request.  `ReplayModel` answers from such a file
+without any network.
 
-The fingerprint ignores what differs from run to run without meaning: session ids, our own call ids (they are
-numbered in order of appearance), the provider that made a part.  The same request recorded several times is played in
-the order of recording; past the last one, the last is played again.
+The fingerprint ignores what differs from run to run without meaning: session ids, our own call ids
+(they are numbered in order of appearance), the provider that made a part.  The same request
+recorded several times is played in the order of recording; past the last one, the last is played
+again.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class RecordingModel(Model):
-    """Passes everything through to `model`, and keeps it in the file at `path` (made with mode 0600)."""
+    """Passes everything through to `model`, and keeps it in the file at `path` (made with mode
+    0600).
+    """
 
     def __init__(self, model: Model, path: Path, *, clock: Clock | None = None) -> None:
         self._model = model
@@ -154,8 +158,9 @@ def _append(path: Path, recording: RecordedCall) -> None:
 class ReplayModel(Model):
     """Answers from recordings.
 
-    `match="request"` wants each request to be on record; `match="order"` plays the recordings one after the other,
-    whatever is asked.  `speed` 1 keeps the recorded timing, 2 halves the waits; 0 does not wait at all.
+    `match="request"` wants each request to be on record; `match="order"` plays the recordings one
+    after the other, whatever is asked.  `speed` 1 keeps the recorded timing, 2 halves the waits; 0
+    does not wait at all.
     """
 
     def __init__(
@@ -182,7 +187,8 @@ class ReplayModel(Model):
         """Play what is on record for `request`.
 
         Raises:
-            RequestRefused: the request is not on record; the message says what differs from the nearest one.
+            RequestRefused: the request is not on record; the message says what differs from the
+                nearest one.
         """
         return self._open(request)
 

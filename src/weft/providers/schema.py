@@ -1,7 +1,8 @@
 """JSON Schemas as each vendor accepts them.
 
-Pure.  A schema comes from a tool or a caller, may hold `$ref`s, titles and defaults, and comes out without what the vendor
-refuses.  What is taken out as a keyword and still says something (bounds, patterns) goes to the description.
+Pure.  A schema comes from a tool or a caller, may hold `$ref`s, titles and defaults, and comes out
+without what the vendor refuses.  What is taken out as a keyword and still says something (bounds,
+patterns) goes to the description.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ _NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(
 
 
 def tidy(schema: Schema) -> Schema:
-    """The schema with every `$ref` put in its place, without titles and defaults, each enum with its type.
+    """The schema with every `$ref` put in its place, without titles and defaults, each enum with
+    its type.
 
     Raises:
         UsageError: it refers to itself, or to nothing.
@@ -120,7 +122,10 @@ def _add_type(schema: Schema) -> None:
 
 
 def as_object(schema: Schema) -> Schema:
-    """The tidied schema with an object at the top and no branches there; branches are joined to one object."""
+    """The tidied schema with an object at the top and no branches there.
+
+    Branches are joined to one object.
+    """
     top = tidy(schema)
     # Anthropic refuses these three at the top of a tool's schema, OpenAI anything but an object.
     branches: list[Schema] = [b for key in ("anyOf", "oneOf", "allOf") for b in top.pop(key, [])]
@@ -142,7 +147,9 @@ def as_object(schema: Schema) -> Schema:
 
 
 def closed(schema: Schema) -> Schema:
-    """For structured output: every object forbids further properties, bounds are words in the description."""
+    """For structured output: every object forbids further properties, bounds are words in the
+    description.
+    """
     found: Schema = _map(as_object(schema), _close)
     return found
 
@@ -160,8 +167,9 @@ def _close(schema: Schema) -> Schema:
 
 
 def strict(schema: Schema) -> Schema | None:
-    """The closed schema, if every property is required already; None where strictness would change what comes back, and
-    where the schema says what cannot be said strictly."""
+    """The closed schema, if every property is required already; None where strictness would change
+    what comes back, and where the schema says what cannot be said strictly.
+    """
     found = closed(schema)
     # OpenAI's strict mode wants every property required. An optional one would have to become
     # nullable, and tools would get null where they expect nothing.
@@ -169,7 +177,9 @@ def strict(schema: Schema) -> Schema | None:
 
 
 def is_plain(schema: Any) -> bool:
-    """True when a schema has none of the keywords that vendors refuse where they hold an answer to it."""
+    """True when a schema has none of the keywords that vendors refuse where they hold an answer to
+    it.
+    """
     if not isinstance(schema, dict):
         return True
     if not _FANCY.isdisjoint(schema):
@@ -251,7 +261,9 @@ _REMEMBERED = 256
 
 
 def remembered(function: Callable[[_In], _Out]) -> Callable[[_In], _Out]:
-    """Remember results by the identity of the argument, the newest ones: the tools of a session stay the same object."""
+    """Remember results by the identity of the argument, the newest ones: the tools of a session
+    stay the same object.
+    """
     known: dict[int, tuple[_In, _Out]] = {}
 
     def lookup(argument: _In) -> _Out:

@@ -56,7 +56,10 @@ class CallRaw(StepBase, frozen=True, tag="raw_call"):
 
 
 class CallTogether(StepBase, frozen=True, tag="calls"):
-    """Several calls at once; their arguments come interleaved, piece by piece, when a call has a `chunk`."""
+    """Several calls at once.
+
+    Their arguments come interleaved, piece by piece, when a call has a `chunk`.
+    """
 
     calls: tuple[CallTool | CallRaw, ...]
 
@@ -84,7 +87,10 @@ class FaultBase(StepBase, frozen=True):
     """What the steps that inject a fault share."""
 
     times: int = 0
-    """Fail only the first `times` plays of this answer in this process, then pass; 0 fails always."""
+    """Fail only the first `times` plays of this answer in this process, then pass.
+
+    0 fails always.
+    """
 
 
 class Stall(FaultBase, frozen=True, tag="stall"):
@@ -100,7 +106,10 @@ class Break(FaultBase, frozen=True, tag="break"):
 
 
 class Fail(FaultBase, frozen=True, tag="error"):
-    """Raise this ProviderError; as the first step it is raised before the stream opens, like an HTTP status."""
+    """Raise this ProviderError.
+
+    As the first step it is raised before the stream opens, like an HTTP status.
+    """
 
     error: Literal[
         "RateLimited",
@@ -177,7 +186,10 @@ class ScriptedAnswer(
 
     steps: tuple[Step, ...]
     when: When | None = None
-    """Only for requests that fit.  Such answers are tried first, in order, and are never used up."""
+    """Only for requests that fit.
+
+    Such answers are tried first, in order, and are never used up.
+    """
 
 
 Written: TypeAlias = str | tuple[Step, ...] | ScriptedAnswer
@@ -191,8 +203,9 @@ class Script(
 
     answers: tuple[Written, ...]
     by: Literal["position", "content"] = "position"
-    """`position`: the n-th request of this process gets the n-th answer.  `content`: the request with n assistant
-    messages gets it, so that another process goes on where this one was killed."""
+    """`position`: the n-th request of this process gets the n-th answer.  `content`: the request
+    with n assistant messages gets it, so that another process goes on where this one was killed.
+    """
     loop: bool = False
     """Begin again when the answers are used up."""
     pace_seconds: float = 0.0

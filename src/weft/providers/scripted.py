@@ -1,11 +1,14 @@
 """A model that plays a script: for tests, demos and proofs.
 
-It is a product and held to the same contract as the vendors' adapters.  Which answer a request gets is decided in this
-order: the first answer whose `when` fits; else, of the answers without one, the next (`by="position"`) or the one whose
-number is the count of assistant messages in the request (`by="content"`).  The latter needs no memory, so a new process
-goes on at the right answer after a crash.
+It is a product and held to the same contract as the vendors' adapters.  Which answer a request gets
+is decided in this
+order: the first answer whose `when` fits; else, of the answers without one, the next
+    (`by="position"`) or the one whose
+number is the count of assistant messages in the request (`by="content"`).  The latter needs no
+memory, so a new process goes on at the right answer after a crash.
 
-A stall can be watched and ended: `await model.gate("name").reached.wait()`, `model.gate("name").opened.set()`.
+A stall can be watched and ended: `await model.gate("name").reached.wait()`,
+`model.gate("name").opened.set()`.
 """
 
 from __future__ import annotations
@@ -67,14 +70,19 @@ KEEP_REQUESTS = 1_000
 """How many of the newest requests a model remembers."""
 
 _PAUSE_EVERY = 16
-"""Events between two turns of the event loop, so that a long script can be cancelled and starves no other task."""
+"""Events between two turns of the event loop, so that a long script can be cancelled and starves no
+other task.
+"""
 
 Chooser = Callable[[ModelRequest], "ScriptedAnswer | Sequence[Step] | Step | str | None"]
 """Picks the answer to a request in Python; None leaves it to the script."""
 
 
 class StreamLatch:
-    """A place in a script where a stream waits.  `reached` is set by the first stream that comes to it."""
+    """A place in a script where a stream waits.
+
+    `reached` is set by the first stream that comes to it.
+    """
 
     def __init__(self, opened: anyio.Event | None = None) -> None:
         self.reached = anyio.Event()
@@ -82,7 +90,10 @@ class StreamLatch:
 
 
 class ScriptedModel(Model):
-    """A model that answers from a script.  `requests` holds the newest requests it got, oldest first."""
+    """A model that answers from a script.
+
+    `requests` holds the newest requests it got, oldest first.
+    """
 
     def __init__(
         self,
@@ -158,13 +169,17 @@ class ScriptedModel(Model):
             number %= len(self._listed)
         if number >= len(self._listed):
             raise RequestRefused(
-                f"the script has {len(self._listed)} answers and this request asks for number {number + 1}; "
+                f"the script has {len(self._listed)} answers and this request asks for "
+                f"number {number + 1}; "
                 'add answers, or set "loop"'
             )
         return self._listed[number]
 
     def _fails_now(self, answer: ScriptedAnswer, place: int) -> bool:
-        """Whether the fault at this place of the answer is to be played this time; counts the play."""
+        """Whether the fault at this place of the answer is to be played this time.
+
+        Counts the play.
+        """
         step = answer.steps[place]
         if not isinstance(step, FaultBase) or step.times == 0:
             return True

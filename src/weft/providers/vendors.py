@@ -1,4 +1,7 @@
-"""Providers by name.  A vendor's adapter is imported only when it is asked for: imports cost start-up time."""
+"""Providers by name.
+
+A vendor's adapter is imported only when it is asked for: imports cost start-up time.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,9 @@ def access_from(
     catalogue: ModelCatalogue,
     given: ProviderAccess | None = None,
 ) -> ProviderAccess:
-    """How to reach a provider: what config gives, and what it leaves open from these environment values."""
+    """How to reach a provider: what config gives, and what it leaves open from these environment
+    values.
+    """
     given = given or ProviderAccess()
     names = KEY_VARIABLES.get(name) or (catalogue.vendor(name).key,)
     keys = (environment.get(variable, "").strip() for variable in names if variable)

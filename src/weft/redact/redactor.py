@@ -1,4 +1,6 @@
-"""Masking: every secret becomes `[redacted …]`, which says what it was and matches no shape itself."""
+"""Masking: every secret becomes `[redacted …]`, which says what it was and matches no
+shape itself.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,18 @@ from collections.abc import Iterable
 from weft.redact.secret_shapes import KEY_BEGINS, key_end, mask_keys, shape_groups
 
 MIN_KNOWN = 6
-"""A known value shorter than this is left alone: masking it would tear words apart and hide little."""
+"""A known value shorter than this is left alone: masking it would tear words apart and
+hide little.
+"""
 _HELD = 8 * 1024
 _KEY_LINE = 1024
 
 
 def redact(text: str) -> str:
-    """The text with everything that is shaped like a secret masked; masking twice changes nothing more."""
+    """The text with everything that is shaped like a secret masked.
+
+    Masking twice changes nothing more.
+    """
     if KEY_BEGINS in text:
         text = mask_keys(text)
     for group in shape_groups():
@@ -45,7 +52,8 @@ class Redactor:
 class LiveRedactor:
     """Masks a text that comes in pieces, where a secret may be cut by a piece's end.
 
-    What may still be part of a secret is held back until its line ends (a bounded piece of it, where lines are endless).
+    What may still be part of a secret is held back until its line ends (a bounded piece of it,
+    where lines are endless).
     """
 
     def __init__(self, redactor: Redactor) -> None:

@@ -1,9 +1,10 @@
 """Shapes of secrets, as patterns.
 
-Shapes come in groups, each behind a gate: a literal, or a cheap pattern, that every secret of the group contains.  Text that no gate
-lets through, which is nearly all text, is passed over at the speed of a few memory searches.  No pattern takes more than linear time:
-patterns start with a literal, check what stands *before* it afterwards (a start inside a word is refused at once), and repeat
-possessively or boundedly.
+Shapes come in groups, each behind a gate: a literal, or a cheap pattern, that every secret of the
+group contains.  Text that no gate lets through, which is nearly all text, is passed over at the
+speed of a few memory searches.  No pattern takes more than linear time: patterns start with a
+literal, check what stands *before* it afterwards (a start inside a word is refused at once), and
+repeat possessively or boundedly.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ class SecretShape(NamedTuple):
 
     kind: str
     source: str
-    """The pattern; its group `keep`, where there is one, is what stands before the secret and stays."""
+    """The pattern; its group `keep`, where there is one, is what stands before the secret and
+    stays.
+    """
 
     needle: str = ""
-    """Stands in every secret of this kind: to look for it costs a tenth of what the pattern does."""
+    """Stands in every secret of this kind: to look for it costs a tenth of what the
+    pattern does.
+    """
 
     def mask(self, text: str) -> str:
         """The text with every secret of this kind masked."""
@@ -37,7 +42,9 @@ class SecretShape(NamedTuple):
 
 @cache
 def _compiled(source: str) -> re.Pattern[str]:
-    """Compiled when the first text gets through the gate: all of them at once would take as long as starting Weft."""
+    """Compiled when the first text gets through the gate: all of them at once would take as long as
+    starting Weft.
+    """
     return re.compile(source)
 
 
@@ -63,7 +70,8 @@ def _holds(*needles: str) -> Callable[[str], object]:
 def _token(kind: str, prefix: str, body: str) -> SecretShape:
     """A vendor's token: a prefix that starts a word, then the secret itself.
 
-    The end of a colour code, of a backslash escape and of a percent escape are letters and digits too, but no part of the word.
+    The end of a colour code, of a backslash escape and of a percent escape are letters and digits
+    too, but no part of the word.
     """
     # A lookbehind in Python has one fixed width, so every way to begin is an alternative of its
     # own. It stands behind the prefix because a pattern that opens with a literal is found fast.
@@ -91,7 +99,10 @@ def _behind(*words: str) -> str:
 
 
 _END = r"(?![A-Za-z0-9_-])"
-_NO_EXAMPLE = r"(?![<\[{$%*.]|(?i:x{3}|your|example|placeholder|changeme|pass\b|password\b|secret\b|token\b|none\b|null\b|true\b|false\b))"
+_NO_EXAMPLE = (
+    r"(?![<\[{$%*.]|(?i:x{3}|your|example|placeholder"
+    r"|changeme|pass\b|password\b|secret\b|token\b|none\b|null\b|true\b|false\b))"
+)
 """What stands in documentation where a secret would."""
 
 _GATES: dict[str, Callable[[str], object]] = {

@@ -1,7 +1,8 @@
 """Agent trees: which session works for which, under which limits, and how it reaches its agents.
 
-A session's `SessionAgentHost` is what its agents see of it.  A child is opened here with no more than its parent has: the parent's tools, at most its
-mode, its way of answering asks, none of its grants.
+A session's `SessionAgentHost` is what its agents see of it.  A child is opened here with no more
+than its parent has: the parent's tools, at most its mode, its way of answering asks, none of its
+grants.
 """
 
 from __future__ import annotations
@@ -135,7 +136,10 @@ class AgentTrees:
         return lambda: self.mode_of(parent.session_id)
 
     def mode_of(self, session_id: SessionId) -> Mode:
-        """The mode that is in force in a session; of one that is not open here, the one it would come back with at most."""
+        """The mode that is in force in a session.
+
+        Of one that is not open here, the one it would come back with at most.
+        """
         port = self.ports.get(session_id)
         if port is None or not port.is_open:
             # The free modes hold only where they were set, in this process; a child must not
@@ -158,7 +162,9 @@ class AgentTrees:
     # -- background work
 
     def has_work(self, session_id: SessionId) -> bool:
-        """True while an agent of the session is at work, or a command of it runs in the background."""
+        """True while an agent of the session is at work, or a command of it runs in the
+        background.
+        """
         host, port = self._hosts.get(session_id), self.ports.get(session_id)
         if host is None or port is None:
             return False
@@ -227,7 +233,8 @@ class SessionAgentHost:
         self.runner = services.workspaces.runner
         self.worktrees = services.places.worktrees
         self.entry = AgentEntry(self)
-        # The tool that starts agents needs this host, and the settings need all tools: both are made here.
+        # The tool that starts agents needs this host, and the settings need all tools: both are
+        # made here.
         table = tools.table if AGENT in tools.table else {**tools.table, AGENT: self.entry}
         output_types = trees.sessions.output_types
         self.settings = TurnSettings(
@@ -313,7 +320,9 @@ class SessionAgentHost:
         return await port.actor.resolution(request_id)
 
     async def until(self, holds: Callable[[SessionState], bool]) -> None:
-        """Wait until something is true of the session's state, or its life in this process is over."""
+        """Wait until something is true of the session's state, or its life in this process
+        is over.
+        """
         port = self._port
         if not isinstance(port, LocalPort):
             return
@@ -335,7 +344,10 @@ class SessionAgentHost:
     def background_shells(
         self, redact: Redactor, changes_of: Callable[[CallUid, ToolOutcome | None], Commit]
     ) -> BackgroundShells:
-        """The session's background commands; `changes_of` makes the facts of what one has changed."""
+        """The session's background commands.
+
+        `changes_of` makes the facts of what one has changed.
+        """
         if self.shells is None:
             from weft.runtime.background_commands import BackgroundShells  # only with the first one
 

@@ -1,11 +1,14 @@
-"""Background commands of one session, which go on while its turns come and go: servers, watchers, long builds.
+"""Background commands of one session, which go on while its turns come and go: servers, watchers,
+long builds.
 
-Each runs in a task of the application, not of the turn that started it, so it outlives turns and aborts; it ends by itself, because it
-is stopped, or with the session.  What it changed is found out when it ends, and is never taken for certain: it ran for long, and the user was
-at work meanwhile.  The log names it in the result of the call that started it, and its end in a note; so after a crash the process that goes on
-with the session knows what there was.
+Each runs in a task of the application, not of the turn that started it, so it outlives turns and
+aborts; it ends by itself, because it is stopped, or with the session.  What it changed is found out
+when it ends, and is never taken for certain: it ran for long, and the user was at work meanwhile.
+The log names it in the result of the call that started it, and its end in a note; so after a crash
+the process that goes on with the session knows what there was.
 
-What it prints is masked as it comes, and held until the model looks: head and tail of it, however much it is.
+What it prints is masked as it comes, and held until the model looks: head and tail of it, however
+much it is.
 """
 
 from __future__ import annotations
@@ -54,11 +57,16 @@ class CommandHost(Protocol):
         ...
 
     async def append(self, build: Build, *, wake: bool = False) -> None:
-        """Put something on record; with `wake`, what then waits starts a turn if the session is at rest."""
+        """Put something on record.
+
+        With `wake`, what then waits starts a turn if the session is at rest.
+        """
         ...
 
     async def until(self, holds: Callable[[SessionState], bool]) -> None:
-        """Wait until something is true of the state, or the session's life in this process is over."""
+        """Wait until something is true of the state, or the session's life in this process
+        is over.
+        """
         ...
 
     async def ended(self) -> None:
@@ -102,7 +110,8 @@ class BackgroundShells(BackgroundCommands):
             raise FinalToolError("the session is being stopped, so nothing more is started")
         if len(running) >= MOST:
             raise FinalToolError(
-                f"{MOST} commands run in the background already ({', '.join(running)}), and no more may; stop one with shell_stop"
+                f"{MOST} commands run in the background already ({', '.join(running)}), "
+                "and no more may; stop one with shell_stop"
             )
 
     async def start(self, command: ProcessCommand, title: str, runner: Runner) -> BackgroundOutput:
@@ -193,7 +202,9 @@ class BackgroundShells(BackgroundCommands):
             shell.is_over.set()
 
     async def _guard(self, shell: _Shell) -> None:
-        """End it when the log does not lead to it any more: its call was settled without it, or the session has gone to another process."""
+        """End it when the log does not lead to it any more: its call was settled without it, or the
+        session has gone to another process.
+        """
         await shell.announced.wait()
         with suppress(WeftError):  # the session is gone: that is what is waited for
             await self._settled(shell)
@@ -202,11 +213,16 @@ class BackgroundShells(BackgroundCommands):
         shell.ask_to_end("session")
 
     async def _settled(self, shell: _Shell) -> None:
-        """Wait until the call that started it is settled in the log: its end must not stand before its beginning."""
+        """Wait until the call that started it is settled in the log: its end must not stand before
+        its beginning.
+        """
         await self._host.until(lambda state: shell.command.label not in state.turn.intents)
 
     async def _tell(self, shell: _Shell) -> None:
-        """Put its end on record, with what it changed; the model gets a message, unless it has ended it itself."""
+        """Put its end on record, with what it changed.
+
+        The model gets a message, unless it has ended it itself.
+        """
         try:
             await self._settled(shell)
             await self._host.append(lambda state: self._end_of(shell, state), wake=not shell.by)
@@ -222,7 +238,10 @@ class BackgroundShells(BackgroundCommands):
             return Commit(facts=())
         outcome = shell.outcome()
         changed = _uncertain(self._changed(shell.call_uid, outcome))
-        text = f"The background command {shell.name} ({shell.title}) is over: {how_it_ended(shell.peek())}."
+        text = (
+            f"The background command {shell.name} ({shell.title}) is over: "
+            f"{how_it_ended(shell.peek())}."
+        )
         note = SystemNote(
             text=text,
             level="info" if shell.by or shell.has_worked else "warning",
@@ -346,8 +365,9 @@ class _Shell:
         return self.result is not None and self.result.exit_code == 0
 
     def news_of_end(self, text: str) -> str:
-        """The message about its end.  The model reads it in the user's place, so nothing that the command printed
-        may be in it."""
+        """The message about its end.  The model reads it in the user's place, so nothing that the
+        command printed may be in it.
+        """
         hint = "`shell_output` shows what it printed last." if self._unseen.total else ""
         remarks = () if self.result is None else self.result.remarks
         return "\n".join(part for part in (f"[{text}]", hint, *remarks) if part)

@@ -1,9 +1,9 @@
 """Shell lines of Markdown commands: run like a tool call of the model, and recorded like one.
 
-Hooks, rules, limits and records are those of `weft.loop.tool_calls`.  Three things differ, because no
-turn need be running: facts are appended by the session's actor itself, the user is asked by the
-client that expands the command and not by a request in the log, and a folder that is not trusted has
-each of its lines asked about.
+Hooks, rules, limits and records are those of `weft.loop.tool_calls`.  Three things differ, because
+no turn need be running: facts are appended by the session's actor itself, the user is asked by the
+client that expands the command and not by a request in the log, and a folder that is not trusted
+has each of its lines asked about.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ from weft.session import SessionActor
 from weft.state import SessionState
 
 RECORD_SECONDS = 5.0
-"""How long the record of a command that was stopped may take: the caller waits for it, cancelled."""
+"""How long the record of a command that was stopped may take: the caller waits for it,
+cancelled.
+"""
 SHELL = "shell"
 
 
@@ -164,8 +166,8 @@ class CommandShell:
         return self._text(command, end)
 
     async def _record_stopped(self, uid: CallUid, pending: PendingFacts) -> None:
-        # Shielded, because the command has taken effect, whatever became of the caller; and bounded,
-        # because a store that does not answer must not hold a cancelled task for ever.
+        # Shielded, because the command has taken effect, whatever became of the caller; and
+        # bounded, because a store that does not answer must not hold a cancelled task for ever.
         more = stopped(self._env, pending, lambda call_uid: call_uid == uid)
         # A session that has stopped meanwhile takes nothing more: recovery will find the intent.
         record = anyio.move_on_after(RECORD_SECONDS, shield=True)

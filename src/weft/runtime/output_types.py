@@ -1,4 +1,6 @@
-"""The types that programs asked for as results, by the JSON Schema that the log keeps in their place."""
+"""The types that programs asked for as results, by the JSON Schema that the log keeps in their
+place.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ REMEMBERED: Final = 256
 
 
 class OutputTypes:
-    """Shapes by their schema.  A type stays in the process that named it; elsewhere its schema does the checking."""
+    """Shapes by their schema.
+
+    A type stays in the process that named it; elsewhere its schema does the checking.
+    """
 
     def __init__(self) -> None:
         self._known: dict[bytes, OutputSchema] = {}

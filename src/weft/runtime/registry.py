@@ -1,7 +1,8 @@
 """The sessions that are open in this process: opened, made, equipped, let go.
 
-A map of ids to ports, which is read without waiting.  A session that is stored and not open is opened by the first call that needs it;
-one that another living process owns is reached through that process.
+A map of ids to ports, which is read without waiting.  A session that is stored and not open is
+opened by the first call that needs it; one that another living process owns is reached through that
+process.
 """
 
 from __future__ import annotations
@@ -170,7 +171,9 @@ class SessionRegistry:
         return self.ports.pop(session_id, None)
 
     async def unload(self, session_id: SessionId) -> None:
-        """Unload an unused session: what was granted to it is kept, what it left running is ended."""
+        """Unload an unused session: what was granted to it is kept, what it left running
+        is ended.
+        """
         await self.agents.end_background(session_id)
         port = self.forget(session_id)
         if isinstance(port, LocalPort):
@@ -206,7 +209,8 @@ class SessionRegistry:
         blobs: Mapping[BlobId, bytes] | None = None,
         store: Store | None = None,
     ) -> SessionPort:
-        """Make a session with these first facts, and begin to serve it; `store` has it unless it was started in one.
+        """Make a session with these first facts, and begin to serve it; `store` has it unless it
+        was started in one.
 
         Raises:
             UsageError: the id belongs to a deleted one that others share.
@@ -315,7 +319,10 @@ class SessionRegistry:
         return None if hooks is None else hooks.of_turns
 
     def _find_hooks(self, session_id: SessionId, project_path: str) -> HookProvider | None:
-        """The hooks of a session; the same ones when it comes back, for they remember what they reported."""
+        """The hooks of a session.
+
+        The same ones when it comes back, for they remember what they reported.
+        """
         if session_id not in self._hooks:
             found = self._services.hooks(session_id, project_path)
             if found is None:
@@ -366,7 +373,10 @@ class SessionRegistry:
     # -- what is stored
 
     async def is_stored(self, session_id: SessionId) -> bool:
-        """True for a session that can be opened; a deleted one whose past forks share has facts but no row."""
+        """True for a session that can be opened.
+
+        A deleted one whose past forks share has facts but no row.
+        """
         return await self.stores.find(session_id) is not None
 
     async def resolved(self, given: str) -> SessionId:
@@ -412,7 +422,10 @@ class SessionRegistry:
 
     @asynccontextmanager
     async def reading(self, session_id: SessionId) -> AsyncGenerator[Store]:
-        """The store that has a session; it stays open meanwhile, though its last session may be stopped."""
+        """The store that has a session.
+
+        It stays open meanwhile, though its last session may be stopped.
+        """
         store = await self.store_of(session_id)
         async with self.stores.kept(store):
             yield store

@@ -1,6 +1,7 @@
 """The host of an application's sessions: ports to them, their life, and what they all share.
 
-`app.host`.  Screens, servers and `Session` handles stand on it; a program needs `app.sessions` alone.
+`app.host`.  Screens, servers and `Session` handles stand on it; a program needs `app.sessions`
+alone.
 """
 
 from __future__ import annotations
@@ -103,7 +104,10 @@ class SessionHost:
         await self.registry.agents.end_left_behind(session_id, child, used)
 
     async def delete(self, session_id: SessionId) -> None:
-        """Remove a session for good, with all that worked for it; one that forks share is hidden."""
+        """Remove a session for good, with all that worked for it.
+
+        One that forks share is hidden.
+        """
         async with self.registry.reading(session_id) as store:
             # Before the parent's record goes, which alone names them.
             children = await self._all_children(session_id)

@@ -1,10 +1,14 @@
-"""Where sessions are kept: in the application's own store, and in others that sessions were started in.
+"""Where sessions are kept: in the application's own store, and in others that sessions were started
+in.
 
-All sessions live side by side, whatever store they are kept in.  Another store comes into use with the first session that names it,
-and goes out of use with the last one that is stopped: then it is closed if we opened it, and given back if it was handed in.  What is in memory
-is kept until the application closes, because closing it would lose it.  Children and forks are kept where the session is that they come from.
+All sessions live side by side, whatever store they are kept in.  Another store comes into use with
+the first session that names it, and goes out of use with the last one that is stopped: then it is
+closed if we opened it, and given back if it was handed in.  What is in memory is kept until the
+application closes, because closing it would lose it.  Children and forks are kept where the session
+is that they come from.
 
-An id is looked for in the store that its session was started in; if it was started in none, in the application's own, and then in the others that are in use.
+An id is looked for in the store that its session was started in; if it was started in none, in the
+application's own, and then in the others that are in use.
 """
 
 from __future__ import annotations
@@ -87,7 +91,11 @@ class StoreRegistry:
         listen: Callable[[Store], Awaitable[AsyncCloseable | None]],
         hide: Callable[[list[Path]], None],
     ) -> None:
-        """`own` is the application's, and stays its to close.  `listen` lets other processes drive the sessions of a store; `hide` keeps its files from commands."""
+        """`own` is the application's, and stays its to close.
+
+        `listen` lets other processes drive the sessions of a store; `hide` keeps its files from
+        commands.
+        """
         self.own = own
         self._own_place = place
         self._places = places
@@ -149,7 +157,8 @@ class StoreRegistry:
     async def entered(
         self, wanted: WantedStore | None, session_id: SessionId, *, is_open: bool
     ) -> AsyncGenerator[Store]:
-        """The store that a session is to be started in, opened if need be; unless the body fails, it stays in use for the session.
+        """The store that a session is to be started in, opened if need be; unless the body fails,
+        it stays in use for the session.
 
         Raises:
             UsageError: it is no store, or the session is open from another one.
@@ -164,7 +173,8 @@ class StoreRegistry:
             known = self._store_of_session.get(session_id)
             if opened is not known and (known is not None or is_open):
                 raise UsageError(
-                    f"session {session_id!r} is open from another store; stop it, then start the one of this id that is kept here"
+                    f"session {session_id!r} is open from another store; stop it, then "
+                    "start the one of this id that is kept here"
                 )
             self._assign(session_id, opened)
         try:
@@ -176,7 +186,10 @@ class StoreRegistry:
 
     @asynccontextmanager
     async def joined(self, session_id: SessionId, store: Store) -> AsyncGenerator[None]:
-        """A session is kept in this store, which is in use; unless the body fails, it stays so for the session."""
+        """A session is kept in this store, which is in use.
+
+        Unless the body fails, it stays so for the session.
+        """
         is_new = session_id not in self._store_of_session
         self._assign(session_id, self._open_store_of(store))
         try:
@@ -259,8 +272,8 @@ class StoreRegistry:
 def place_of(wanted: WantedStore, places: WeftPaths) -> StorePlace | None:
     """What a name or a path stands for; None for a store itself.
 
-    "memory"; "jsonl" and "sqlite", which are kept with our data; `jsonl:FOLDER`, `sqlite:FILE`; a folder is a JSONL store, and anything
-    else an SQLite file.
+    "memory"; "jsonl" and "sqlite", which are kept with our data; `jsonl:FOLDER`, `sqlite:FILE`; a
+    folder is a JSONL store, and anything else an SQLite file.
 
     Raises:
         UsageError: it is none of these.

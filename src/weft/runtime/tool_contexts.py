@@ -1,4 +1,5 @@
-"""Tool contexts: what the tool calls of one session reach of the machine, in turns and outside them.
+"""Tool contexts: what the tool calls of one session reach of the machine, in turns and outside
+them.
 
 All of them share one workspace, one log of what the model has read, and one set of background
 commands: a file that a turn has read need not be read again by the next.
@@ -58,7 +59,9 @@ class ToolContexts:
     def outside_turn(
         self, call_uid: CallUid, state: Callable[[], SessionState], gate: PermissionGate
     ) -> ToolContext:
-        """What a command that no turn runs reaches: the same workspace, with the same boundaries."""
+        """What a command that no turn runs reaches: the same workspace, with the same
+        boundaries.
+        """
         self.workspace.follow(state, gate)
         return ToolContext(
             workspace=self.workspace.workspace,

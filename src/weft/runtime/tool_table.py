@@ -1,4 +1,6 @@
-"""The tools that a session has at hand: the built-in ones by name, and those that programs hand in."""
+"""The tools that a session has at hand: the built-in ones by name, and those that programs
+hand in.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ class SessionTools(NamedTuple):
 def tool_table(
     wanted: str | Sequence[str | Tool | Callable[..., Any]],
 ) -> tuple[dict[str, Tool], str | list[str]]:
-    """The tools a session has at hand, and how its log names the selection: "all", or a list of names ("all" in it: every built-in).
+    """The tools a session has at hand, and how its log names the selection: "all", or a list of
+    names ("all" in it: every built-in).
 
     Raises:
         UsageError: a name is not a tool's.

@@ -216,7 +216,10 @@ class SessionTurnFactory(TurnFactory):
         )
 
     def _renewed(self, environment: TurnEnvironment, options: Mapping[str, Any]) -> TurnEnvironment:
-        """A turn's environment with what was set while it ran; what was asked for this one message stays."""
+        """A turn's environment with what was set while it ran.
+
+        What was asked for this one message stays.
+        """
         state, models = environment.journal.state, environment.models
         named = self._settings.model(state, options)
         thinking, limits = named.effort or "default", self._settings.limits(state, options)
@@ -244,7 +247,9 @@ class SessionTurnFactory(TurnFactory):
     def command_environment(
         self, journal: CallJournal, gate: PermissionGate, tools: Mapping[str, Tool]
     ) -> ToolCallEnvironment:
-        """What a tool call passes that no turn makes: the workspace, hooks and limits of the turns."""
+        """What a tool call passes that no turn makes: the workspace, hooks and limits of
+        the turns.
+        """
 
         def context(call_uid: CallUid) -> ToolContext:
             return self._contexts.outside_turn(call_uid, lambda: journal.state, gate)

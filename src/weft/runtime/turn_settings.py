@@ -44,7 +44,10 @@ class TurnSettings:
     # -- models and tools
 
     def model_name(self, state: SessionState, options: Mapping[str, Any]) -> str:
-        """The model of a turn: its own option, the session's, or the configured default; the planner's, where a plan is made."""
+        """The model of a turn: its own option, the session's, or the configured default.
+
+        The planner's, where a plan is made.
+        """
         return self.model(state, options).name
 
     def model(self, state: SessionState, options: Mapping[str, Any]) -> ModelName:

@@ -1,7 +1,7 @@
 """The session's actor: commands in, facts appended, turns run, events out.
 
-Owns the order "append, then apply, then publish", recovery and the cursor.  Knows models and tools only through the `TurnFactory` that
-makes its turns.
+Owns the order "append, then apply, then publish", recovery and the cursor.  Knows models and tools
+only through the `TurnFactory` that makes its turns.
 """
 
 from weft.session.actor import SessionActor

@@ -1,13 +1,16 @@
 """The session's actor: one mailbox, one writer, one turn at a time.
 
-Everything that changes a session goes through the mailbox and is handled by one task, so its state needs no locks.  Reads take the
-state as it is and never wait.  The turn runs in a task of its own and writes through the same mailbox; the actor never waits for it.
+Everything that changes a session goes through the mailbox and is handled by one task, so its state
+needs no locks.  Reads take the state as it is and never wait.  The turn runs in a task of its own
+and writes through the same mailbox; the actor never waits for it.
 
-Beside it stand those that it directs: `SessionLog` (append, apply, publish), `TurnScheduler` (what is at work, and what comes next),
-`SessionRecovery` (what a dead process left open), `RewindWork` and `AttachedClients`.  What a command means is `decide`'s.
+Beside it stand those that it directs: `SessionLog` (append, apply, publish), `TurnScheduler` (what
+is at work, and what comes next), `SessionRecovery` (what a dead process left open), `RewindWork`
+and `AttachedClients`.  What a command means is `decide`'s.
 
-When something unforeseen breaks (here or in the turn), the session is rebuilt from its log and goes on, a few times; then it stays down
-with status `error` until it is used again.  Other sessions never notice.
+When something unforeseen breaks (here or in the turn), the session is rebuilt from its log and goes
+on, a few times; then it stays down with status `error` until it is used again.  Other sessions
+never notice.
 """
 
 from __future__ import annotations
@@ -106,7 +109,10 @@ class SessionActor:
         budget: RestartBudget | None = None,
         snapshot_seq: int | None = None,
     ) -> None:
-        """`snapshot_seq` says how far the snapshot reaches that the state was loaded from; None for a new session."""
+        """`snapshot_seq` says how far the snapshot reaches that the state was loaded from.
+
+        None for a new session.
+        """
         self.session_id = state.session_id
         self._lease = lease
         self._store = store
@@ -155,7 +161,10 @@ class SessionActor:
     async def create(
         self, facts: Sequence[Fact], blobs: Mapping[BlobId, bytes] | None = None
     ) -> None:
-        """Append the first facts of a new session, before it serves; a fork then takes in the past it shares."""
+        """Append the first facts of a new session, before it serves.
+
+        A fork then takes in the past it shares.
+        """
         _CREATE.before.hit()
         await self.log.commit(Commit(facts=tuple(facts), blobs=blobs or {}))
         _CREATE.after.hit()
@@ -249,7 +258,10 @@ class SessionActor:
         await self.stopped.wait()
 
     async def stop_if_unused(self, why: str) -> bool:
-        """Stop the session if it is still unused when the mailbox gets there; says whether it stopped."""
+        """Stop the session if it is still unused when the mailbox gets there.
+
+        Says whether it stopped.
+        """
         try:
             ended: bool = await self._mailbox.call(StopSession(reason=why, if_unused=True))
         # It stopped for another reason while this request waited in the mailbox.
@@ -294,19 +306,27 @@ class SessionActor:
     def subscribe(
         self, *, after: int | None = None, live: bool | Literal["status"] = True
     ) -> Subscription:
-        """Read events: those after the cursor, or (None) those from now on; live ones too, only the status, or none."""
+        """Read events: those after the cursor, or (None) those from now on.
+
+        Live ones too, only the status, or none.
+        """
         return self.log.subscribe(after=after, live=live, closed=self.stopped.is_set())
 
     async def call(self, command: Command[T]) -> T:
-        """Have a command carried out.  Cancelling ends the wait; the command is carried out all the same."""
+        """Have a command carried out.
+
+        Cancelling ends the wait; the command is carried out all the same.
+        """
         self.last_used = self._env.clock.monotonic()
         answer: T = await self._mailbox.call(command)
         return answer
 
     async def append(self, build: Build, *, wake: bool = False) -> Sequence[Fact]:
-        """Put on record what a session that works for this one has to say, whether a turn runs or not.
+        """Put on record what a session that works for this one has to say, whether a turn runs or
+        not.
 
-        With `wake`, steering that then waits starts a turn, if none runs and the last one ended well.  A cancel ends the wait only.
+        With `wake`, steering that then waits starts a turn, if none runs and the last one ended
+        well.  A cancel ends the wait only.
         """
         stored: Sequence[Fact] = await self._mailbox.call(ChildAppend(build, wake))
         return stored
@@ -459,7 +479,8 @@ class SessionActor:
     # -- aborting
 
     def trip(self, command: AbortTurn) -> TurnId | None:
-        """Stop what the turn is doing now, before the abort itself has its turn in the mailbox: the disk may be slow.
+        """Stop what the turn is doing now, before the abort itself has its turn in the mailbox: the
+        disk may be slow.
 
         Returns the turn that was stopped.
         """
@@ -469,7 +490,10 @@ class SessionActor:
         return None if is_repeated else self._worker.trip(command.reason)
 
     async def _abort(self, reason: str, *, wait_here: bool = False) -> AbortReceipt:
-        """Trip the turn's scope; its own clean-up settles everything.  The actor does not wait for it."""
+        """Trip the turn's scope.
+
+        Its own clean-up settles everything.  The actor does not wait for it.
+        """
         turn = self._worker.turn
         turn_id = self._worker.trip(reason)
         if turn is not None:
@@ -486,7 +510,10 @@ class SessionActor:
         await self._worker.wait_settled(turn_id)
 
     async def _serve_until_settled(self, turn: SessionWork) -> None:
-        """Go on with the turn's own messages until it is over; everything else fails, for the session is stopping."""
+        """Go on with the turn's own messages until it is over.
+
+        Everything else fails, for the session is stopping.
+        """
         while self._worker.turn is turn:
             envelope = await self._mailbox.take()
             # The turn needs this mailbox to write its end: to wait for it without serving it would

@@ -43,8 +43,10 @@ class QueuedMessages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 RewindAction: TypeAlias = Literal[
     "restore", "delete", "recreate", "conflict", "unavailable", "unchanged"
 ]
-"""`restore` it, `delete` what the session made, `recreate` what it removed; or leave it as it is: it was changed outside the session (`conflict`), what it was
-is gone (`unavailable`), or it is so already."""
+"""`restore` it, `delete` what the session made, `recreate` what it removed; or leave it as it is:
+it was changed outside the session (`conflict`), what it was is gone (`unavailable`), or it is so
+already.
+"""
 
 
 class RewindItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

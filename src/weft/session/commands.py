@@ -1,7 +1,7 @@
 """Everything a client can ask of a session, as values.
 
-The mailbox, a socket, HTTP and `weft.sync` carry the same ones.  A command with an `input_id` is carried out once: its digest and its
-answer are kept with the facts it caused.
+The mailbox, a socket, HTTP and `weft.sync` carry the same ones.  A command with an `input_id` is
+carried out once: its digest and its answer are kept with the facts it caused.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class SendPrompt(Command[Accepted], frozen=True, tag="say"):
     when_busy: Literal["steering", "follow_up", "refuse"] = "steering"
     options: dict[str, Any] = {}
     waits: bool = False
-    """The sender waits for the turn's end, so a queued message is sent whatever way the present turn ends."""
+    """The sender waits for the turn's end, so a queued message is sent whatever way the present
+    turn ends.
+    """
     context: tuple[Part, ...] = ()
     """What hooks add, on the way; no part of what the sender asks for, and so not of its digest."""
 
@@ -119,8 +121,9 @@ class RespondToPermission(Command[None], frozen=True, tag="respond_to_permission
     reason: str = ""
     save: bool = False
     instead: dict[str, Any] | None = None
-    """With `deny`, so that a reader that does not know of it runs nothing: the input to run in the place
-    of the one that was shown."""
+    """With `deny`, so that a reader that does not know of it runs nothing: the input to run in the
+    place of the one that was shown.
+    """
     rules: tuple[PermissionRule, ...] = ()
     """What is allowed, asked or denied in the session from now on."""
     interrupt: bool = False
@@ -384,7 +387,8 @@ AnyCommand: TypeAlias = (
 
 
 def checked(command: CommandT) -> CommandT:
-    """The command as any carrier hands it on: plain data of the right types, with text that can be stored.
+    """The command as any carrier hands it on: plain data of the right types, with text that can be
+    stored.
 
     Raises:
         UsageError: something in it is not; nothing has happened.

@@ -33,7 +33,8 @@ class TurnFactory(Protocol):
     """Makes turns for a session: picks its model, tools and prompt."""
 
     def opening(self, state: SessionState, started: TurnStarted) -> Commit:
-        """The facts with which a turn's first model call begins, for the append that starts the turn.
+        """The facts with which a turn's first model call begins, for the append that starts the
+        turn.
 
         Raises:
             UsageError, ProviderError: no such model, or no key for it; the turn does not start.

@@ -1,4 +1,6 @@
-"""Commands that were carried out before: one that comes again under its id gets its first answer."""
+"""Commands that were carried out before: one that comes again under its id gets its first
+answer.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class IdempotencyCache:
         return False, None
 
     def remember(self, command: Command[Any], asked: str, answer: Any, state: SessionState) -> None:
-        """Keep what a command answered that left no fact to remember it by (an abort of nothing, an empty queue)."""
+        """Keep what a command answered that left no fact to remember it by (an abort of nothing, an
+        empty queue).
+        """
         # A command that left a fact is remembered by that fact, in the same append: the two cannot
         # disagree after a crash.
         if not command.input_id or command.input_id in state.inputs.causes:

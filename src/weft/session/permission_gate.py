@@ -27,7 +27,10 @@ from weft.state import SessionState
 
 
 class GrantedPermissions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user granted a session in this process; outlives the session's unloading, not the process."""
+    """What the user granted a session in this process.
+
+    Outlives the session's unloading, not the process.
+    """
 
     trusted_mode: bool = False
     """The permission mode was set here, so `auto` and `bypass` hold."""

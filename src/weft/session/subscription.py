@@ -1,8 +1,8 @@
 """Reading a session's events with a cursor: what was missed, then what comes; no gap, no repeat.
 
-A subscription reads from its inbox as long as it keeps up.  The `seq` of each fact tells whether one is missing; then, and after a loss,
-it reads on from the log and goes back to the inbox when it has caught up.  A reader that stalls therefore costs the session
-nothing but a bounded inbox.
+A subscription reads from its inbox as long as it keeps up.  The `seq` of each fact tells whether
+one is missing; then, and after a loss, it reads on from the log and goes back to the inbox when it
+has caught up.  A reader that stalls therefore costs the session nothing but a bounded inbox.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ PAGE = 500
 
 
 class Subscription:
-    """An async iterator over events.  An object, not a generator: leaving the loop at any point is safe."""
+    """An async iterator over events.
+
+    An object, not a generator: leaving the loop at any point is safe.
+    """
 
     def __init__(
         self,
@@ -86,7 +89,8 @@ class Subscription:
             self._inbox.forget_loss()
             self._behind = True
         records = await self._store.read(self._stream, after=self.cursor, limit=PAGE)
-        # A fact can be read from the log an instant before the session has applied it; then it comes through the inbox.
+        # A fact can be read from the log an instant before the session has applied it; then it
+        # comes through the inbox.
         known = [record for record in records if record.seq <= self._applied()]
         self._from_log.extend(decode(record.body) for record in known)
         # A short page is the end of the log. What is appended from now on is in the inbox, which
@@ -119,5 +123,6 @@ class Subscription:
         self.close()
 
     def __del__(self) -> None:
-        # The collector calls this in whichever thread it happens to run, also while the session publishes: mark, nothing else.
+        # The collector calls this in whichever thread it happens to run, also while the session
+        # publishes: mark, nothing else.
         self._inbox.abandoned = True

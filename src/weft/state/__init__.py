@@ -1,4 +1,5 @@
-"""Folds: queue, ledger, settings, todos, files, the open turn, and all of them together with the tree.
+"""Folds: queue, ledger, settings, todos, files, the open turn, and all of them together with the
+tree.
 
 Pure: facts in, state out.  Nothing here waits, reads a clock or touches a disk.
 """

@@ -1,6 +1,7 @@
 """Background commands: which were started, and how they ended.
 
-The result of the call that starts one names it in its data, `{"background": {"id", "command"}}`; a system note tells its end.
+The result of the call that starts one names it in its data, `{"background": {"id", "command"}}`; a
+system note tells its end.
 """
 
 from __future__ import annotations

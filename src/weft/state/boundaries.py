@@ -1,7 +1,8 @@
 """Edit boundaries: the ranges of lines that edits must stay in.
 
-A boundary has a name: the number of the fact that set it.  A fact that only moves a range along names the boundary that it moves, and
-counts for no other: one that was lifted or set anew meanwhile is not brought back by what a call reports late.
+A boundary has a name: the number of the fact that set it.  A fact that only moves a range along
+names the boundary that it moves, and counts for no other: one that was lifted or set anew meanwhile
+is not brought back by what a call reports late.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from weft.ids import BlobId
 
 
 class EditBoundary(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines `first` to `last` of a file, from 0, both included; empty when `last` is `first - 1`."""
+    """Lines `first` to `last` of a file, from 0, both included.
+
+    Empty when `last` is `first - 1`.
+    """
 
     path: str
     first: int

@@ -27,7 +27,10 @@ class ChildSession(msgspec.Struct, kw_only=True, omit_defaults=True):
     """How it ended; None while it is at work."""
     descendants: int = 0
     counted: dict[str, Usage] = {}
-    """What the ledger has of it, by model; a child that goes on after an end is counted from there."""
+    """What the ledger has of it, by model.
+
+    A child that goes on after an end is counted from there.
+    """
 
     @property
     def is_open(self) -> bool:

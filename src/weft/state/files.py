@@ -1,7 +1,8 @@
-"""Touched files: what tools of this session changed in the project, and where in the log each change is recorded.
+"""Touched files: what tools of this session changed in the project, and where in the log each
+change is recorded.
 
-What files held is not here, only where it can be read (`places`), as with the words of the tree: a rewind reads exactly the changes
-that it takes back.
+What files held is not here, only where it can be read (`places`), as with the words of the tree: a
+rewind reads exactly the changes that it takes back.
 """
 
 from __future__ import annotations

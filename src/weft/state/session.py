@@ -1,7 +1,8 @@
 """All folds of one session together: the whole state, as a function of the log.
 
-A fork begins with facts of the log it came from.  Those carry that log's `session_id`; of them only what a fork inherits is folded
-(tree, settings, files, todos), never the queue, open requests, money, or which inputs were seen.
+A fork begins with facts of the log it came from.  Those carry that log's `session_id`; of them only
+what a fork inherits is folded (tree, settings, files, todos), never the queue, open requests,
+money, or which inputs were seen.
 """
 
 from __future__ import annotations
@@ -130,7 +131,10 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     SkillChanged: ("skills",),
     BoundaryChanged: ("boundaries",),
 }
-"""Which folds take in which kind; a kind that is not here is kept and means nothing to the state (yet)."""
+"""Which folds take in which kind.
+
+A kind that is not here is kept and means nothing to the state (yet).
+"""
 
 # What is owed stays behind: queue, requests, open turn, usage and background commands are still the
 # other session's own.

@@ -106,7 +106,10 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 pass
 
     def _hold_call(self, turn_id: TurnId | None) -> None:
-        """A compaction of the turn holds its model call; when it is done (None) the call is sent, if no other comes in its place."""
+        """A compaction of the turn holds its model call.
+
+        When it is done (None) the call is sent, if no other comes in its place.
+        """
         if self.open is not None and self.open.call is not None:
             is_held = turn_id == self.open.turn_id
             self.open.call = msgspec.structs.replace(self.open.call, is_held=is_held)

@@ -1,10 +1,12 @@
 """Where facts are kept: the `Store` contract and its implementations.
 
-Moves bytes, grants leases, keeps rows, blobs, drafts and snapshots.  Folds nothing and decodes no fact.  The stores on
-disk are reached by their own module (`weft.store.sqlite`, `weft.store.jsonl`), so that only the one in use is imported.
+Moves bytes, grants leases, keeps rows, blobs, drafts and snapshots.  Folds nothing and decodes no
+fact.  The stores on disk are reached by their own module (`weft.store.sqlite`, `weft.store.jsonl`),
+so that only the one in use is imported.
 
-For a store of your own there are the parts that ours share: the checks of appends and leases, followers that sleep on a `FollowerBell`, drafts
-put together from chunks, and in `words` the way that search reads text.
+For a store of your own there are the parts that ours share: the checks of appends and leases,
+followers that sleep on a `FollowerBell`, drafts put together from chunks, and in `words` the way
+that search reads text.
 """
 
 from weft.store import search_text as words

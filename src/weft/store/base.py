@@ -1,12 +1,14 @@
 """The contract of a store: append-only streams of facts, and the few things kept beside them.
 
-A store moves bytes; it folds nothing and knows no kind of fact.  The core is `append`, `read`, `follow` and the lease.  Everything
-else (rows for lists, search, blobs, drafts, snapshots) is there so that a list, a search or a restart is fast; each has an
-obvious plain implementation, so that a store of your own stays small.  `weft.testing.store_contract` checks one.
+A store moves bytes; it folds nothing and knows no kind of fact.  The core is `append`, `read`,
+`follow` and the lease.  Everything else (rows for lists, search, blobs, drafts, snapshots) is there
+so that a list, a search or a restart is fast; each has an obvious plain implementation, so that a
+store of your own stays small.  `weft.testing.store_contract` checks one.
 
-Streams.  A session's stream is named by its id and needs a lease: every append carries the lease's fence, and an append under
-an old fence is refused inside the same transaction.  A project's stream is named `project:<id>` and takes optimistic appends from
-any process (`fence=None`): only `expected_seq` guards it.
+Streams.  A session's stream is named by its id and needs a lease: every append carries the lease's
+fence, and an append under an old fence is refused inside the same transaction.  A project's stream
+is named `project:<id>` and takes optimistic appends from any process (`fence=None`): only
+`expected_seq` guards it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ from weft.ids import BlobId, NodeId, SessionId
 # Grows when a session can hold something that an older program would misread; what an older one
 # may skip does not count.
 READER_VERSION = 1
-"""What this program can read; a session row whose `min_reader` is higher is listed and refused, never written."""
+"""What this program can read.
+
+A session row whose `min_reader` is higher is listed and refused, never written.
+"""
 
 PROJECT_STREAM = "project:"
 """Prefix of streams that need no lease."""
@@ -46,14 +51,19 @@ class Blob(msgspec.Struct, frozen=True):
 
 
 class SearchText(msgspec.Struct, frozen=True):
-    """Words that full-text search should find: what the user and the model said, not tool output."""
+    """Words that full-text search should find: what the user and the model said, not tool
+    output.
+    """
 
     node: NodeId
     text: str
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list shows of a session, kept up to date by its appends; read without decoding a single fact."""
+    """What a list shows of a session, kept up to date by its appends.
+
+    Read without decoding a single fact.
+    """
 
     id: SessionId
     title: str = ""
@@ -168,36 +178,50 @@ class RecordStream(Protocol):
 
 
 class Store(Protocol):
-    """Append-only streams with leases.  All methods may be called from many tasks of one event loop.
+    """Append-only streams with leases.  All methods may be called from many tasks of one event
+    loop.
 
-    Every method may raise `StoreUnavailable` (locked beyond patience, disk full, file gone): nothing was written then.
-    A cancelled wait leaves a handed-in append to its fate: it is committed whole or not at all.
+    Every method may raise `StoreUnavailable` (locked beyond patience, disk full, file gone):
+    nothing was written then. A cancelled wait leaves a handed-in append to its fate: it is
+    committed whole or not at all.
     """
 
     owner: Owner
     run_folder: Path | None
-    """Where the processes that share this store meet (locks, sockets); None when no other process can have it."""
+    """Where the processes that share this store meet (locks, sockets).
+
+    None when no other process can have it.
+    """
 
     # -- the core
 
     async def append(self, *appends: Append) -> None:
         """Add to one or several streams, all or nothing; returns when it is durable.
 
-        One stream may be named several times, each append following on the one before.  `check_appends` and `check_place` are the checks.
+        One stream may be named several times, each append following on the one before.
+        `check_appends` and `check_place` are the checks.
 
         Raises:
             Conflict: a stream is not at `expected_seq`.
-            Fenced: a lease was taken over or given back, or `fence` is missing on a session's stream.
-            UsageError: the records do not follow on `expected_seq`; the row is another session's; a blob is named that is not there.
+            Fenced: a lease was taken over or given back, or `fence` is missing on a session's
+                stream.
+            UsageError: the records do not follow on `expected_seq`; the row is another session's; a
+                blob is named that is not there.
         """
         ...
 
     async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
-        """Records with a higher `seq` than `after`, oldest first; empty at the end and for unknown streams."""
+        """Records with a higher `seq` than `after`, oldest first.
+
+        Empty at the end and for unknown streams.
+        """
         ...
 
     async def read_at(self, stream: str, seqs: Sequence[int]) -> list[Record]:
-        """Exactly these records, in the order asked for; a missing one raises `Corrupt` with its `seq`."""
+        """Exactly these records, in the order asked for.
+
+        A missing one raises `Corrupt` with its `seq`.
+        """
         ...
 
     async def last_seq(self, stream: str) -> int:
@@ -205,7 +229,9 @@ class Store(Protocol):
         ...
 
     def follow(self, stream: str, *, after: int = 0) -> RecordStream:
-        """Records after `after`, then new ones as they are committed by any process: no gap, no repeat."""
+        """Records after `after`, then new ones as they are committed by any process: no gap, no
+        repeat.
+        """
         ...
 
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
@@ -245,7 +271,8 @@ class Store(Protocol):
     ) -> list[SessionRow]:
         """Sessions, last active first; archived ones and children too where asked for.
 
-        `query` finds words in titles and in what was said, some here and some there; `words` says what is found.  A blank one finds all.
+        `query` finds words in titles and in what was said, some here and some there; `words` says
+        what is found.  A blank one finds all.
         """
         ...
 
@@ -258,21 +285,26 @@ class Store(Protocol):
         ...
 
     async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
-        """Remember that a session could not be read, so that lists can say so, also of one that has no row; a hidden one stays hidden."""
+        """Remember that a session could not be read, so that lists can say so, also of one that has
+        no row; a hidden one stays hidden.
+        """
         ...
 
     async def delete(self, session_id: SessionId) -> None:
-        """Remove a session, its drafts, snapshots, words and blob references; a living owner elsewhere raises `Owned`.
+        """Remove a session, its drafts, snapshots, words and blob references; a living owner
+        elsewhere raises `Owned`.
 
-        Its lease is void, and the fence goes on growing.  A log that forks name (`parent_id` of a row that is no child's) is only hidden:
-        its facts stay readable, its row and its words are gone; it goes with the last fork.
+        Its lease is void, and the fence goes on growing.  A log that forks name (`parent_id` of a
+        row that is no child's) is only hidden: its facts stay readable, its row and its words are
+        gone; it goes with the last fork.
         """
         ...
 
     # -- beside the log
 
     def save_draft(self, chunk: DraftChunk) -> None:
-        """Hand in more text in flight; not waited for, dropped when the fence is old, never an error.
+        """Hand in more text in flight; not waited for, dropped when the fence is old, never an
+        error.
 
         Another node's replaces what was there, and so does one that restarts (`ends_draft`).
         """
@@ -291,14 +323,19 @@ class Store(Protocol):
         ...
 
     async def trim_history(self, project_path: str, most_bytes: int) -> int:
-        """Drop the oldest file history of a project's sessions until it has at most so many bytes; returns how many that freed.
+        """Drop the oldest file history of a project's sessions until it has at most so many bytes;
+        returns how many that freed.
 
         What anything else names stays.  A store that keeps everything inherits this.
         """
         return 0
 
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
-        """Keep the newest snapshot of a stream; one that is older, or beyond the stream's end, is dropped, one of another version replaces it."""
+        """Keep the newest snapshot of a stream.
+
+        One that is older, or beyond the stream's end, is dropped, one of another version replaces
+        it.
+        """
         ...
 
     async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:
@@ -306,7 +343,10 @@ class Store(Protocol):
         ...
 
     async def register_socket(self, socket: str) -> None:
-        """Publish to other processes where this one takes commands; `owner` carries it from now on."""
+        """Publish to other processes where this one takes commands.
+
+        `owner` carries it from now on.
+        """
         ...
 
     # -- life

@@ -1,4 +1,6 @@
-"""What every store checks of an append before it looks at the disk: faults of the caller, not of the log."""
+"""What every store checks of an append before it looks at the disk: faults of the caller, not of
+the log.
+"""
 
 from __future__ import annotations
 

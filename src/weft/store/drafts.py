@@ -9,7 +9,9 @@ from weft.store.base import Draft, DraftChunk
 
 
 def ends_draft(chunk: DraftChunk, node: NodeId) -> bool:
-    """Whether what was kept of `node` before is void with this chunk: another answer began, or the same one over again."""
+    """Whether what was kept of `node` before is void with this chunk: another answer began, or the
+    same one over again.
+    """
     return chunk.restart or chunk.node != node
 
 

@@ -1,7 +1,9 @@
-"""Following a stream: a pull iterator that reads pages, then sleeps until the store says that there is more.
+"""Following a stream: a pull iterator that reads pages, then sleeps until the store says that there
+is more.
 
-It owns no task and no scope, so that it can be dropped at any `await` and anywhere in a loop.  The order of steps is what
-rules out a missed record: it first asks to be woken, then reads, then sleeps.
+It owns no task and no scope, so that it can be dropped at any `await` and anywhere in a loop.  The
+order of steps is what rules out a missed record: it first asks to be woken, then reads, then
+sleeps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Folders whose names outlive a power cut.
 
-A file that is synced is lost all the same when the name of its folder, or of a folder above, was never written.
+A file that is synced is lost all the same when the name of its folder, or of a folder above, was
+never written.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from pathlib import Path
 
 
 def make_durable_folder(folder: Path) -> None:
-    """Make a folder that only its owner may look into, with those above it; every new name is durable."""
+    """Make a folder that only its owner may look into, with those above it.
+
+    Every new name is durable.
+    """
     if folder.is_dir():
         return
     if folder.parent != folder:

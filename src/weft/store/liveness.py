@@ -1,12 +1,14 @@
 """Whether the process that holds a lease still lives, by a lock that the kernel keeps.
 
-Every opened store that takes leases holds a POSIX record lock on `run/<process_id>.lock` beside the data.  The kernel drops it
-the moment the process ends, however it ends; a stopped process keeps it; a process number that is used again does not have it;
-a forked child does not inherit it.  (`docs/decisions/002-liveness-by-lock.md`.)
+Every opened store that takes leases holds a POSIX record lock on `run/<process_id>.lock` beside the
+data.  The kernel drops it the moment the process ends, however it ends; a stopped process keeps it;
+a process number that is used again does not have it; a forked child does not inherit it.
+(`docs/decisions/002-liveness-by-lock.md`.)
 
-Two traps of POSIX locks shape this module.  They do not conflict inside one process, so stores of this process are known by a
-registry.  And closing *any* descriptor of a file drops the process's locks on it, so a lock file of our own is never opened
-again.  The registry is keyed by the process number, because a fork copies it and the copy means nothing in the child.
+Two traps of POSIX locks shape this module.  They do not conflict inside one process, so stores of
+this process are known by a registry.  And closing *any* descriptor of a file drops the process's
+locks on it, so a lock file of our own is never opened again.  The registry is keyed by the process
+number, because a fork copies it and the copy means nothing in the child.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A store that forgets: for tests and one-shot runs.
 
-It keeps the whole contract but durability.  What it holds is a `MemoryData`; a second `MemoryStore` on the same data behaves
-like a second process on the same file.
+It keeps the whole contract but durability.  What it holds is a `MemoryData`; a second `MemoryStore`
+on the same data behaves like a second process on the same file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """How search reads text: one way for every store, so that the same query finds the same places.
 
-Text becomes a sequence of plain tokens: lower case, no accents, runs of letters and digits, each Chinese, Japanese or Thai
-character on its own (those scripts put no spaces between words).  A query becomes phrases, one for each of its words; a phrase
-is found where its tokens stand in a row and the last one begins a word, so that a search can be shown while it is typed.
-Nothing that the user types is ever syntax.
+Text becomes a sequence of plain tokens: lower case, no accents, runs of letters and digits, each
+Chinese, Japanese or Thai character on its own (those scripts put no spaces between words).  A query
+becomes phrases, one for each of its words; a phrase is found where its tokens stand in a row and
+the last one begins a word, so that a search can be shown while it is typed. Nothing that the user
+types is ever syntax.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def indexed(text: str) -> str:
 
 
 def phrases(query: str) -> list[str]:
-    """The phrases of a query, each as tokens with a space between; empty when there is nothing to look for."""
+    """The phrases of a query, each as tokens with a space between.
+
+    Empty when there is nothing to look for.
+    """
     found = (" ".join(tokens(word)) for word in query.split())
     return list(dict.fromkeys(phrase for phrase in found if phrase))[:MOST_WORDS]
 

@@ -1,6 +1,7 @@
 """A thread that answers questions one after another, for the event loop that started it.
 
-A store has its own threads: in a shared pool, forty hung reads of one session would make every other one wait.
+A store has its own threads: in a shared pool, forty hung reads of one session would make every
+other one wait.
 """
 
 from __future__ import annotations

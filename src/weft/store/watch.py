@@ -1,7 +1,8 @@
-"""Polling for what other processes commit: a thread that takes a cheap look at the data while a stream is followed.
+"""Polling for what other processes commit: a thread that takes a cheap look at the data while a
+stream is followed.
 
-It looks every few milliseconds after a change and slows down when nothing happens, so that an idle screen does not keep a
-laptop awake.  Our own commits wake followers directly and need no look.
+It looks every few milliseconds after a change and slows down when nothing happens, so that an idle
+screen does not keep a laptop awake.  Our own commits wake followers directly and need no look.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _SLOWER_BY = 1.02
 class ChangeWatch:
     """Calls `on_change` on the loop when `look` gives another answer than before.
 
-    `look` and `on_close` run in the thread; a look that fails is taken as a change, so that the followers read, and get the error
-    themselves.
+    `look` and `on_close` run in the thread; a look that fails is taken as a change, so that the
+    followers read, and get the error themselves.
     """
 
     def __init__(

@@ -1,7 +1,9 @@
-"""Doubles and contracts for the tests of programs that use Weft: products, held to the same suites as the real parts.
+"""Doubles and contracts for the tests of programs that use Weft: products, held to the same suites
+as the real parts.
 
-A model that plays a script, a clock that stands still, a store in memory; and what a store or a model of your own must do, as tests
-(`store_contract`, `model_contract`).  `docs/testing.md` shows how.  Nothing here is imported by the rest of Weft.
+A model that plays a script, a clock that stands still, a store in memory; and what a store or a
+model of your own must do, as tests (`store_contract`, `model_contract`).  `docs/testing.md` shows
+how.  Nothing here is imported by the rest of Weft.
 """
 
 from weft.clock import ManualClock

@@ -1,4 +1,7 @@
-"""Lets pytest show the values where a claim of a contract does not hold; imported before the contracts, for afterwards it is too late."""
+"""Lets pytest show the values where a claim of a contract does not hold.
+
+Imported before the contracts, for afterwards it is too late.
+"""
 
 from __future__ import annotations
 

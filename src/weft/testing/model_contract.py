@@ -1,4 +1,5 @@
-"""The contract of a model as tests: make a subclass that says how to serve a plan, and let pytest collect it.
+"""The contract of a model as tests: make a subclass that says how to serve a plan, and let pytest
+collect it.
 
     class TestMyModel(ModelContract):
         @asynccontextmanager
@@ -8,8 +9,9 @@
 
     pytestmark = pytest.mark.anyio
 
-A plan is an answer in the steps of the scripted model: the model under test must stream just that, whatever its vendor's words
-are.  A failing step (`Fail`, `Break`, `EndEarly`) is what the vendor's server does.  This module needs nothing of pytest's.
+A plan is an answer in the steps of the scripted model: the model under test must stream just that,
+whatever its vendor's words are.  A failing step (`Fail`, `Break`, `EndEarly`) is what the vendor's
+server does.  This module needs nothing of pytest's.
 """
 
 from __future__ import annotations
@@ -70,9 +72,11 @@ FAILURES = (
 
 
 class ServedModel:
-    """A model that will stream the plan; `left` is set when the other side notices that we are gone.
+    """A model that will stream the plan; `left` is set when the other side notices that we are
+    gone.
 
-    `usage` is what the model will report where the plan spends `USAGE`: some vendors do not report all of it.
+    `usage` is what the model will report where the plan spends `USAGE`: some vendors do not report
+    all of it.
     """
 
     def __init__(self, model: Model, left: anyio.Event | None = None, usage: Usage = USAGE) -> None:

@@ -1,4 +1,5 @@
-"""The contract of a store as tests: make a subclass that says how to open yours, and let pytest collect it.
+"""The contract of a store as tests: make a subclass that says how to open yours, and let pytest
+collect it.
 
     class TestMyStore(StoreContract):
         async def open(self, place: Path) -> Store:
@@ -6,8 +7,9 @@
 
     pytestmark = pytest.mark.anyio
 
-`open` is called again with the same `place` where a test needs a second process, or the same data after a restart; each call
-returns a store of its own, on the same data.  This module needs pytest's `tmp_path` and nothing else of it.
+`open` is called again with the same `place` where a test needs a second process, or the same data
+after a restart; each call returns a store of its own, on the same data.  This module needs pytest's
+`tmp_path` and nothing else of it.
 """
 
 from __future__ import annotations
@@ -531,8 +533,9 @@ class StoreContract:
     async def test_nothing_the_user_types_is_syntax(self, tmp_path: Path) -> None:
         hostile = (
             '"', "'", "''", '"a', "a*", "*", "(", ")", "a OR", "NOT", "NEAR(a b)", "a AND", "^a",
-            "col:a", "-", "--", ";", "%", "_", "a_b", "\\", "a\\", "{", "}", "[x]", "+", "~", "\x00",
-            "a\x00b", "said_words:x", "or", "and", "not", "", "   ", "\ud800", "x" * 5000, "w " * 500,
+            "col:a", "-", "--", ";", "%", "_", "a_b", "\\", "a\\", "{", "}", "[x]", "+", "~",
+            "\x00", "a\x00b", "said_words:x", "or", "and", "not", "", "   ", "\ud800", "x" * 5000,
+            "w " * 500,
         )  # fmt: skip
         async with self.opened(tmp_path) as store:
             lease = await store.take_lease(A)

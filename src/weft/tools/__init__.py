@@ -1,6 +1,7 @@
 """Tools: what a model may call, the built-in ones, and functions turned into tools.
 
-A tool works through the workspace and the runner it is handed; permission, recording and limits are the turn's.
+A tool works through the workspace and the runner it is handed; permission, recording and limits are
+the turn's.
 """
 
 from weft.tools.arguments import ToolArguments, parse, schema_of

@@ -1,7 +1,7 @@
 """Arguments of tools: their JSON Schema for the model, and what the model sent as a checked value.
 
-Arguments are `msgspec.Struct`s.  The schema that goes out is one object that every vendor can take: no references, no titles, a
-`type` wherever there is one to tell.
+Arguments are `msgspec.Struct`s.  The schema that goes out is one object that every vendor can take:
+no references, no titles, a `type` wherever there is one to tell.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _MAX_SHOWN = 200
 
 
 class ToolArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the arguments of our own tools: a field that is not known is an error, not silence."""
+    """Base of the arguments of our own tools: a field that is not known is an error, not
+    silence.
+    """
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
@@ -82,8 +84,8 @@ def _typed(schema: dict[str, Any]) -> dict[str, Any]:
 def parse(kind: type[T], args: dict[str, Any]) -> T:
     """Turn what the model sent into a checked value.
 
-    Numbers and booleans written as text are taken; a null for something optional counts as left out, since strict modes of vendors
-    send one for everything.
+    Numbers and booleans written as text are taken; a null for something optional counts as left
+    out, since strict modes of vendors send one for everything.
 
     Raises:
         BadArguments: with a sentence that says what is wrong and what the tool takes.

@@ -1,8 +1,9 @@
 """Tool protocol: what a tool is, what it is given, and what a call comes to.
 
-A call is taken in two steps.  `prepare` checks the arguments and works out, without any effect, what would happen: the action for
-the policy, the preview for the user, the hashes for the intent record.  `PreparedCall.run` then does exactly that.  Between the two
-stand policy, hooks, the user and the durable intent.
+A call is taken in two steps.  `prepare` checks the arguments and works out, without any effect,
+what would happen: the action for the policy, the preview for the user, the hashes for the intent
+record.  `PreparedCall.run` then does exactly that.  Between the two stand policy, hooks, the user
+and the durable intent.
 """
 
 from __future__ import annotations
@@ -51,15 +52,22 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
 
     action: ToolAction
     run: Callable[[], Awaitable[ToolOutcome]]
-    """Do it.  Raises `ToolError` with a sentence for the model; a cancel leaves the file whole and no process behind."""
+    """Do it.  Raises `ToolError` with a sentence for the model.
+
+    A cancel leaves the file whole and no process behind.
+    """
     preview: str = ""
     """What the user is shown: the command, the diff."""
     question: UserQuestion | None = None
-    """Put to the user; the answer is the result, and `run` is only for when there is no one to ask."""
+    """Put to the user; the answer is the result, and `run` is only for when there is no
+    one to ask.
+    """
     pre_hashes: dict[str, str] = {}
     post_hashes: dict[str, str] = {}
     keeps: dict[BlobId, bytes] = {}
-    """Contents that become durable with the intent: what is about to be replaced must be known before it is."""
+    """Contents that become durable with the intent: what is about to be replaced must be known
+    before it is.
+    """
     facts: tuple[Fact, ...] = ()
     """What becomes durable with the intent, so that recovery finds either both or none."""
 
@@ -89,7 +97,8 @@ class BackgroundCommands(Protocol):
         ...
 
     async def start(self, command: ProcessCommand, title: str, runner: Runner) -> BackgroundOutput:
-        """Start one, and look at it for a moment: one that fails at once has ended in what is returned, and is not known any more.
+        """Start one, and look at it for a moment: one that fails at once has ended in what is
+        returned, and is not known any more.
 
         A cancel leaves no process behind.
 
@@ -166,7 +175,10 @@ class Tool(Protocol):
     schema: dict[str, Any]
     """JSON Schema of the arguments: one object, no `$ref`."""
     effect: Effect
-    """`pure` tools of one answer run together and may run again after a crash; all others run one at a time."""
+    """`pure` tools of one answer run together and may run again after a crash.
+
+    All others run one at a time.
+    """
     timeout_seconds: float
 
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
@@ -181,6 +193,7 @@ class Tool(Protocol):
 class DelegateTool(Tool):
     """A tool whose work is done by a session of its own.
 
-    Such calls, when they stand next to each other, run at the same time, each behind its intent.  One that a crash cut short is not
-    settled as interrupted: it is prepared again, and finds the session that works for it by the call's uid.
+    Such calls, when they stand next to each other, run at the same time, each behind its intent.
+    One that a crash cut short is not settled as interrupted: it is prepared again, and finds the
+    session that works for it by the call's uid.
     """

@@ -10,7 +10,10 @@ _MAX_SHOWN = 3
 
 
 async def near_names(path: str, workspace: Workspace) -> str:
-    """The end of a sentence: `; did you mean …?`, or which part of the path is missing; empty when nothing comes near."""
+    """The end of a sentence: `; did you mean …?`, or which part of the path is missing.
+
+    Empty when nothing comes near.
+    """
     import difflib  # only for misses
 
     if workspace.is_outside(path):

@@ -6,7 +6,9 @@ MAX_LINES = 400
 MAX_CHARACTERS = 32_000
 _CONTEXT = 3
 _EXACT_LINES = 2_000
-"""Above this many changed lines the middle is shown as one block: comparing it line by line may take for ever."""
+"""Above this many changed lines the middle is shown as one block: comparing it line by line may
+take for ever.
+"""
 
 
 def unified(old: str, new: str, path: str) -> str:

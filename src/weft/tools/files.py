@@ -1,4 +1,6 @@
-"""Shared parts of the file tools: a path judged by its real name, read-before-write, and the result of a change."""
+"""Shared parts of the file tools: a path judged by its real name, read-before-write, and the result
+of a change.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ from weft.workspace import FileState
 
 MAX_KEPT = 4 * 1024 * 1024
 """A larger file's content is not kept with the intent."""
-NOTE_CHANGED = "The file had been changed since you read it; the edit still fitted and was applied to the new version."
+NOTE_CHANGED = (
+    "The file had been changed since you read it; the edit still fitted and was applied to "
+    "the new version."
+)
 
 
 class EditTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +74,8 @@ def known_text(target: EditTarget, context: ToolContext) -> DecodedText:
     # Asked first: the error must not reveal a file that may not be read.
     if context.reads.seen(target.path) is None:
         raise FinalToolError(
-            f"you have not read {target.path!r} yet; read it before you edit it, or use the write tool if it is to be a new file"
+            f"you have not read {target.path!r} yet; read it before you edit it, or use "
+            "the write tool if it is to be a new file"
         )
     if target.state is None:
         raise FinalToolError(f"there is no file {target.path!r}; use the write tool to create it")
@@ -119,7 +125,9 @@ async def prepare_change(
 
 
 def _folders_to_make(target: EditTarget, context: ToolContext) -> tuple[FileTouched, ...]:
-    """The folders that will be made on the way, on record before they are: after a crash they must still count as ours."""
+    """The folders that will be made on the way, on record before they are: after a crash they must
+    still count as ours.
+    """
     if target.state is not None:
         return ()
     return tuple(

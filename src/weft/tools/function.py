@@ -1,7 +1,8 @@
 """A Python function as a tool.
 
-Its type hints become the schema, its docstring the description (the first paragraph) and what is said about each argument (the
-`Args:` section).  A parameter annotated `ToolContext` is handed the context and is no argument of the model's.
+Its type hints become the schema, its docstring the description (the first paragraph) and what is
+said about each argument (the `Args:` section).  A parameter annotated `ToolContext` is handed the
+context and is no argument of the model's.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _THREADS = 8
 class FunctionTool(Tool):
     """A tool around a typed function; still callable as that function.
 
-    A coroutine function runs on the loop.  A plain one runs in a thread: a cancel leaves it to finish there unseen, since a thread
-    cannot be stopped.
+    A coroutine function runs on the loop.  A plain one runs in a thread: a cancel leaves it to
+    finish there unseen, since a thread cannot be stopped.
     """
 
     def __init__(
@@ -50,7 +51,8 @@ class FunctionTool(Tool):
         self.name = name if name is not None else str(getattr(function, "__name__", ""))
         if not _NAME.fullmatch(self.name):
             raise UsageError(
-                f"{self.name!r} is not a valid tool name; use letters, digits, `_` and `-`, or pass name="
+                f"{self.name!r} is not a valid tool name; use letters, digits, `_` and "
+                "`-`, or pass name="
             )
         summary, about = _docstring(function)
         self.description = description or summary or self.name.replace("_", " ")
@@ -91,8 +93,8 @@ class FunctionTool(Tool):
             return as_outcome(await self._function(**values))
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(_THREADS)
-        # A thread cannot be stopped: a cancel gives it up, and it runs on. With a limiter of its own,
-        # a tool whose calls hang does not keep the others from getting threads.
+        # A thread cannot be stopped: a cancel gives it up, and it runs on. With a limiter of its
+        # own, a tool whose calls hang does not keep the others from getting threads.
         result = await to_thread.run_sync(
             partial(self._function, **values), abandon_on_cancel=True, limiter=self._limiter
         )
@@ -121,8 +123,9 @@ def tool(
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Make a tool of a function; `@tool` or `@tool(effect="pure", …)`.
 
-    `effect` says what a repeat would do: leave it at `unknown` unless the function changes nothing (`pure`).  `preview` takes the same
-    arguments and returns what the user is shown before they allow the call.
+    `effect` says what a repeat would do: leave it at `unknown` unless the function changes nothing
+    (`pure`).  `preview` takes the same arguments and returns what the user is shown before they
+    allow the call.
 
     Raises:
         UsageError: the function's parameters cannot be described to a model.
@@ -152,7 +155,9 @@ def as_outcome(result: Any) -> ToolOutcome:
 def _arguments(
     name: str, function: Callable[..., Any], about: dict[str, str]
 ) -> tuple[type[msgspec.Struct], str | None]:
-    """The Struct of the function's arguments, and the name of the parameter that wants the context."""
+    """The Struct of the function's arguments, and the name of the parameter that wants the
+    context.
+    """
     hints = _hints(name, function)
     fields: list[Any] = []
     context_name = None
@@ -163,7 +168,8 @@ def _arguments(
             parameter.POSITIONAL_ONLY,
         ):
             raise UsageError(
-                f"tool {name!r}: parameter {parameter.name!r} cannot be given by name, as a model does"
+                f"tool {name!r}: parameter {parameter.name!r} cannot be given by name, as "
+                "a model does"
             )
         hint = hints.get(parameter.name, Any)
         if hint is ToolContext:
@@ -248,7 +254,9 @@ def _call_text(given: msgspec.Struct) -> str:
 
 
 def _bounded(shown: str) -> str:
-    """The arguments as the target of a grant: short, and still different for different arguments."""
+    """The arguments as the target of a grant: short, and still different for different
+    arguments.
+    """
     if len(shown) <= _MAX_TARGET:
         return shown
     return f"{shown[:_MAX_TARGET]}… #{hashlib.sha256(shown.encode()).hexdigest()[:16]}"

@@ -17,7 +17,10 @@ _WORD = re.compile(r"\w+")
 
 
 def nearest(text: str, wanted: str) -> str:
-    """Sentences that show the nearest text with its line numbers and what differs; empty when nothing comes near."""
+    """Sentences that show the nearest text with its line numbers and what differs.
+
+    Empty when nothing comes near.
+    """
     lines = text.split("\n")[:_MAX_LINES]
     block = wanted.strip("\n").split("\n")
     if not "".join(block).strip():
@@ -51,8 +54,8 @@ def _but_for_spaces(lines: Sequence[str], block: Sequence[str]) -> int | None:
 def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
     """Where a block most like the wanted one starts.
 
-    The line of the block that says most is looked up among the lines of the text by the words they share; the best few are then
-    compared letter by letter, with the lines around them.
+    The line of the block that says most is looked up among the lines of the text by the words they
+    share; the best few are then compared letter by letter, with the lines around them.
     """
     import difflib  # only for misses
 

@@ -1,6 +1,8 @@
-"""Patterns for file names: `*.py` anywhere, `src/**/test_*.py` from the start; `{a,b}` and `[abc]` too.
+"""Patterns for file names: `*.py` anywhere, `src/**/test_*.py` from the start; `{a,b}` and `[abc]`
+too.
 
-Pure.  Each part of a pattern is matched against one part of the path, which keeps the time linear in the length of both.
+Pure.  Each part of a pattern is matched against one part of the path, which keeps the time linear
+in the length of both.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _braces(pattern: str) -> list[str]:
-    """The patterns that `{a,b}` stands for; what is left over when there are too many stays literal."""
+    """The patterns that `{a,b}` stands for.
+
+    What is left over when there are too many stays literal.
+    """
     found = [pattern]
     while len(found) <= _MAX_BRACES:
         spread: list[str] = []

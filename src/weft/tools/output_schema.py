@@ -1,6 +1,8 @@
-"""Output schema of structured results: a JSON Schema or a Python type, and how a value is checked against it.
+"""Output schema of structured results: a JSON Schema or a Python type, and how a value is checked
+against it.
 
-A type is checked by msgspec and gives a value of that type; a plain JSON Schema is checked by `jsonschema`, which is imported only then.
+A type is checked by msgspec and gives a value of that type; a plain JSON Schema is checked by
+`jsonschema`, which is imported only then.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
 class OutputSchema:
     """A schema, and the check that goes with it.
 
-    `schema` is what the answer must fit; `arguments` is the same as an object, because tools and vendors take nothing else at the top.
+    `schema` is what the answer must fit; `arguments` is the same as an object, because tools and
+    vendors take nothing else at the top.
     """
 
     def __init__(self, wanted: Any) -> None:
-        """Take a JSON Schema, or a type: a Struct, dataclass, TypedDict, `list[int]`, a pydantic model, …
+        """Take a JSON Schema, or a type: a Struct, dataclass, TypedDict, `list[int]`, a pydantic
+        model, …
 
         Raises:
             UsageError: it is no schema, or cannot be described to a model.
@@ -45,7 +49,9 @@ class OutputSchema:
 
     @property
     def has_open_maps(self) -> bool:
-        """True when it speaks of objects whose keys are free, which vendors' own structured output cannot say."""
+        """True when it speaks of objects whose keys are free, which vendors' own structured output
+        cannot say.
+        """
         return _has_open_maps(self.schema)
 
     def check(self, value: Any) -> Any:
@@ -79,7 +85,8 @@ class OutputSchema:
         return self.check(arguments[WRAPPED])
 
     def read(self, text: str) -> Any:
-        """`check` for the JSON that a text is, or holds in a code block; the object form counts too.
+        """`check` for the JSON that a text is, or holds in a code block; the object form counts
+        too.
 
         Raises:
             BadArguments: there is no JSON, or none that fits.
@@ -134,7 +141,10 @@ def _schema_of_type(wanted: Any) -> dict[str, Any]:
 
 
 def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
-    """An object with the schema as its one field; definitions stay at the top, where references look for them."""
+    """An object with the schema as its one field.
+
+    Definitions stay at the top, where references look for them.
+    """
     top: dict[str, Any] = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
     inner = {key: item for key, item in schema.items() if key not in ("$schema", "$id", *top)}
     return {

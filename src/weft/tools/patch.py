@@ -1,7 +1,8 @@
 """Text replacement: exact, once or everywhere, and what to say when one does not fit.
 
-Pure.  A replacement fits when its old text occurs exactly once (or anywhere, with `replace_all`).  Nothing is ever matched "nearly": a
-near miss is shown to the model, with line numbers and what differs, so that the next try fits.
+Pure.  A replacement fits when its old text occurs exactly once (or anywhere, with `replace_all`).
+Nothing is ever matched "nearly": a near miss is shown to the model, with line numbers and what
+differs, so that the next try fits.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from weft.tools.text import in_lf, line_end
 _MAX_PLACES = 10
 _NUMBERED = re.compile(r" *\d+\t")
 _CRLF = "\ud800"
-"""Stands for `\\r\\n` while we work, so that both views have the same length; no decoded text can hold it."""
+"""Stands for `\\r\\n` while we work, so that both views have the same length.
+
+No decoded text can hold it.
+"""
 
 
 class TextReplacement(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,10 +33,12 @@ class TextReplacement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def apply(text: str, change: TextReplacement) -> tuple[str, int]:
-    """The text after one change, and how often the old text was replaced; line ends stay the file's.
+    """The text after one change, and how often the old text was replaced; line ends stay the
+    file's.
 
     Raises:
-        FinalToolError: the old text is empty, not there, there more than once, or the same as the new.
+        FinalToolError: the old text is empty, not there, there more than once, or the same as the
+            new.
     """
     old, new = in_lf(change.old), in_lf(change.new)
     if not old:
@@ -49,7 +55,10 @@ def apply(text: str, change: TextReplacement) -> tuple[str, int]:
 
 
 def _places(view: str, old: str) -> list[int]:
-    """Where the old text occurs, the first few; overlapping ones too, for `aa` in `aaa` is no less ambiguous."""
+    """Where the old text occurs, the first few.
+
+    Overlapping ones too, for `aa` in `aaa` is no less ambiguous.
+    """
     places: list[int] = []
     position = view.find(old)
     while position >= 0 and len(places) <= _MAX_PLACES:
@@ -95,7 +104,8 @@ def _miss(view: str, old: str) -> str:
     # and a tab would be changed into something else.
     if all(map(_NUMBERED.match, lines)) and bare in view:
         return (
-            "old_string is not in the file; nothing was changed.  It begins its lines with the numbers that the read tool shows; they "
+            "old_string is not in the file; nothing was changed.  It begins its lines "
+            "with the numbers that the read tool shows; they "
             "are not part of the file: leave them and the tab after them out"
         )
     near = nearest(view, old)

@@ -14,9 +14,15 @@ NAME = "submit"
 
 
 class SubmitTool(Tool):
-    """`submit`: its arguments are the schema of the result.  The turn ends with the first call that fits."""
+    """`submit`: its arguments are the schema of the result.
 
-    description = "Hand in the final result. Call it once, when the work is done; the arguments are the result itself."
+    The turn ends with the first call that fits.
+    """
+
+    description = (
+        "Hand in the final result. Call it once, when the work is done; the arguments are "
+        "the result itself."
+    )
     effect: Effect = "pure"
     timeout_seconds = 30.0
 
@@ -46,7 +52,8 @@ class SubmitTool(Tool):
             return self._shape.plain(self._shape.from_arguments(args))
         except BadArguments as error:
             raise BadArguments(
-                f"The result does not fit: {error}. Call {self.name} again with the whole result, corrected."
+                f"The result does not fit: {error}. Call {self.name} again with the whole "
+                "result, corrected."
             ) from error
 
     def read(self, text: str) -> Any:
@@ -59,5 +66,6 @@ class SubmitTool(Tool):
             return self._shape.plain(self._shape.read(text))
         except BadArguments as error:
             raise BadArguments(
-                f"Your answer is not the result that was asked for: {error}. Call {self.name} with the whole result."
+                f"Your answer is not the result that was asked for: {error}. Call "
+                f"{self.name} with the whole result."
             ) from error

@@ -1,7 +1,7 @@
 """Text in files: encodings, byte-order marks and line ends, kept exactly as they are.
 
-Models write `\\n`.  A file keeps what it has: text is matched against a view of the file in which `\\r\\n` is `\\n`, and what changes is
-put back in the file's own form, byte for byte elsewhere.
+Models write `\\n`.  A file keeps what it has: text is matched against a view of the file in which
+`\\r\\n` is `\\n`, and what changes is put back in the file's own form, byte for byte elsewhere.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class DecodedText(msgspec.Struct, frozen=True):
         except UnicodeEncodeError as error:
             letter = error.object[error.start]
             raise FinalToolError(
-                f"{shown!r} is written in {self.encoding}, which has no {letter!r}; use other characters"
+                f"{shown!r} is written in {self.encoding}, which has no {letter!r}; use "
+                "other characters"
             ) from error
 
 
@@ -60,7 +61,9 @@ def is_binary(data: bytes) -> bool:
 
 
 def decode(data: bytes) -> DecodedText | None:
-    """The text of a file, None when it is binary or in no encoding that can be written back exactly."""
+    """The text of a file, None when it is binary or in no encoding that can be written back
+    exactly.
+    """
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return _attempt(data, encoding, bom)

@@ -1,7 +1,7 @@
 """HTTP to model providers: one small HTTP/1.1 client behind an interface.
 
-Knows bytes and addresses, not models.  Whatever goes wrong on the way is a `ProviderUnavailable` that names the host and
-what happened, never the headers.
+Knows bytes and addresses, not models.  Whatever goes wrong on the way is a `ProviderUnavailable`
+that names the host and what happened, never the headers.
 """
 
 from weft.transport.base import HttpReply, HttpRequest, HttpTimeouts, HttpTransport

@@ -26,7 +26,10 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     unix_socket: str = ""
-    """Path of a socket to speak through, instead of the network; the URL then gives only host name and path."""
+    """Path of a socket to speak through, instead of the network.
+
+    The URL then gives only host name and path.
+    """
     timeouts: HttpTimeouts = HttpTimeouts()
 
 
@@ -52,7 +55,8 @@ class HttpTransport(Protocol):
     def send(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpReply]:
         """Send the request; entered when the head of the reply is there.
 
-        Leaving closes the connection at once, unless the body was read to its end and the server keeps it open.
+        Leaving closes the connection at once, unless the body was read to its end and the server
+        keeps it open.
 
         Raises:
             ProviderUnavailable: the server could not be reached, or broke off.

@@ -1,7 +1,7 @@
 """The HTTP/1.1 client: finds or makes a connection, sends, and takes it back.
 
-Connections that the server keeps open are used again.  One that turns out to have been closed meanwhile is replaced
-once, unseen, provided that nothing of an answer had come.
+Connections that the server keeps open are used again.  One that turns out to have been closed
+meanwhile is replaced once, unseen, provided that nothing of an answer had come.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from weft.transport.proxy import ProxyServer, ProxySettings, UrlTarget, is_liter
 from weft.transport.tunnel import ConnectTunnel
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Host and port in, the addresses to connect to out; it may raise.  What it returns is what is connected to."""
+"""Host and port in, the addresses to connect to out.
+
+It may raise.  What it returns is what is connected to.
+"""
 
 MAX_IDLE = 64
 """Connections that are kept open without a request, over all servers."""
@@ -43,7 +46,10 @@ class HttpClient(HttpTransport):
         resolve: Resolve | None = None,
         tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
-        """`tls` makes the context for https; by default one with the system's trust store.  It is called once, late."""
+        """`tls` makes the context for https.
+
+        By default one with the system's trust store.  It is called once, late.
+        """
         self._proxies = proxies or ProxySettings()
         self._resolve = resolve
         self._make_tls = tls or _system_trust
@@ -89,8 +95,8 @@ class HttpClient(HttpTransport):
             except ProviderUnavailable:
                 connection.release()
                 if was_used and not reply.got_bytes and not reply.fell_silent:
-                    # The server had closed it while it waited here, and so probably the others.  A new one tells for
-                    # certain; more tries could each be a request that is billed.
+                    # The server had closed it while it waited here, and so probably the others.  A
+                    # new one tells for certain; more tries could each be a request that is billed.
                     self._forget(key)
                     connection = None
                     continue
@@ -165,8 +171,8 @@ class HttpClient(HttpTransport):
         raise OSError(f"none of the addresses of {host} answered")
 
     async def _dial(self, address: str, port: int, where: UrlTarget) -> HttpConnection:
-        # TLS begins as a step of its own: asyncio's way to do both at once forgets the socket when it is cancelled
-        # between the two.
+        # TLS begins as a step of its own: asyncio's way to do both at once forgets the socket when
+        # it is cancelled between the two.
         loop = asyncio.get_running_loop()
         is_plain = where.scheme == "http"
         transport, protocol = await loop.create_connection(
@@ -223,7 +229,9 @@ class HttpClient(HttpTransport):
 
 
 def _system_trust() -> ssl.SSLContext:
-    """Loading the trust store costs tens of milliseconds, so this is called for the first https request only."""
+    """Loading the trust store costs tens of milliseconds, so this is called for the first https
+    request only.
+    """
     return ssl.create_default_context()
 
 

@@ -1,8 +1,9 @@
 """One HTTP/1.1 connection: bytes out, one reply at a time in.
 
-An `asyncio.Protocol` over llhttp, because this is the cheapest way there is to read a stream in Python.  Everything here
-runs on the loop's thread.  What the body brings is buffered until it is read; when a reader is slow the socket is not read
-on, so that the buffer stays bounded.  One timer a reply watches for silence.
+An `asyncio.Protocol` over llhttp, because this is the cheapest way there is to read a stream in
+Python.  Everything here runs on the loop's thread.  What the body brings is buffered until it is
+read; when a reader is slow the socket is not read on, so that the buffer stays bounded.  One timer
+a reply watches for silence.
 """
 
 from __future__ import annotations
@@ -341,7 +342,9 @@ class StreamedReply(HttpReply):
         return False
 
     def _inflate(self, body: bytes) -> None:
-        """Decompress, but never more at once than twenty times the buffer: a bomb ends the reply."""
+        """Decompress, but never more at once than twenty times the buffer: a bomb ends the
+        reply.
+        """
         assert self._unzip is not None
         self._has_packed = True
         try:

@@ -1,4 +1,7 @@
-"""Proxy settings: which proxy a request goes through, if any.  Pure: the environment's values are handed in."""
+"""Proxy settings: which proxy a request goes through, if any.
+
+Pure: the environment's values are handed in.
+"""
 
 from __future__ import annotations
 
@@ -60,14 +63,17 @@ class ProxyServer(msgspec.Struct, frozen=True):
 
 
 class ProxySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The proxies in force, as the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` give them."""
+    """The proxies in force, as the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`
+    give them.
+    """
 
     https: str = ""
     http: str = ""
     no_proxy: str = ""
 
     def for_target(self, where: UrlTarget) -> ProxyServer | None:
-        """The proxy for a target; None goes straight.  This machine itself is never reached through one.
+        """The proxy for a target; None goes straight.  This machine itself is never reached through
+        one.
 
         Raises:
             UsageError: the proxy's address is not one that we can use.
@@ -143,7 +149,8 @@ def _proxy(address: str) -> ProxyServer:
         ) from None
     if parts.scheme != "http" or not parts.hostname:
         raise UsageError(
-            f"a proxy with scheme {parts.scheme!r} is not supported; HTTPS_PROXY looks like http://host:port"
+            f"a proxy with scheme {parts.scheme!r} is not supported; HTTPS_PROXY looks "
+            "like http://host:port"
         )
     authorization = ""
     if parts.username is not None:

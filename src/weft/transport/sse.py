@@ -9,7 +9,10 @@ MAX_EVENT = 32 * 1024 * 1024
 
 
 class EventParser:
-    """Feed it bytes, get events: pairs of name and data.  Comments and events without data are left out."""
+    """Feed it bytes, get events: pairs of name and data.
+
+    Comments and events without data are left out.
+    """
 
     def __init__(self, max_event: int = MAX_EVENT) -> None:
         self._buffer = bytearray()
@@ -46,7 +49,9 @@ class EventParser:
         return events
 
     def finish(self) -> list[tuple[bytes, bytes]]:
-        """The event that the end of the stream completes, for servers that forget the last blank line."""
+        """The event that the end of the stream completes, for servers that forget the last blank
+        line.
+        """
         events: list[tuple[bytes, bytes]] = []
         # Against the standard, which drops an event without its blank line: several servers close
         # right after the last one.

@@ -11,7 +11,10 @@ _MAX_ANSWER = 16 * 1024
 
 
 class ConnectTunnel(asyncio.Protocol):
-    """Speaks with the proxy until the tunnel is open; then another protocol takes the connection over."""
+    """Speaks with the proxy until the tunnel is open.
+
+    Then another protocol takes the connection over.
+    """
 
     def __init__(self, proxy: ProxyServer) -> None:
         self._proxy = proxy

@@ -1,8 +1,9 @@
 """The fold of facts into nodes, refs and a head.
 
-The tree holds skeletons, never bodies: where a node stands, what hangs on it, and at which `seq` of which log its words are kept.  A
-session of a hundred thousand facts therefore costs little memory, and a reader of the words reads exactly the records
-that hold them.  The state changes in place; `snapshot` and `restore` turn it to bytes and back, and laws compare those bytes.
+The tree holds skeletons, never bodies: where a node stands, what hangs on it, and at which `seq` of
+which log its words are kept.  A session of a hundred thousand facts therefore costs little memory,
+and a reader of the words reads exactly the records that hold them.  The state changes in place;
+`snapshot` and `restore` turn it to bytes and back, and laws compare those bytes.
 """
 
 from __future__ import annotations

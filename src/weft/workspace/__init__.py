@@ -1,7 +1,7 @@
 """Files and programs: the only door to the machine.
 
-Opens paths beneath a root, writes atomically, runs programs in groups of their own.  Knows no tool and no session.
-What few starts of the program need is loaded when it is first used.
+Opens paths beneath a root, writes atomically, runs programs in groups of their own.  Knows no tool
+and no session. What few starts of the program need is loaded when it is first used.
 """
 
 from importlib import import_module

@@ -1,13 +1,16 @@
 """Replacing a file in one step.
 
-The new content goes to a temporary file in the same folder, is made durable, and takes the old one's place by a rename; then the
-folder is made durable.  Killed at any instant, the file is the old one or the new one, whole.
+The new content goes to a temporary file in the same folder, is made durable, and takes the old
+one's place by a rename; then the folder is made durable.  Killed at any instant, the file is the
+old one or the new one, whole.
 
-What a kill can leave behind is the temporary file.  Its name says what it is, and its maker holds a lock on it while it lives: the
-first write that this process makes into a folder removes those whose writer is gone.
+What a kill can leave behind is the temporary file.  Its name says what it is, and its maker holds a
+lock on it while it lives: the first write that this process makes into a folder removes those whose
+writer is gone.
 
-Whether the file is still what the caller expects is checked when it is opened and again right before the rename.  A new file is put in
-place by a rename that refuses to replace, so that two processes that create it never overwrite one another.
+Whether the file is still what the caller expects is checked when it is opened and again right
+before the rename.  A new file is put in place by a rename that refuses to replace, so that two
+processes that create it never overwrite one another.
 """
 
 from __future__ import annotations
@@ -202,7 +205,8 @@ class _Old:
             # place instead would not be atomic, and could change a file outside the project.
             if about.st_nlink > 1:
                 raise FinalToolError(
-                    f"{shown!r} has {about.st_nlink} names (hard links), so that writing it could change a file elsewhere; "
+                    f"{shown!r} has {about.st_nlink} names (hard links), so that writing "
+                    "it could change a file elsewhere; "
                     "copy it to a file of its own first"
                 )
             digest, kept = _digest(fd, about.st_size, kept_bytes)
@@ -349,7 +353,10 @@ def rename_new(folder: int, old: str, new: str) -> None:
 
 @cache
 def _renameat2() -> Callable[[int, bytes, int, bytes], int] | None:
-    """The call of the C library, as a function that returns an error number; None where it has none."""
+    """The call of the C library, as a function that returns an error number.
+
+    None where it has none.
+    """
     import ctypes  # costs milliseconds, so it waits for the first new file
 
     try:

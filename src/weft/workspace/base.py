@@ -1,7 +1,7 @@
 """The interfaces to the machine: files and programs as tools see them.
 
-Tools never open a path or start a program themselves: they ask a `Workspace` and a `Runner`.  What watches, limits or
-isolates (boundaries, sandbox, file history) wraps one of the two.
+Tools never open a path or start a program themselves: they ask a `Workspace` and a `Runner`.  What
+watches, limits or isolates (boundaries, sandbox, file history) wraps one of the two.
 """
 
 from __future__ import annotations
@@ -47,12 +47,17 @@ class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
     """Kept for the file history; None when there was no file, `missing`, or a folder."""
     data_after: bytes | None = None
     mode_before: int = 0
-    """Kind and permissions as `lstat` has them, 0 where nothing was; of a link, `before` is the hash of its target."""
+    """Kind and permissions as `lstat` has them, 0 where nothing was.
+
+    Of a link, `before` is the hash of its target.
+    """
     mode_after: int = 0
     missing: str = ""
     """Why what was there before cannot be had: too large, beyond the quota, …"""
     is_certain: bool = True
-    """False when another program may have changed it: another command ran at the same time, or the program was interrupted."""
+    """False when another program may have changed it: another command ran at the same time, or the
+    program was interrupted.
+    """
     folders: tuple[tuple[str, int], ...] = ()
     """Folders that were made on the way, the outermost first, each with its mode."""
 
@@ -61,7 +66,10 @@ class FileImage(msgspec.Struct, frozen=True, kw_only=True):
     """What is at a path: a file, a link or a folder."""
 
     mode: int
-    """Kind and permissions as `lstat` has them; 0 when only the content is known, of a regular file."""
+    """Kind and permissions as `lstat` has them.
+
+    0 when only the content is known, of a regular file.
+    """
     hash: BlobId | None = None
     """Of a file's content, of a link's target; None for a folder, and where it is not known."""
     data: bytes | None = None
@@ -89,7 +97,11 @@ class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     errors_apart: bool = False
     """Keep standard error by itself, in `RunResult.errors`; watchers do not see it then."""
     stop: anyio.Event | None = None
-    """Ends it when set, as a time-out would.  Such a command may go on for hours: watchers get all that it prints, and only head and tail are kept."""
+    """Ends it when set, as a time-out would.
+
+    Such a command may go on for hours: watchers get all that it prints, and only head and tail are
+    kept.
+    """
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +124,9 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
     """What it changed besides and the file history does not hold, in sentences."""
     remarks: tuple[str, ...] = ()
-    """What the model has to know besides the output: changes that did not reach the project, limits of the sandbox that it met."""
+    """What the model has to know besides the output: changes that did not reach the project, limits
+    of the sandbox that it met.
+    """
     notes: tuple[str, ...] = ()
     """What the user has to know besides, a sentence or two each."""
     is_held_back: bool = False
@@ -141,18 +155,24 @@ class Runner(Protocol):
         return False
 
     async def why_unconfined(self) -> str:
-        """Why commands do not run in the sandbox although they should; empty when they do, or when the sandbox is off."""
+        """Why commands do not run in the sandbox although they should.
+
+        Empty when they do, or when the sandbox is off.
+        """
         return ""
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
         """Absolute path of a program on the search path, None where there is none.
 
-        Folders below `not_below` are passed over: what we start by ourselves must not come from the project.
+        Folders below `not_below` are passed over: what we start by ourselves must not come from the
+        project.
         """
         ...
 
     def knows_changes(self, command: ProcessCommand) -> bool:
-        """True when the result of this command will say what it changed, so that no other part has to find out."""
+        """True when the result of this command will say what it changed, so that no other part has
+        to find out.
+        """
         return False
 
 
@@ -163,7 +183,9 @@ class Workspace(Protocol):
     """Absolute path of the project."""
 
     def relative(self, path: str) -> str:
-        """How `path` is shown: relative to the project with forward slashes, or absolute when outside."""
+        """How `path` is shown: relative to the project with forward slashes, or absolute when
+        outside.
+        """
         ...
 
     def is_outside(self, path: str) -> bool:
@@ -173,8 +195,8 @@ class Workspace(Protocol):
     async def resolve(self, path: str) -> str:
         """The real name of `path`, every symbolic link on the way followed; shown as by `relative`.
 
-        This is the name to judge: `read` and `write` of it follow no link, so they reach that file or fail.  Where nothing is, the
-        name it would have.
+        This is the name to judge: `read` and `write` of it follow no link, so they reach that file
+        or fail.  Where nothing is, the name it would have.
 
         Raises:
             FinalToolError: no path, or a link leads out of the project.
@@ -194,7 +216,8 @@ class Workspace(Protocol):
         ...
 
     async def vet(self, path: str, before: FileState | None, data: bytes) -> None:
-        """Say now what a `write` of `data` over `before` would be refused for, before the user is asked about it.
+        """Say now what a `write` of `data` over `before` would be refused for, before the user is
+        asked about it.
 
         Raises:
             FinalToolError: a boundary forbids it.

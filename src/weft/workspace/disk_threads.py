@@ -1,7 +1,8 @@
 """Disk work beside the event loop.
 
-A small pool for each project, shared by its sessions, so that one project's hung disk holds up no other.  A cancel never leaves work running unseen:
-the work is asked to stop, and the cancellation goes on only when it has, or after a bounded wait.
+A small pool for each project, shared by its sessions, so that one project's hung disk holds up no
+other.  A cancel never leaves work running unseen: the work is asked to stop, and the cancellation
+goes on only when it has, or after a bounded wait.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class DiskThreads:
     async def run(self, work: Callable[[], T], abandon: Callable[[], None] | None = None) -> T:
         """Do `work` in a thread.
 
-        A cancel calls `abandon`, by which the work learns to stop before its point of no return, and then waits a bounded time.
+        A cancel calls `abandon`, by which the work learns to stop before its point of no return,
+        and then waits a bounded time.
         """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="weft-disk")

@@ -1,7 +1,8 @@
 """Ignore files: which names of a project are left out.
 
-The rules are git's: nested files, the nearer one wins, the last matching line of a file wins, `!` takes a line back, and nothing below an
-ignored folder is looked at.  They are read by us, not by asking git: a repository's own settings can make git run programs.
+The rules are git's: nested files, the nearer one wins, the last matching line of a file wins, `!`
+takes a line back, and nothing below an ignored folder is looked at.  They are read by us, not by
+asking git: a repository's own settings can make git run programs.
 
 A folder with a `.git` of its own is another repository, and the rules above it end there.
 """
@@ -24,7 +25,8 @@ NEVER: Final = frozenset(skipped_for("version control"))
 _MAX_BYTES = 256 * 1024
 _MOST_FOLDERS = 20_000
 _NAMED = 1_000
-# Not the build output: `build/` is a source folder in many projects, and its own ignore file can tell.
+# Not the build output: `build/` is a source folder in many projects, and its own ignore file can
+# tell.
 _USUAL = "".join(f"{name}/\n" for name in skipped_for("dependencies", "cache"))
 """What is left out unless a project's own file takes it back."""
 
@@ -58,7 +60,10 @@ class IgnoreFile:
         self._path = _any_of(line.expression for line in self._lines if line.by_path)
 
     def judge(self, prefix: str, name: str, *, is_folder: bool) -> bool | None:
-        """Whether `prefix + name`, relative to the file's folder, is ignored; None when no line speaks of it."""
+        """Whether `prefix + name`, relative to the file's folder, is ignored.
+
+        None when no line speaks of it.
+        """
         path = prefix + name
         if not path.isascii():
             path, name = _as_bytes(path), _as_bytes(name)
@@ -97,7 +102,10 @@ class IgnoreRules:
         return False
 
     def below(self, name: str, folder: str, over: str = "") -> IgnoreRules:
-        """The rules in force in the folder called `name`, whose absolute path is `folder`; `over` as in `ignore_of`."""
+        """The rules in force in the folder called `name`, whose absolute path is `folder`.
+
+        `over` as in `ignore_of`.
+        """
         # `lexists`: in a worktree or submodule `.git` is a file, and a broken link still marks one.
         if os.path.lexists(f"{folder}/.git") or (over and os.path.isdir(f"{over}/.git")):
             return _repository(folder, over)
@@ -106,9 +114,11 @@ class IgnoreRules:
 
 
 def ignore_of(root: str, over: str = "") -> IgnoreRules:
-    """The rules in force in the project `root`: its own, and those above it when it lies inside a repository.
+    """The rules in force in the project `root`: its own, and those above it when it lies inside a
+    repository.
 
-    `over` is a folder whose ignore file takes the place of the project's, where it has one: the upper layer of an overlay.
+    `over` is a folder whose ignore file takes the place of the project's, where it has one: the
+    upper layer of an overlay.
     """
     above: list[str] = []
     top = root
@@ -128,7 +138,10 @@ def ignore_of(root: str, over: str = "") -> IgnoreRules:
 
 
 def ignored_in(root: str) -> dict[str, str]:
-    """What the rules leave out of a project, with the reason; as much as is worth naming.  Blocks."""
+    """What the rules leave out of a project, with the reason.
+
+    As much as is worth naming.  Blocks.
+    """
     found: dict[str, str] = {}
     waiting = [("", ignore_of(root))]
     for looked in range(_MOST_FOLDERS):
@@ -180,7 +193,10 @@ def _read(path: str) -> str | None:
 
 @lru_cache(1_000)
 def _rules(text: str) -> IgnoreFile:
-    """The rules of a text; the same text gives the same object, so that unchanged ones compare equal."""
+    """The rules of a text.
+
+    The same text gives the same object, so that unchanged ones compare equal.
+    """
     return IgnoreFile(text)
 
 

@@ -1,10 +1,12 @@
 """The project on this machine's disk.
 
-Every file is opened by its real name with no link followed (`safe_open`), so that what was judged is what is opened.  Links inside the
-project are followed by finding out the real name first (`resolve`); one that leads out of the folders open to the session is refused.
+Every file is opened by its real name with no link followed (`safe_open`), so that what was judged
+is what is opened.  Links inside the project are followed by finding out the real name first
+(`resolve`); one that leads out of the folders open to the session is refused.
 
-A small file on a local disk is read on the event loop's own thread: an open, a stat and one read of the page cache cost about as
-much as handing the work to a thread does.  All else (large files, folders, writes, network disks) goes through the pool.
+A small file on a local disk is read on the event loop's own thread: an open, a stat and one read of
+the page cache cost about as much as handing the work to a thread does.  All else (large files,
+folders, writes, network disks) goes through the pool.
 """
 
 from __future__ import annotations
@@ -43,8 +45,9 @@ _SLOW = re.compile(r"(nfs|cifs|smb|9p|ceph|afs|fuse|lustre|gluster|glusterfs|ncp
 class LocalWorkspace(Workspace):
     """Files below a project on a local disk, and below the folders added to it.
 
-    A path that lies outside as written is opened too: the caller has asked for permission (`is_outside`).  A path that lies inside
-    as written and is led outside by a link is always refused.
+    A path that lies outside as written is opened too: the caller has asked for permission
+    (`is_outside`).  A path that lies inside as written and is led outside by a link is always
+    refused.
     """
 
     def __init__(
@@ -140,7 +143,8 @@ class LocalWorkspace(Workspace):
     def _real(self, place: WorkspacePath) -> WorkspacePath:
         """The place by its real name, with every link followed, within the same folders.
 
-        Nothing is decided here but a name: whatever happens to the links later, that very name is opened with no link followed.
+        Nothing is decided here but a name: whatever happens to the links later, that very name is
+        opened with no link followed.
         """
         try:
             os.close(_open(place, _PATH_FLAGS))
@@ -158,7 +162,8 @@ class LocalWorkspace(Workspace):
         # before this point; one that hides where it leads was not.
         if real.outside and not place.outside:
             raise FinalToolError(
-                f"{self._roots.shown(place)!r} leads out of the project by a symbolic link, to {target!r}; "
+                f"{self._roots.shown(place)!r} leads out of the project by a symbolic "
+                f"link, to {target!r}; "
                 "if you need that file, name it by that path"
             )
         return real
@@ -257,7 +262,9 @@ def _names(place: WorkspacePath, shown: str) -> list[tuple[str, Kind]]:
 
 
 def _printable(name: str) -> str:
-    """A name as text; bytes that are no UTF-8 become `\ufffd`, and such a file cannot be opened by name."""
+    """A name as text; bytes that are no UTF-8 become `\ufffd`, and such a file cannot be opened by
+    name.
+    """
     return os.fsencode(name).decode(errors="replace")
 
 
@@ -275,7 +282,9 @@ def _refuse_folder_name(path: str) -> None:
 
 
 def _local_device(root: str) -> int | None:
-    """The device that the project lies on, None when reading from it may take long: a network disk or a file system in user space."""
+    """The device that the project lies on, None when reading from it may take long: a network disk
+    or a file system in user space.
+    """
     try:
         device = os.stat(root).st_dev
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:

@@ -24,7 +24,8 @@ _SENTENCES = {
     errno.ENOENT: "there is no file {path!r}",
     errno.ENOTDIR: "a part of the path {path!r} is a file, not a folder",
     errno.EISDIR: "{path!r} is a folder, not a file; use the list tool to see what is in it",
-    errno.ELOOP: "{path!r} goes through a symbolic link that cannot be followed; name the file by its real path",
+    errno.ELOOP: "{path!r} goes through a symbolic link that cannot be followed; name the file by "
+    "its real path",
     errno.EXDEV: "{path!r} leads out of the project",
     errno.EACCES: "the system does not allow access to {path!r}",
     errno.EPERM: "the system does not allow that on {path!r}",

@@ -1,6 +1,7 @@
 """Paths: what a written path means, without looking at the disk.
 
-Everything is compared by whole parts, never by the beginning of a string: `/ws_evil` is not in `/ws`.
+Everything is compared by whole parts, never by the beginning of a string: `/ws_evil` is not in
+`/ws`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from weft.errors import FinalToolError
 
 
 class WorkspacePath(msgspec.Struct, frozen=True):
-    """A name below a folder that is open to the session, or below `/` when it lies outside them all."""
+    """A name below a folder that is open to the session, or below `/` when it lies outside them
+    all.
+    """
 
     folder: str
     """Absolute."""
@@ -45,7 +48,8 @@ class WorkspaceRoots:
         written = [os.path.abspath(folder) for folder in (root, *added)]
         real = [os.path.realpath(folder) for folder in written]
         self.root = real[0]
-        # The deepest folder that fits wins.  A folder that was named through a link is known by both names.
+        # The deepest folder that fits wins.  A folder that was named through a link is known by
+        # both names.
         self._known = sorted(
             zip((*real, *written), (*real, *real), strict=True), key=lambda pair: -len(pair[0])
         )

@@ -1,11 +1,13 @@
 """Opening a name below a folder in a way that no link can bend.
 
-`open_beneath` follows no symbolic link at all, in no part of the name: what it opens is what the name says, whatever is swapped
-underneath meanwhile.  Links are followed one layer up, by asking for the real name first and opening *that* here: a link that
-changes in between makes the open fail, never lead elsewhere.
+`open_beneath` follows no symbolic link at all, in no part of the name: what it opens is what the
+name says, whatever is swapped underneath meanwhile.  Links are followed one layer up, by asking for
+the real name first and opening *that* here: a link that changes in between makes the open fail,
+never lead elsewhere.
 
-On Linux one `openat2` call does it.  Where the kernel (or an old seccomp filter) does not have it, the name is walked part by part,
-each opened relative to the one before, which is as strict and a little slower.
+On Linux one `openat2` call does it.  Where the kernel (or an old seccomp filter) does not have it,
+the name is walked part by part, each opened relative to the one before, which is as strict and a
+little slower.
 """
 
 from __future__ import annotations
@@ -39,17 +41,21 @@ def open_beneath(folder_fd: int, name: str, flags: int, mode: int = 0) -> int:
     """Open `name`, relative and without `..`, below the open folder; `.` is the folder itself.
 
     Raises:
-        OSError: as `os.open` does; `ELOOP` when any part of the name is a symbolic link, `EXDEV` when it would lead out.
+        OSError: as `os.open` does; `ELOOP` when any part of the name is a symbolic link, `EXDEV`
+            when it would lead out.
     """
     _refuse_what_c_would_misread(name)
-    # Without O_NOFOLLOW: with it, an O_PATH open of a link would give the link itself instead of ELOOP.
+    # Without O_NOFOLLOW: with it, an O_PATH open of a link would give the link itself instead of
+    # ELOOP.
     return _opener()(folder_fd, name, flags | os.O_CLOEXEC, mode)
 
 
 def make_folders(folder_fd: int, name: str, made: list[tuple[str, int]] | None = None) -> int:
-    """Open the folder `name` below the open one, making what is missing; each new one is made durable in its parent.
+    """Open the folder `name` below the open one, making what is missing; each new one is made
+    durable in its parent.
 
-    Returns a descriptor that can be synced; the names and modes of the new folders are added to `made`.
+    Returns a descriptor that can be synced; the names and modes of the new folders are added to
+    `made`.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY
     # A descriptor of our own, since each step closes the one before; the caller keeps `folder_fd`.
@@ -85,7 +91,10 @@ def _enter(folder_fd: int, part: str, flags: int) -> tuple[int, bool]:
 
 
 def _refuse_what_c_would_misread(name: str) -> None:
-    """A C string ends at NUL, so `a\\0b` would open `a`; an empty name and `..` are never asked for."""
+    """A C string ends at NUL, so `a\\0b` would open `a`.
+
+    An empty name and `..` are never asked for.
+    """
     parts = name.split("/")
     if "\0" in name or not name or name.startswith("/") or ".." in parts:
         raise ValueError(f"not a name below a folder: {name!r}")

@@ -3,17 +3,17 @@
 A project may come from anywhere, and these files are read before the user has said anything about
 it.  So one function reads them all:
 
-- **Beneath the repository.**  A symbolic link that stays inside it is followed; one that leads out is
-  refused, and its target is not even looked at: links are resolved here, by their text, and the
+- **Beneath the repository.**  A symbolic link that stays inside it is followed; one that leads out
+  is refused, and its target is not even looked at: links are resolved here, by their text, and the
   resulting name is opened with no link followed.  The user's own folders have no such bound,
   because many users keep their dotfiles elsewhere and link to them.
 - **Regular files only**, opened without blocking: no pipe, no device, no folder.
 - **Bounded.**  No more than the caller's limit is ever read.
-- **Of a known owner.**  In a shared folder any user can leave an `AGENTS.md`, or a `.git` that makes
-  their folder our repository; git's `safe.directory` guards against the same.  A file counts when it
-  belongs to us or to root.  Root on a checkout that belongs to another user is the normal state of
-  a CI container and no attack: for root, the owner of the project's own folder counts too, and no
-  other user.
+- **Of a known owner.**  In a shared folder any user can leave an `AGENTS.md`, or a `.git` that
+  makes their folder our repository; git's `safe.directory` guards against the same.  A file counts
+  when it belongs to us or to root.  Root on a checkout that belongs to another user is the normal
+  state of a CI container and no attack: for root, the owner of the project's own folder counts too,
+  and no other user.
 
 A refusal is one sentence (`UsageError`) that begins with the path.  A missing file is None.
 """

@@ -1,4 +1,6 @@
-"""What both proofs of interrupts share: a case runs in a process that may be killed, is judged, counted and reported in one line."""
+"""What both proofs of interrupts share: a case runs in a process that may be killed, is judged,
+counted and reported in one line.
+"""
 
 from __future__ import annotations
 

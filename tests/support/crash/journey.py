@@ -1,11 +1,13 @@
 """A session worth interrupting: what the model says, which tools it has, and where everything lies.
 
-One turn has all that recovery must know about: reasoning and text that stream in small pieces, three pure calls side by side, effects
-of unknown kind and files that can be checked, a permission and an answer that the user must give.  Which answer a request gets is a
-function of the calls in it (or of the summary that stands for them), so a new process goes on at the right one, also when a
+One turn has all that recovery must know about: reasoning and text that stream in small pieces,
+three pure calls side by side, effects of unknown kind and files that can be checked, a permission
+and an answer that the user must give.  Which answer a request gets is a function of the calls in it
+(or of the summary that stands for them), so a new process goes on at the right one, also when a
 half answer was sent back.
 
-`journey_life` lives through it in one process, `journey_verdict` judges what is on disk, `journey_process` forks and kills.
+`journey_life` lives through it in one process, `journey_verdict` judges what is on disk,
+`journey_process` forks and kills.
 """
 
 from __future__ import annotations
@@ -89,7 +91,9 @@ class Effect(msgspec.Struct, frozen=True):
 
 
 class HastyClock(Clock):
-    """A hundred times as fast as the machine's: drafts are kept every 2.5 ms instead of every 250."""
+    """A hundred times as fast as the machine's: drafts are kept every 2.5 ms instead of
+    every 250.
+    """
 
     def now(self) -> float:
         return time.time()
@@ -99,7 +103,9 @@ class HastyClock(Clock):
 
 
 def tools(place: JourneyFolder) -> list[str | Tool]:
-    """What the model may call: a pure tool, one whose effect cannot be checked, one that clings, and files."""
+    """What the model may call: a pure tool, one whose effect cannot be checked, one that clings,
+    and files.
+    """
 
     async def look(where: str) -> str:
         """Look somewhere."""
@@ -176,7 +182,10 @@ STAGES: tuple[tuple[str, tuple[Step, ...]], ...] = (
 
 
 def answer_to(request: ModelRequest) -> tuple[Step, ...]:
-    """The first stage whose calls are not in the request; then the end.  A request for a summary gets one."""
+    """The first stage whose calls are not in the request.
+
+    Then the end.  A request for a summary gets one.
+    """
     if request.system == INSTRUCTIONS:
         return (SayText(text=_summary(_text(request)), chunk=8),)
     done = called(request) | set(re.findall(r"\(done: ([a-z-]+)\)", _text(request)))

@@ -1,7 +1,9 @@
-"""One process's part of a journey: open the session, judge it, go on, speak and answer, until everything is done or it is killed.
+"""One process's part of a journey: open the session, judge it, go on, speak and answer, until
+everything is done or it is killed.
 
-The process says on a pipe what it knows: a tick for each event, an input as tried before it is sent and as accepted only after the
-call returned.  What it has said by then is what the next process holds the log to.
+The process says on a pipe what it knows: a tick for each event, an input as tried before it is sent
+and as accepted only after the call returned.  What it has said by then is what the next process
+holds the log to.
 """
 
 from __future__ import annotations
@@ -35,9 +37,11 @@ Delivery: TypeAlias = Literal["prompt", "steering", "follow_up"]
 Variant: TypeAlias = Literal[
     "plain", "abort", "crash", "crash_often", "stuck", "narrow", "compact", "rewind", "broken"
 ]
-"""What else happens: the user aborts, the program has a bug (once, or again and again), a tool does not let go of an aborted turn,
-the model's window is too narrow for the whole turn, the user has it compacted, or goes back to the first message, files and
-all, or a stream breaks and the answer begins again."""
+"""What else happens: the user aborts, the program has a bug (once, or again and again), a tool does
+not let go of an aborted turn, the model's window is too narrow for the whole turn, the user has it
+compacted, or goes back to the first message, files and all, or a stream breaks and the answer
+begins again.
+"""
 
 INPUTS_A_LIFE = 4
 CLING_SECONDS = 1.2
@@ -90,7 +94,9 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Voice:
-    """The pipe to the parent: short lines, each written at once, so that a killed process has said them too."""
+    """The pipe to the parent: short lines, each written at once, so that a killed process has said
+    them too.
+    """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -188,7 +194,9 @@ def _broken(step: Step) -> tuple[Step, ...]:
 
 
 class Driver:
-    """The user of the session: sends prompts at any time, answers requests, and waits for the end."""
+    """The user of the session: sends prompts at any time, answers requests, and waits for
+    the end.
+    """
 
     def __init__(self, session: Session, life: Life, voice: Voice) -> None:
         self._session = session

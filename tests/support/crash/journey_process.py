@@ -1,4 +1,6 @@
-"""Processes of journeys: forked from a parent that has imported everything and opened nothing, heard through a pipe, and killed."""
+"""Processes of journeys: forked from a parent that has imported everything and opened nothing,
+heard through a pipe, and killed.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ A_LIFE_TAKES_AT_MOST_SECONDS = 60.0
 
 
 def import_everything() -> None:
-    """Import all of Weft, so that every fail-point is known and no forked process reads source files."""
+    """Import all of Weft, so that every fail-point is known and no forked process reads source
+    files.
+    """
     for module in pkgutil.walk_packages(weft.__path__, "weft."):
         if module.name.rpartition(".")[2] != "__main__":
             importlib.import_module(module.name)
@@ -87,7 +91,10 @@ class Process:
         return True
 
     def hear_until(self, holds: Callable[[], bool], seconds: float) -> bool:
-        """Listen until something holds or the process has ended; False when the time is over first."""
+        """Listen until something holds or the process has ended.
+
+        False when the time is over first.
+        """
         deadline = time.monotonic() + seconds
         while not holds() and self.status is None:
             if not self.hear(deadline - time.monotonic()):
@@ -164,7 +171,8 @@ def next_life(process: Process, **changes: Any) -> Life:
 
 
 def side_by_side(work: Sequence[Callable[[], T]], kind: type[T]) -> list[T]:
-    """Do each piece of work in a process of its own, all at once; `kind` is what comes back from each.
+    """Do each piece of work in a process of its own, all at once; `kind` is what comes back from
+    each.
 
     Raises:
         RuntimeError: one died of something else than what it looks for.

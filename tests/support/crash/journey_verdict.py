@@ -1,11 +1,15 @@
-"""What must hold of a journey whatever interrupted it, judged by a new process from the log, the side file and the project.
+"""What must hold of a journey whatever interrupted it, judged by a new process from the log, the
+side file and the project.
 
 - Law 2: `seq` is 1, 2, 3, …, and living through the log and replaying it give the same state.
-- Law 1: an input that was accepted is in the tree or in the queue, once; one that was only tried, at most once.
+- Law 1: an input that was accepted is in the tree or in the queue, once; one that was only tried,
+  at most once.
 - Section 6: steering that waits reaches the model with its next call, after an interruption too.
-- Law 4: in what the model sees every call is answered once, right behind its answer; at the end none by a stand-in.
-- Law 5: whatever happened was intended before, and happened once; what is reported as done was done, what is reported as not run was not;
-  a doubt ends as `interrupted`, reported to the model and to the user.
+- Law 4: in what the model sees every call is answered once, right behind its answer; at the end
+  none by a stand-in.
+- Law 5: whatever happened was intended before, and happened once; what is reported as done was
+  done, what is reported as not run was not; a doubt ends as `interrupted`, reported to the model
+  and to the user.
 """
 
 from __future__ import annotations
@@ -77,7 +81,9 @@ class Judge:
         self.met: list[str] = []
         """What was open in the log that a dead process left."""
         self.others_speak = False
-        """The owner before this one was alive when it was robbed, and may have said more than we know."""
+        """The owner before this one was alive when it was robbed, and may have said more than we
+        know.
+        """
         self.may_restart = False
         """A bug was planted, so the session may have been restarted."""
         self.wrong: list[str] = []
@@ -122,7 +128,9 @@ class Judge:
         self.met = [what for what, is_there in is_open.items() if is_there]
 
     async def look_at_owner(self, session: Session, requests: Sequence[ModelRequest]) -> None:
-        """Judge the living session: it owns the log, knows all of it, and asks its model legal questions."""
+        """Judge the living session: it owns the log, knows all of it, and asks its model legal
+        questions.
+        """
         port = await session._port()
         if not isinstance(port, LocalPort):
             self._say("the session was not taken over at once: a dead process still owns it")

@@ -1,7 +1,7 @@
 """The Messages API's rules.
 
-From the API reference and the guides on tool use, extended and adaptive thinking, prompt caching and structured
-outputs, and from the error messages that the service is known to answer with.
+From the API reference and the guides on tool use, extended and adaptive thinking, prompt caching
+and structured outputs, and from the error messages that the service is known to answer with.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ _VERSION = re.compile(r"claude-[a-z]+-(\d+)-(\d{1,2})(?!\d)|claude-[a-z]+-(\d+)$
 
 
 def validate_anthropic(body: dict[str, Any], *, signed: Collection[str] | None = None) -> list[str]:
-    """Every rule that the body breaks.  `signed`: the only signatures that this model would know as its own."""
+    """Every rule that the body breaks.
+
+    `signed`: the only signatures that this model would know as its own.
+    """
     report = Report()
     report.known_keys(body, _TOP, "body")
     report.need(not is_blank(body.get("model")), "model", "missing")

@@ -1,7 +1,8 @@
 """The Chat Completions rules.
 
-From the API reference and the guide on function calling, and from the error messages that OpenAI and the stricter of
-the compatible servers are known to answer with ("messages with role 'tool' must be a response to …").
+From the API reference and the guide on function calling, and from the error messages that OpenAI
+and the stricter of the compatible servers are known to answer with ("messages with role 'tool' must
+be a response to …").
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ _TOOLS_ONLY = re.compile(r"gpt-(5\.[4-6]|6)(?!\.1-sol|-astra)")
 
 
 def validate_openai_chat(body: dict[str, Any], *, server: str = "") -> list[str]:
-    """Every rule that the body breaks; `server` names one with rules of its own (openai, mistral, deepseek)."""
+    """Every rule that the body breaks.
+
+    `server` names one with rules of its own (openai, mistral, deepseek).
+    """
     report = Report()
     report.known_keys(body, (*_TOP, "thinking") if server == "deepseek" else _TOP, "body")
     _of_server(report, body, server)

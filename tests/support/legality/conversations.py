@@ -1,7 +1,8 @@
-"""Neutral conversations for property tests: legal ones, with everything that happens to real histories.
+"""Neutral conversations for property tests: legal ones, with everything that happens to real
+histories.
 
-Parts come from several providers and models, ids repeat and carry odd characters, texts may be blank, arguments may have
-been nonsense, pictures may have lost their content.
+Parts come from several providers and models, ids repeat and carry odd characters, texts may be
+blank, arguments may have been nonsense, pictures may have lost their content.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Gemini's rules for `generateContent`.
 
-From the API reference and the guides on function calling, thinking, thought signatures and structured output, and from
-the error messages that the service is known to answer with ("Please ensure that the number of function response parts
-is equal to the number of function call parts of the function call turn").
+From the API reference and the guides on function calling, thinking, thought signatures and
+structured output, and from the error messages that the service is known to answer with ("Please
+ensure that the number of function response parts is equal to the number of function call parts of
+the function call turn").
 """
 
 from __future__ import annotations

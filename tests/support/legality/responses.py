@@ -1,7 +1,8 @@
 """The Responses API's rules.
 
-From the API reference and the guides on function calling, reasoning and structured outputs, and from the error messages
-that the service is known to answer with ("No tool output found for function call …").
+From the API reference and the guides on function calling, reasoning and structured outputs, and
+from the error messages that the service is known to answer with ("No tool output found for function
+call …").
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ _MAX_ID = 64
 def validate_openai_responses(
     body: dict[str, Any], *, signed: Collection[str] | None = None
 ) -> list[str]:
-    """Every rule that the body breaks.  `signed`: the only encrypted reasoning that this model would know."""
+    """Every rule that the body breaks.
+
+    `signed`: the only encrypted reasoning that this model would know.
+    """
     report = Report()
     report.known_keys(body, _TOP, "body")
     report.need(not is_blank(body.get("model")), "model", "missing")

@@ -56,7 +56,9 @@ class Held:
 
 
 async def test_every_way_into_the_workspace_goes_through_the_door() -> None:
-    """A method that the wrapper does not have would be inherited from the protocol, and do nothing or go around it."""
+    """A method that the wrapper does not have would be inherited from the protocol, and do nothing
+    or go around it.
+    """
     wanted = {name for name, _ in inspect.getmembers(Workspace, inspect.isfunction)}
     own = {name for name in vars(BoundedWorkspace) if not name.startswith("__")}
     assert {name for name in wanted if not name.startswith("_")} <= own
@@ -192,7 +194,10 @@ class Counted:
         self.lines = lines
 
     def by_person(self, start: int, end: int, new: int, lines: list[str]) -> None:
-        """What is new right before the range is above it, what is new right after it below; a border in what was replaced stays as far in."""
+        """What is new right before the range is above it, what is new right after it below.
+
+        A border in what was replaced stays as far in.
+        """
         top, bottom, shift = self.first, self.last + 1, new - (end - start)
         if end <= self.first:
             top += shift

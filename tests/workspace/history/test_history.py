@@ -1,4 +1,6 @@
-"""What commands changed: found by the kernel's events or by looking everywhere, with what was there before."""
+"""What commands changed: found by the kernel's events or by looking everywhere, with what was there
+before.
+"""
 
 from __future__ import annotations
 

@@ -93,11 +93,15 @@ async def test_nothing_carries_over_from_one_command_to_the_next(tmp_path: Path)
 @pytest.mark.process
 @pytest.mark.anyio
 async def test_a_bare_repository_in_the_project_is_not_obeyed(tmp_path: Path) -> None:
-    """Its configuration could name programs to run; git must not take a folder for a repository by its looks."""
+    """Its configuration could name programs to run.
+
+    Git must not take a folder for a repository by its looks.
+    """
     runner = LocalRunner(os.environ)
     marker = tmp_path / "ran"
     script = (
-        f"git init -q --bare evil && cd evil && git --git-dir=. config core.fsmonitor 'touch {marker}; false' && "
+        "git init -q --bare evil && cd evil && git --git-dir=. config core.fsmonitor "
+        f"'touch {marker}; false' && "
         "git --git-dir=. config core.bare false && git --git-dir=. config core.worktree . ; "
         "git status; git ls-files -o"
     )

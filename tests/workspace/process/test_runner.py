@@ -60,7 +60,8 @@ def pids(text: str) -> list[int]:
     return [int(word) for word in text.split() if word.isdigit()]
 
 
-# --- the end ---------------------------------------------------------------------------------------
+# --- the end
+# ---------------------------------------------------------------------------------------
 
 
 async def test_output_and_exit_code_come_back_in_order(runner: LocalRunner, tmp_path: Path) -> None:
@@ -131,13 +132,15 @@ async def test_what_a_background_child_prints_right_after_the_exit_is_still_hear
     assert result.output == "late 1\nlate 2\nlate 3\n"
 
 
-# --- nothing stays -----------------------------------------------------------------------------------
+# --- nothing stays
+# -----------------------------------------------------------------------------------
 
 ESCAPES = {
     "a session of its own": "setsid sleep 600 & echo $!",
     "a daemon": "(setsid sh -c 'sleep 600 & echo $!; sleep 600 & echo $!' &)",
     "another group": "set -m; sleep 600 & echo $!",
-    "without its environment": "setsid bash -c 'env -i sleep 600 & echo $!; wait' & read -t 0.2 < <(:); sleep 0.2",
+    "without its environment": "setsid bash -c 'env -i sleep 600 & echo $!; wait' & read -t 0.2 < "
+    "<(:); sleep 0.2",
     "deaf to signals": "setsid bash -c 'trap \"\" TERM HUP INT; echo $$; sleep 600' & sleep 0.2",
     "no output": "setsid sleep 600 >/dev/null 2>&1 & echo $!",
     "another folder": "cd / && setsid nohup sleep 600 & echo $!",
@@ -208,7 +211,8 @@ async def test_nothing_adds_up_over_many_runs(runner: LocalRunner, tmp_path: Pat
     assert children() == others
 
 
-# --- time and cancelling -------------------------------------------------------------------------------
+# --- time and cancelling
+# -------------------------------------------------------------------------------
 
 
 async def test_a_command_that_takes_too_long_may_clean_up_and_is_told_apart(
@@ -285,7 +289,8 @@ async def test_a_system_without_process_handles_works_too(
     assert not is_alive(started[0])
 
 
-# --- output ----------------------------------------------------------------------------------------------
+# --- output
+# ----------------------------------------------------------------------------------------------
 
 
 async def test_a_flood_is_kept_by_head_and_tail_and_up_to_the_cap(
@@ -336,7 +341,8 @@ async def test_the_loop_goes_on_while_a_program_floods(runner: LocalRunner, tmp_
     assert turns > 100
 
 
-# --- programs ----------------------------------------------------------------------------------------------
+# --- programs
+# ----------------------------------------------------------------------------------------------
 
 
 def test_a_program_of_the_project_is_not_taken_for_one_of_the_system(tmp_path: Path) -> None:
@@ -358,7 +364,8 @@ from weft.workspace import ProcessCommand, LocalRunner
 def ready(text):
     print(text, end="", flush=True)
     os._exit(9)
-command = ProcessCommand(argv=("bash", "-c", "setsid sleep 600 & sleep 600 & echo $$ $! $(jobs -p)"), cwd="/")
+command = ProcessCommand(argv=("bash", "-c", "setsid sleep 600 & sleep 600 & echo $$ $! $(jobs \
+-p)"), cwd="/")
 asyncio.run(LocalRunner(dict(os.environ)).run(command, ready))
 """
 

@@ -1,7 +1,8 @@
-"""Twelve ways out of the sandbox, each tried as root and as nobody, and each tried again with its wall taken down.
+"""Twelve ways out of the sandbox, each tried as root and as nobody, and each tried again with its
+wall taken down.
 
-A probe that fails for another reason than the wall would prove nothing; so for every one there is a twin in which just that wall
-is missing, and there the way is open.
+A probe that fails for another reason than the wall would prove nothing; so for every one there is a
+twin in which just that wall is missing, and there the way is open.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ async def test_the_disk_cannot_be_mounted_anew(who: str) -> None:
 
 @WHO
 async def test_no_filter_is_needed_for_that_nor_a_lack_of_capabilities(who: str) -> None:
-    """The kernel locks what bubblewrap mounted, even for a command that kept every capability of its namespace."""
+    """The kernel locks what bubblewrap mounted, even for a command that kept every capability of
+    its namespace.
+    """
     async with sandbox_cell(who, without=KEEPS_ALL, filtered=False) as box:
         assert await box.python(REMOUNT) == 1
         assert await box.shell(f"echo harm > {box.outside}/canary") != 0
@@ -135,7 +138,8 @@ async def test_without_both_a_namespace_can_be_made() -> None:
 
 PTRACE = (
     "import ctypes, sys; libc = ctypes.CDLL(None, use_errno=True)\n"
-    "done = libc.ptrace(ctypes.c_long(int(sys.argv[1])), ctypes.c_long(int(sys.argv[2])), None, None)\n"
+    "done = libc.ptrace(ctypes.c_long(int(sys.argv[1])), "
+    "ctypes.c_long(int(sys.argv[2])), None, None)\n"
     "sys.exit(0 if done == 0 else ctypes.get_errno())"
 )
 

@@ -1,7 +1,9 @@
-"""What a command might leave in its overlay to get further than the sandbox lets it, and what becomes of each.
+"""What a command might leave in its overlay to get further than the sandbox lets it, and what
+becomes of each.
 
-The walls around a running command have tests of their own (`test_sandbox_walls`).  Here the command has ended, and what it wrote is carried
-into the project by us, with all our rights: names, modes, links, attributes and sizes are the attacker's.
+The walls around a running command have tests of their own (`test_sandbox_walls`).  Here the command
+has ended, and what it wrote is carried into the project by us, with all our rights: names, modes,
+links, attributes and sizes are the attacker's.
 """
 
 from __future__ import annotations
@@ -61,7 +63,10 @@ async def test_a_program_that_was_so_before_stays_so_only_with_its_very_content(
 async def test_a_link_that_came_meanwhile_does_not_lead_a_change_into_what_is_protected(
     tmp_path: Path,
 ) -> None:
-    """The command fills a folder; meanwhile another one has made a link to git's hooks of its name."""
+    """The command fills a folder.
+
+    Meanwhile another one has made a link to git's hooks of its name.
+    """
     async with sandboxed_project(tmp_path) as there:
         there.write(".git/HEAD", "ref: refs/heads/main\n")
         there.write(".git/hooks/sample", "")
@@ -90,7 +95,9 @@ async def test_a_link_out_of_the_project_is_a_link_and_nothing_is_written_throug
 
 
 async def test_what_is_kept_aside_is_kept_from_what_others_kept(tmp_path: Path) -> None:
-    """One command loses a link, the next a file below the same name: kept in one folder, the link would lead the file outside."""
+    """One command loses a link, the next a file below the same name: kept in one folder, the link
+    would lead the file outside.
+    """
     outside = tmp_path / "outside"
     outside.mkdir()
     for _ in range(2):  # places are numbered alike in every process
@@ -189,7 +196,8 @@ async def test_a_file_of_holes_is_not_read_nor_filled(
         there.write("was-large", b"")
         os.truncate(there.project / "was-large", 1 << 40)
         result = await there.shell(
-            "truncate -s 4T holes; printf middle | dd of=some bs=1 seek=3G status=none; rm was-large"
+            "truncate -s 4T holes; printf middle | dd of=some bs=1 seek=3G status=none; "
+            "rm was-large"
         )
         for name, size in (("holes", 4 << 40), ("some", (3 << 30) + 6)):
             about = (there.project / name).stat()

@@ -1,4 +1,7 @@
-"""What an upper layer says, and how it becomes steps; the layers here are made by the kernel, in a namespace of our own."""
+"""What an upper layer says, and how it becomes steps.
+
+The layers here are made by the kernel, in a namespace of our own.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +159,9 @@ def test_too_much_is_refused_before_anything_is_done(
 
 
 def test_another_disk_is_no_hindrance(layers: Layers) -> None:
-    """The layer lies on another disk than the project: files are copied beside their place first."""
+    """The layer lies on another disk than the project: files are copied beside their place
+    first.
+    """
     elsewhere = Path("/dev/shm/weft-test-upper")
     shutil.rmtree(elsewhere, ignore_errors=True)
     if (

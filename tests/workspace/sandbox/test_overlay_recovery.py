@@ -1,4 +1,6 @@
-"""A process dies with a sandboxed command: what it left is found, told, and finished where it had been judged."""
+"""A process dies with a sandboxed command: what it left is found, told, and finished where it had
+been judged.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,10 @@ anyio.run(main)
 
 
 def dies(base: Path, script: str, *, after: int = 0) -> None:
-    """Run a sandboxed command in a process that dies: while it runs (when it says `die`), after so many steps of putting its changes in, or
-    when all of them are in and nobody has written that down."""
+    """Run a sandboxed command in a process that dies: while it runs (when it says `die`), after so
+    many steps of putting its changes in, or when all of them are in and nobody has written that
+    down.
+    """
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(base), script, str(after)],
         cwd=ROOT,
@@ -156,7 +160,10 @@ def test_nothing_of_a_living_process_is_touched(tmp_path: Path, project: Path) -
     job = {"label": "call_1", "roots": [str(project)], "started_ns": 0}
     (place / "job").write_text(json.dumps(job))
     (place.parent / "lock").touch()
-    script = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    script = (
+        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); "
+        "print('held', flush=True); sys.stdin.read()"
+    )
     holder = subprocess.Popen(
         [sys.executable, "-c", script, str(place.parent / "lock")],
         stdin=subprocess.PIPE,

@@ -1,4 +1,6 @@
-"""Commands in the sandbox: what they come to, what reaches the project, and what they leave behind."""
+"""Commands in the sandbox: what they come to, what reaches the project, and what they
+leave behind.
+"""
 
 from __future__ import annotations
 
@@ -174,13 +176,17 @@ async def test_a_folder_can_be_moved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_busy", [False, True])
 async def test_a_file_can_be_moved_and_linked(tmp_path: Path, is_busy: bool) -> None:
-    """Under its new name it is a copy of the project's, and yet nobody has removed anything; even when others work beside."""
+    """Under its new name it is a copy of the project's, and yet nobody has removed anything.
+
+    Even when others work beside.
+    """
     async with sandboxed_project(tmp_path) as there:
         for name in ("moved", "edited", "linked", "swapped", "folder/deep"):
             there.write(name, f"{name}\n")
         result = await run_and_meanwhile(
             there,
-            "mv moved a; mv edited b; echo more >> b; ln linked c; mv swapped d; echo new > swapped; "
+            "mv moved a; mv edited b; echo more >> b; ln linked c; mv swapped d; echo "
+            "new > swapped; "
             "mkdir -p made/here; mv folder/deep made/here/e",
             lambda: there.write("beside", "") if is_busy else None,
         )
@@ -255,7 +261,8 @@ async def test_an_ignore_file_that_the_command_writes_counts_for_what_it_makes(
         there.write("sub/.gitignore", "*.o\n")
         result = await there.shell(
             "echo '*.log' > .gitignore; echo 2 >> old.log; echo 3 > new.log; echo 4 > new.tmp; "
-            "rm sub/.gitignore; echo 5 > sub/x.o; mkdir deep; echo '*' > deep/.gitignore; echo 6 > deep/y"
+            "rm sub/.gitignore; echo 5 > sub/x.o; mkdir deep; echo '*' > "
+            "deep/.gitignore; echo 6 > deep/y"
         )
         assert told(result) == {
             ".gitignore": "modified",
@@ -343,7 +350,8 @@ async def test_an_older_bubblewrap_that_lacks_a_switch_will_do(tmp_path: Path) -
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "bwrap").write_text(
-        "#!/bin/sh\ncase \"$*\" in *--disable-userns*) echo 'bwrap: Unknown option --disable-userns' >&2; exit 1;; esac\n"
+        '#!/bin/sh\ncase "$*" in *--disable-userns*) echo \'bwrap: Unknown option '
+        "--disable-userns' >&2; exit 1;; esac\n"
         f'exec {real} "$@"\n'
     )
     (programs / "bwrap").chmod(0o755)
@@ -408,7 +416,10 @@ async def test_where_the_only_bubblewrap_is_inside_the_project_there_is_no_sandb
 async def test_a_project_opened_later_does_not_run_under_a_bubblewrap_of_its_own(
     tmp_path: Path,
 ) -> None:
-    """Outside of the first project it was as good as any; the second one's commands could replace it."""
+    """Outside of the first project it was as good as any.
+
+    The second one's commands could replace it.
+    """
     marker = tmp_path / "ran"
     later = tmp_path / "later"
     planted_bubblewrap(later / "bin", marker)
@@ -519,7 +530,8 @@ async def test_commands_run_side_by_side_and_do_not_see_each_other(tmp_path: Pat
 
         async def run(number: int) -> None:
             results[number] = await there.shell(
-                f"echo {number} > shared; mkfifo /tmp/wait{number} 2>/dev/null; cat shared; echo {number} > own{number}"
+                f"echo {number} > shared; mkfifo /tmp/wait{number} 2>/dev/null; cat "
+                f"shared; echo {number} > own{number}"
             )
 
         with anyio.fail_after(30):
@@ -603,7 +615,9 @@ async def test_what_the_judge_forbids_stays_out_and_the_rest_comes_in(tmp_path: 
 
 
 async def test_the_parent_of_what_is_forbidden_cannot_be_moved_away(tmp_path: Path) -> None:
-    """Moving `sub` and making a new one with a `.git/config` of one's own is the way around a read-only mount."""
+    """Moving `sub` and making a new one with a `.git/config` of one's own is the way around a
+    read-only mount.
+    """
     async with sandboxed_project(tmp_path) as there:
         there.forbidden = {"sub/.git/config": "programs obey it"}
         there.write("sub/.git/config", "[core]\n")
@@ -643,7 +657,8 @@ async def test_commits_and_packing_are_carried_over(tmp_path: Path) -> None:
     async with sandboxed_project(tmp_path) as there:
         git = "git -c user.name=a -c user.email=a@b.c"
         result = await there.shell(
-            f"{git} init -q . && echo 1 > a && git add a && {git} commit -qm one && echo 2 > a && {git} commit -qam two"
+            f"{git} init -q . && echo 1 > a && git add a && {git} commit -qm one && echo "
+            f"2 > a && {git} commit -qam two"
         )
         assert result.exit_code == 0, result.output
         result = await there.shell("git gc -q && git log --oneline | wc -l && git fsck --strict")
@@ -783,7 +798,8 @@ async def test_secrets_of_the_project_and_of_the_home_are_hidden(elsewhere: Path
         (home / ".ssh" / "id").write_text("private")
         (home / ".netrc").write_text("password")
         result = await there.shell(
-            "cat .env .env.local app/.env.production .env.example .env.test ~/.ssh/id ~/.netrc; ls ~/.ssh"
+            "cat .env .env.local app/.env.production .env.example .env.test ~/.ssh/id "
+            "~/.netrc; ls ~/.ssh"
         )
         assert [line for line in result.output.splitlines() if line.endswith("told")] == [
             ".env.example told",
@@ -812,7 +828,9 @@ PAIR_OF_DATAGRAMS = "import socket; socket.socketpair(socket.AF_UNIX, socket.SOC
 async def test_unix_sockets_are_refused_unless_they_are_allowed_and_the_model_is_told_why(
     tmp_path: Path, network: bool
 ) -> None:
-    """The network does not bring them along: its setting says nothing of servers of this machine."""
+    """The network does not bring them along: its setting says nothing of servers of this
+    machine.
+    """
     line = f"{sys.executable} -c '{PAIR_OF_DATAGRAMS}'"
     async with sandboxed_project(tmp_path, settled=SandboxOptions(network=network)) as there:
         result = await there.shell(line)

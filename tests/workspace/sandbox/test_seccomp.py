@@ -1,4 +1,6 @@
-"""The seccomp filter, interpreted as the kernel would: also for the processor the tests do not run on."""
+"""The seccomp filter, interpreted as the kernel would: also for the processor the tests do not run
+on.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Escapes from the sandbox by unix sockets; with the wall that stops it taken down, each one works.
 
 A server listens outside, at a path or an abstract address that can be seen from within, and a
-command tries to reach it or to pass a descriptor (`socket_attacks`).  What counts is what the server
-received, not what the command says.
+command tries to reach it or to pass a descriptor (`socket_attacks`).  What counts is what the
+server received, not what the command says.
 """
 
 from __future__ import annotations
@@ -174,7 +174,10 @@ async def test_a_network_of_its_own_hides_abstract_addresses_and_nothing_else_do
 
 @pytest.mark.parametrize("kind", ["STREAM", "SEQPACKET"])
 async def test_an_end_of_another_pair_stays_with_its_peer(kind: str) -> None:
-    """The kernel's own rule, on which allowing these pairs rests; a socket without a peer gets there."""
+    """The kernel's own rule, on which allowing these pairs rests.
+
+    A socket without a peer gets there.
+    """
     ways = [f"{source} {kind} {use}" for source in ("paired", "more-bits") for use in USES]
     async with sandbox_cell(unix_sockets=True) as box:
         with server(kind, box.outside / "socket") as there:

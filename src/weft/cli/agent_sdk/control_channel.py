@@ -1,7 +1,7 @@
 """Control requests of ours to the program that drives us, and its answers.
 
-Each waits for its answer alone.  One whose wait was cancelled is withdrawn, so that the program can give
-it up as well; when the program hangs up, all waits end at once with an error, and so do later
+Each waits for its answer alone.  One whose wait was cancelled is withdrawn, so that the program can
+give it up as well; when the program hangs up, all waits end at once with an error, and so do later
 requests.
 """
 

@@ -1,8 +1,8 @@
 """A program drives us: messages and control requests come in as lines, one turn after the other.
 
 What the session asks the program (hooks, permissions, plans, questions) is answered on the same
-lines, so reading them never waits for a turn.  Once the input has ended no request can be answered any more,
-and whatever is asked is a no.
+lines, so reading them never waits for a turn.  Once the input has ended no request can be answered
+any more, and whatever is asked is a no.
 """
 
 from __future__ import annotations
@@ -109,7 +109,10 @@ class StreamInputSession:
         return OK if result.finish_reason in SUCCESSFUL else FAILED
 
     async def _ask_read(self, path: str) -> bool:
-        """Ask the program whether a file outside the project may be read; only a clear yes is one."""
+        """Ask the program whether a file outside the project may be read.
+
+        Only a clear yes is one.
+        """
         dialect = self._sink.dialect
         answer = await self._channel.ask(
             subtype="can_use_tool",

@@ -1,7 +1,8 @@
 """The chat: a user, a screen and a session.
 
-One task follows the session's events and shows them, one takes what the user types, one puts the session's questions to the user.
-Commands live in `commands`, questions in `questions`; this module only keeps the three in step.
+One task follows the session's events and shows them, one takes what the user types, one puts the
+session's questions to the user. Commands live in `commands`, questions in `questions`; this module
+only keeps the three in step.
 """
 
 from __future__ import annotations
@@ -132,7 +133,8 @@ class Chat:
         if send_first is not None:
             await send_first()
         elif picks or resume is not None:
-            # Only of the session opened here: by now the user may have opened another, which was offered then.
+            # Only of the session opened here: by now the user may have opened another, which was
+            # offered then.
             await self.offer_to_go_on()
 
     async def _send_first(self, first: PromptParts, words: Sequence[str]) -> None:
@@ -362,7 +364,9 @@ class Chat:
         self.watch(SessionView(self.conversation.blank()))
 
     async def offer_to_go_on(self) -> None:
-        """Where the last turn was interrupted, or left its plan unfinished: offer to continue it."""
+        """Where the last turn was interrupted, or left its plan unfinished: offer to
+        continue it.
+        """
         if self.live.status != "interrupted" and not self.live.has_open_plan:
             return
         question = ChoiceQuestion(
@@ -448,7 +452,9 @@ class Chat:
     # -- questions
 
     def _wake_asker(self) -> None:
-        """Look at the open requests again: one may have come, or gone because another client answered."""
+        """Look at the open requests again: one may have come, or gone because another client
+        answered.
+        """
         # Another client may have answered, or the turn ended: an open question whose request is
         # gone would send its answer to nothing.
         if self._asking is not None and self._asking[0] not in self.live.requests:
@@ -457,7 +463,11 @@ class Chat:
             self._asked.set()
 
     def _next_question(self) -> OpenRequest | None:
-        """The next request to put.  What a turn asks that is not going on is asked when it goes on; a background agent may ask any time."""
+        """The next request to put.
+
+        What a turn asks that is not going on is asked when it goes on; a background agent may ask
+        any time.
+        """
         live = self.live
         for request in live.requests.values():
             if live.status != "interrupted" and (

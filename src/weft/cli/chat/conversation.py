@@ -119,7 +119,10 @@ class ChatConversation:
             await self.app.sessions.delete_session(session.id)
 
     async def say(self, said: Content, more: Mapping[str, Any] | None = None) -> None:
-        """Send a message: it starts a turn, or is heard before the next step of the one that runs.  `more` are options for it alone."""
+        """Send a message: it starts a turn, or is heard before the next step of the one that runs.
+
+        `more` are options for it alone.
+        """
         assert self.session is not None
         await self.session.send_prompt(said, **{**self.options(), **(more or {})})
 

@@ -1,6 +1,7 @@
 """A plan of architect mode as a text that a user can edit, and back.
 
-TOML: every word stands where it can be seen, long texts keep their lines, and what is wrong with it is said with its line.
+TOML: every word stands where it can be seen, long texts keep their lines, and what is wrong with it
+    is said with its line.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from weft.errors import UsageError
 from weft.view import steps_of
 
 HEAD = """\
-# The plan.  Change what you like, take steps out, put them in another order or add some; then save and close the editor.
-# action is create, edit, delete or run.  A step may have a check (a shell command that fails when it is not done right)
-# and a boundary (first and last line that may be changed, counted from 0): boundary = { first = 0, last = 9 }
+# The plan.  Change what you like, take steps out, put them in another order or add some; then \
+save and close the editor.
+# action is create, edit, delete or run.  A step may have a check (a shell command that fails when \
+it is not done right)
+# and a boundary (first and last line that may be changed, counted from 0): \
+boundary = { first = 0, last = 9 }
 """
 
 _ORDER = ("action", "file", "description", "check", "boundary", "details")

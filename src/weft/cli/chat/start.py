@@ -1,4 +1,6 @@
-"""Starting the chat: which screen, which session, and putting the terminal back at the end, whatever happens."""
+"""Starting the chat: which screen, which session, and putting the terminal back at the end,
+whatever happens.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ def keep_terminal() -> Callable[[], None]:
         try:
             termios.tcsetattr(fd, termios.TCSANOW, kept)
             if _is_redrawn():
-                # Attributes off, cursor on, no bracketed paste: what the input line may have left behind.
+                # Attributes off, cursor on, no bracketed paste: what the input line may have left
+                # behind.
                 os.write(1, b"\x1b[0m\x1b[?25h\x1b[?2004l")
         except (termios.error, OSError):
             return
@@ -94,7 +97,8 @@ class _Start:
                 await group.start(self._watch_signals)
                 async with self._app:
                     collect_garbage_again()
-                    # Only the talking is cancelled by a signal: closing the application settles what still runs.
+                    # Only the talking is cancelled by a signal: closing the application settles
+                    # what still runs.
                     with self._talking:
                         chat = Chat(
                             self._app,

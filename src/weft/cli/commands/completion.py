@@ -47,7 +47,8 @@ def _values() -> list[tuple[CommandOption, str]]:
 def bash() -> str:
     """For bash."""
     values = "\n".join(
-        f'        {"|".join(option.names)}) COMPREPLY=($(compgen -W "{choices}" -- "$word")); return ;;'
+        f'        {"|".join(option.names)}) COMPREPLY=($(compgen -W "{choices}" -- '
+        '"$word")); return ;;'
         for option, choices in _values()
     )
     files = "|".join(_taking(_FILES))

@@ -37,7 +37,10 @@ class DoctorFinding(NamedTuple):
 
 
 def run(arguments: ParsedArguments) -> int:
-    """Try everything and say what came of it; fails when something is wrong, not when something is missing."""
+    """Try everything and say what came of it.
+
+    Fails when something is wrong, not when something is missing.
+    """
     findings = list(examine(arguments))
     if arguments.flag("json"):
         write_pretty([finding._asdict() for finding in findings])
@@ -155,7 +158,9 @@ def _program(name: str, flag: str, why: str) -> DoctorFinding:
 
 
 def _sandbox(app: App) -> DoctorFinding:
-    """Does it hold?  A write outside must fail, one inside must not, and a command must be held in its overlay."""
+    """Does it hold?  A write outside must fail, one inside must not, and a command must be held in
+    its overlay.
+    """
     if app.config.get("sandbox.mode") == "off":
         return DoctorFinding("sandbox", "missing", f"switched off (sandbox.mode); {_UNCONFINED}")
     path = _which("bwrap")

@@ -1,4 +1,5 @@
-"""`weft session …`, where a session is moved in or shortened: tree, branch, switch, checkpoint, rewind, undo, compact, summarize.
+"""`weft session …`, where a session is moved in or shortened: tree, branch, switch, checkpoint,
+rewind, undo, compact, summarize.
 
 What puts files back is shown first and needs a yes: from the user at the terminal, or as `--yes`.
 """
@@ -80,7 +81,8 @@ async def rewind(app: App, arguments: ParsedArguments) -> int:
     given = arguments.text("to")
     if given is None:
         raise UsageError(
-            "`weft session rewind` needs --to: a message, a checkpoint, or start; `weft session tree` shows them"
+            "`weft session rewind` needs --to: a message, a checkpoint, or start; `weft "
+            "session tree` shows them"
         )
     if arguments.flag("files_only") and arguments.flag("conversation_only"):
         raise UsageError("give either --files-only or --conversation-only, not both")

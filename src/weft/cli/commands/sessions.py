@@ -1,4 +1,7 @@
-"""`weft session …`: list, show, rename, fork, export, import, delete; `moving` has the commands that move in one."""
+"""`weft session …`: list, show, rename, fork, export, import, delete.
+
+`moving` has the commands that move in one.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ def run(arguments: ParsedArguments) -> int:
             return OK
         where = "in every folder" if folder is None else f"in {folder}"
         write_line(
-            f"{numbers['sessions']} sessions, {numbers['turns']} turns, {numbers['messages']} messages {where}; "
+            f"{numbers['sessions']} sessions, {numbers['turns']} turns, "
+            f"{numbers['messages']} messages {where}; "
             f"{money(numbers['cost_usd'])}"
         )
         if numbers["price_unknown"]:
@@ -46,7 +47,10 @@ def run(arguments: ParsedArguments) -> int:
 
 
 def summary(rows: Sequence[Any]) -> dict[str, Any]:
-    """The numbers of all these sessions; a price that is unknown is counted, never taken for nothing."""
+    """The numbers of all these sessions.
+
+    A price that is unknown is counted, never taken for nothing.
+    """
     models: dict[str, dict[str, Any]] = {}
     total: Counter[str] = Counter()
     cost = 0.0

@@ -33,7 +33,9 @@ def with_whole_text(result: Result) -> Result:
 
 
 async def whole(event: Event, app: App) -> Event:
-    """The event with long texts in full: the log keeps those beside it, and events carry only their beginning."""
+    """The event with long texts in full: the log keeps those beside it, and events carry only their
+    beginning.
+    """
     if not isinstance(event, NewMessage) or not any(
         isinstance(part, Text) and part.blob for part in event.node.parts
     ):

@@ -200,7 +200,10 @@ class _Run:
         return os.path.lexists(os.path.join(self._app.project_path, ".weft"))
 
     async def _tell_what_does_not_count(self) -> None:
-        """Say what of this folder is left out, and that it is not trusted; nothing is asked here."""
+        """Say what of this folder is left out, and that it is not trusted.
+
+        Nothing is asked here.
+        """
         if problems := await self._app.project_problems():
             from weft.cli.trust_text import left_out  # only where there is something to say
 
@@ -215,7 +218,10 @@ class _Run:
             output.complain(warning(question))
 
     async def _stand_in(self) -> None:
-        """Without a key and a named model, the embedded one answers; it is said, and fetched if need be."""
+        """Without a key and a named model, the embedded one answers.
+
+        It is said, and fetched if need be.
+        """
         if self._options.model is not None or not self._app.host.default_model().startswith(
             "local:"
         ):

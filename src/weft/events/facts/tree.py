@@ -83,7 +83,8 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Rewound(FactBase, frozen=True, tag="rewound"):
     """Conversation, files or both go back to a node.
 
-    With files it is the intent: they are restored after it is durable, and a second fact settles it.
+    With files it is the intent: they are restored after it is durable, and a second fact settles
+    it.
     """
 
     to: NodeId | None = None

@@ -168,8 +168,9 @@ class FileTouched(FactBase, frozen=True, tag="file_touched"):
     missing: str = ""
     """Why the content before was not stored; empty when it was."""
     is_certain: bool = True
-    """False when the change may be another program's: a second command ran at the same time, or Weft
-    was interrupted."""
+    """False when the change may be another program's: a second command ran at the same time, or
+    Weft was interrupted.
+    """
 
 
 class TurnFinished(FactBase, frozen=True, tag="turn_finished"):

@@ -1,15 +1,16 @@
 """A neutral request in the words of the Messages API.
 
-Rules that shape this file: messages alternate and begin with the user; results open the user message right after the
-calls; calls end the assistant's message; no text is blank; reasoning goes back only while thinking is on, in the order in
-which it came, and never ends a message; a failed result holds only text; at most four cache marks.
+Rules that shape this file: messages alternate and begin with the user; results open the user
+message right after the calls; calls end the assistant's message; no text is blank; reasoning goes
+back only while thinking is on, in the order in which it came, and never ends a message; a failed
+result holds only text; at most four cache marks.
 
 Models differ in thinking; the catalogue says which levels each has.  Before 4.6 a level is a budget
-of tokens; from 4.6 on it is the effort of adaptive thinking.  Before 5 a model that is asked nothing
-does not think; from 5 on it does, and leaving `thinking` out is the same as asking for `adaptive`.
-From 4.7 on its text is left out unless it is asked for.  From 5.1 on reasoning is bound to all that
-stood before it, and compaction or another system prompt would have the request refused, were the
-service not told to drop what no longer fits.
+of tokens; from 4.6 on it is the effort of adaptive thinking.  Before 5 a model that is asked
+nothing does not think; from 5 on it does, and leaving `thinking` out is the same as asking for
+`adaptive`. From 4.7 on its text is left out unless it is asked for.  From 5.1 on reasoning is bound
+to all that stood before it, and compaction or another system prompt would have the request refused,
+were the service not told to drop what no longer fits.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ _ANSWER_ROOM = 4_096
 
 
 def encode(request: ModelRequest, info: ModelInfo, *, is_vendor: bool = False) -> Json:
-    """The body of `POST /v1/messages`; `is_vendor`: it goes to Anthropic itself, which knows its newest fields."""
+    """The body of `POST /v1/messages`.
+
+    `is_vendor`: it goes to Anthropic itself, which knows its newest fields.
+    """
     said = turns(request, info)
     version = model_version(request.model)
     # `max_tokens` is required here, unlike with the other vendors.
@@ -140,7 +144,10 @@ def _thinking_off(model: str, version: tuple[int, int]) -> Json:
 
 
 def _opens_with_thought(said: list[Turn]) -> bool:
-    """Whether the tool rounds that still run began with reasoning; else thinking cannot be on for this request."""
+    """Whether the tool rounds that still run began with reasoning.
+
+    Else thinking cannot be on for this request.
+    """
     first: ModelTurn | None = None
     for before, turn in zip(reversed([None, *said[:-1]]), reversed(said), strict=True):
         if isinstance(turn, ModelTurn):
@@ -263,9 +270,9 @@ def _add_tools(body: Json, request: ModelRequest, said: list[Turn]) -> None:
     if request.tools:
         body["tools"] = _tools(request.tools)
         return
-    # Calls in the history want their tools declared, even when none may be called now (a summary, a title).
-    # A dict, for the order: what is sent must not differ from request to request, or the cache
-    # misses.
+    # Calls in the history want their tools declared, even when none may be called now (a summary, a
+    # title). A dict, for the order: what is sent must not differ from request to request, or the
+    # cache misses.
     used = {
         part.name: None
         for turn in said
@@ -296,7 +303,8 @@ def _tools(tools: tuple[ToolSpec, ...]) -> list[Json]:
 
 
 def _mark_for_cache(messages: list[Json]) -> None:
-    """Mark the last two user messages: the newest is written, the one before is found again next time.
+    """Mark the last two user messages: the newest is written, the one before is found again next
+    time.
 
     With the marks on system and tools these are the four that are allowed.
     """

@@ -1,6 +1,7 @@
 """The stream of Gemini, as neutral events.
 
-It has no last word: the stream ends with the connection's framing, and the answer is complete when a finish reason came.
+It has no last word: the stream ends with the connection's framing, and the answer is complete when
+a finish reason came.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A neutral request in the words of Gemini's `generateContent`.
 
-Function responses stand in a content of their own, as many as there were calls.  Gemini 3 wants the first call of each
-step of the running turn to carry the thought signature it came with; a call that another model made carries the mark
-that Google documents for this case.
+Function responses stand in a content of their own, as many as there were calls.  Gemini 3 wants the
+first call of each step of the running turn to carry the thought signature it came with; a call that
+another model made carries the mark that Google documents for this case.
 """
 
 from __future__ import annotations
@@ -184,7 +184,9 @@ def _response(outcome: WireResult) -> Json:
 
 
 def _pictures(turn: ModelTurn) -> list[Json]:
-    """Pictures that tools gave, in a content of their own: beside function responses they spoil the count."""
+    """Pictures that tools gave, in a content of their own: beside function responses they spoil the
+    count.
+    """
     parts: list[Json] = []
     for outcome in turn.outcomes:
         if outcome.images:

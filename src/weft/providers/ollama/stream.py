@@ -69,7 +69,9 @@ class OllamaWire(RemoteVendor):
 
 
 def address(host: str) -> str:
-    """`OLLAMA_HOST` as an address: it may lack scheme and port, and may name where the server listens."""
+    """`OLLAMA_HOST` as an address: it may lack scheme and port, and may name where the server
+    listens.
+    """
     if not host:
         return BASE_URL
     if "://" not in host:

@@ -21,6 +21,9 @@ from weft.providers.base import (
 from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
 from weft.providers.usage import RESPONSES_USAGE, read_usage
 
+_CUT_SHORT: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
+"""Why a response is incomplete, in the vendor's words and in ours."""
+
 
 class _Incomplete(msgspec.Struct):
     reason: str | None = None
@@ -154,7 +157,7 @@ class ResponsesDecoder(StreamDecoder):
 
     def _reason(self, cut: str) -> StopReason:
         if cut:
-            return {"max_output_tokens": "length", "content_filter": "refusal"}.get(cut, "other")  # type: ignore[return-value]  # a dict of literals widens to str
+            return _CUT_SHORT.get(cut, "other")
         # The API has no reason for this: a response with calls is `completed` like any other.
         if self._calls:
             return "tool_calls"

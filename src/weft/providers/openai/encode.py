@@ -1,7 +1,8 @@
 """A neutral request in the words of the Responses API.
 
-The conversation is always sent whole and never stored there (`store: false`), so reasoning goes back as encrypted
-content, with the id it came under, right before the item that it led to; our signature of it is `id content`.
+The conversation is always sent whole and never stored there (`store: false`), so reasoning goes
+back as encrypted content, with the id it came under, right before the item that it led to; our
+signature of it is `id content`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The stream of Chat Completions, as neutral events, with the habits of the many servers that speak it."""
+"""The stream of Chat Completions, as neutral events, with the habits of the many servers that speak
+it.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,9 @@ _DECODER = msgspec.json.Decoder(_Chunk)
 
 
 class ChatDecoder(StreamDecoder):
-    """Decodes one stream.  `names` maps tool names on the wire to the real ones; `thought_mark` signs reasoning that
-    the server wants to see again."""
+    """Decodes one stream.  `names` maps tool names on the wire to the real ones; `thought_mark`
+    signs reasoning that the server wants to see again.
+    """
 
     def __init__(
         self,

@@ -47,13 +47,19 @@ class ChatDialect(msgspec.Struct, frozen=True, kw_only=True):
     cache_key: bool = False
     """It knows `prompt_cache_key`."""
     reasoning_back: bool = False
-    """It wants a model's own reasoning back beside its calls, as `reasoning_content`; an empty one where there was none."""
+    """It wants a model's own reasoning back beside its calls, as `reasoning_content`.
+
+    An empty one where there was none.
+    """
     thinking_switch: bool = False
     """It turns reasoning on and off by a field `thinking`."""
     short_ids: bool = False
     """Ids of calls are nine letters or digits."""
     user_may_follow_results: bool = True
-    """The user may speak right after results of tools; else the model has to say something in between."""
+    """The user may speak right after results of tools.
+
+    Else the model has to say something in between.
+    """
     conversation_header: str = ""
     """The header by which it finds its cache of a conversation."""
     effort_beside_tools: bool = True
@@ -226,7 +232,9 @@ def _call(call: WireCall, dialect: ChatDialect) -> Json:
 
 
 def _pictures(turn: ModelTurn) -> list[Text | Image]:
-    """Pictures that tools gave: a tool message holds only text, so the user shows them after the results."""
+    """Pictures that tools gave: a tool message holds only text, so the user shows them after the
+    results.
+    """
     shown: list[Text | Image] = []
     for outcome in turn.outcomes:
         if outcome.images:

@@ -1,8 +1,10 @@
 """The command socket: a unix socket by which other processes of the same user drive our sessions.
 
-One JSON object a line.  A call is `{"id", "session", "call": <command>}` and is answered by `{"id", "answer"}` or `{"id", "error"}`; with
-`{"id", "session", "watch": true}` live events follow as `{"signal"}` lines, and `{"condition"}` whenever status, mode or error has
-changed.  Durable events are not sent: the other side reads them from the store.  The folder is 0700, so only the user's own processes can connect.
+One JSON object a line.  A call is `{"id", "session", "call": <command>}` and is answered by `{"id",
+"answer"}` or `{"id", "error"}`; with `{"id", "session", "watch": true}` live events follow as
+`{"signal"}` lines, and `{"condition"}` whenever status, mode or error has changed.  Durable events
+are not sent: the other side reads them from the store.  The folder is 0700, so only the user's own
+processes can connect.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ _PATH_LIMIT = 100
 
 @contextmanager
 def short_path(path: str) -> Iterator[str]:
-    """A spelling of `path` that the kernel takes: a long one is reached through an open handle on its folder."""
+    """A spelling of `path` that the kernel takes: a long one is reached through an open handle on
+    its folder.
+    """
     if len(os.fsencode(path)) <= _PATH_LIMIT:
         yield path
         return
@@ -130,7 +134,10 @@ class CommandSocket:
             pass  # we closed it
 
     async def aclose(self) -> None:
-        """Stop listening and remove the socket; our sessions have ended before, so that clients hang up."""
+        """Stop listening and remove the socket.
+
+        Our sessions have ended before, so that clients hang up.
+        """
         if self._listener is not None:
             with anyio.move_on_after(HANG_UP_SECONDS):
                 while self._connections:

@@ -1,11 +1,13 @@
 """The way to a session whose hooks have a say in what is said to it.
 
-Whatever the user says reaches the model by a command: a prompt, steering, a follow-up, another text for one that waits or that was said.
-All of them pass here, in the process that has the session, wherever they come from; so none gets round a hook.  The hooks run
-*before* the command is handed to the actor: its mailbox must not wait for a program, and what a hook refuses was never accepted.  One message is
-looked at after the other, so they keep their order; all else goes past at once.
+Whatever the user says reaches the model by a command: a prompt, steering, a follow-up, another text
+for one that waits or that was said. All of them pass here, in the process that has the session,
+wherever they come from; so none gets round a hook.  The hooks run *before* the command is handed to
+the actor: its mailbox must not wait for a program, and what a hook refuses was never accepted.  One
+message is looked at after the other, so they keep their order; all else goes past at once.
 
-A repeated `input_id` runs no hook again and gets the first answer: what hooks add is no part of what was asked.
+A repeated `input_id` runs no hook again and gets the first answer: what hooks add is no part of
+what was asked.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class HookedPort(LocalPort):
         hooks.agent = agent
 
     async def call(self, command: Command[T]) -> T:
-        """Have a command carried out.  A cancel while a hook runs leaves nothing behind; after that it ends only the wait.
+        """Have a command carried out.  A cancel while a hook runs leaves nothing behind; after that
+        it ends only the wait.
 
         Raises:
             HookRefused: a hook does not let the message pass; nothing was sent.
@@ -87,7 +90,9 @@ class HookedPort(LocalPort):
         return ruling.context if isinstance(command, SendPrompt) else ""
 
     async def _added_to_task(self, command: Command[Any]) -> str:
-        """What a model sends to its agent is not the user's prompt, but the agent's hooks may add to it."""
+        """What a model sends to its agent is not the user's prompt, but the agent's hooks may add
+        to it.
+        """
         if not isinstance(command, SendPrompt):
             return ""
         ruling = await self._hooks.on_agent_start(_text(command.parts))
@@ -105,7 +110,9 @@ class HookedPort(LocalPort):
         return node is not None and node.role == "user"
 
     async def _begin(self) -> None:
-        """Run what is to be run when the session is spoken to for the first time in this process."""
+        """Run what is to be run when the session is spoken to for the first time in this
+        process.
+        """
         if self._hooks.has_begun:
             return
         is_new = self.actor.state.tree.head is None
@@ -188,7 +195,8 @@ class HookSource:
 
 
 def book_of(config: Config, seen: ProjectFiles | None) -> HookBook:
-    """The hooks that the settings name; those of a project are bound to the scripts that they were trusted with.
+    """The hooks that the settings name; those of a project are bound to the scripts that they were
+    trusted with.
 
     Raises:
         UsageError: one of them cannot be read.

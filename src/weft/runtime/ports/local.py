@@ -104,5 +104,8 @@ class HookProvider(Protocol):
         ...
 
     def port_to(self, actor: SessionActor, agent: str) -> LocalPort:
-        """The way to the session that leads through them; `agent` is its kind, if it works for another."""
+        """The way to the session that leads through them.
+
+        `agent` is its kind, if it works for another.
+        """
         ...

@@ -1,7 +1,7 @@
 """A session that lives in another process: read from the store, driven through its owner's socket.
 
-When the owner takes no commands, or does not answer, the session can still be read and followed; whatever would change it raises
-`Owned`, with the sentence that says who has it.
+When the owner takes no commands, or does not answer, the session can still be read and followed;
+whatever would change it raises `Owned`, with the sentence that says who has it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ class RemotePort(SessionPort):
         self._condition: OwnerStatus | None = None
         """What the owner sent last; None while it takes no commands."""
         self._early: deque[tuple[int, Callable[[], None]]] = deque(maxlen=EARLY)
-        """What the socket brought before the log was read that far, oldest first; the oldest is dropped when there is too much."""
+        """What the socket brought before the log was read that far, oldest first.
+
+        The oldest is dropped when there is too much.
+        """
         self._draft: _Draft | None = None
         self._ended = anyio.Event()
 
@@ -241,7 +244,10 @@ class RemotePort(SessionPort):
                 self._early.popleft()[1]()
 
     def _is_settled(self, draft: _Draft) -> bool:
-        """True when the text in flight has arrived in the log, or never will; the socket may be ahead of the log."""
+        """True when the text in flight has arrived in the log, or never will.
+
+        The socket may be ahead of the log.
+        """
         has_ended = self._state.turn.open is None and self._state.seq >= draft.after_seq
         return draft.node in self._state.tree.nodes or has_ended
 
@@ -262,9 +268,11 @@ class RemotePort(SessionPort):
         self._facts.publish(signal)
 
     def _when_read(self, status: Status, seq: int, show: Callable[[], None]) -> None:
-        """Show at once that the session works, and that it stands still when the log was read up to the fact before that.
+        """Show at once that the session works, and that it stands still when the log was read up to
+        the fact before that.
 
-        A caller that waits for a turn would otherwise see the session idle before it sees how the turn ended.
+        A caller that waits for a turn would otherwise see the session idle before it sees how the
+        turn ended.
         """
         is_early = status in ("idle", "interrupted", "error") and seq > self._state.seq
         # While one waits, all wait: status must not overtake status.

@@ -1,1 +1,3 @@
-"""The workspaces of sessions: one made for each project, its file history, its sandbox, and what a session may change."""
+"""The workspaces of sessions: one made for each project, its file history, its sandbox, and what a
+session may change.
+"""

@@ -1,6 +1,7 @@
 """A session's work on files beyond its tools: what commands changed, and putting things back.
 
-Nothing of it is loaded before the first command or rewind: a session that only reads and edits needs none of it.
+Nothing of it is loaded before the first command or rewind: a session that only reads and edits
+needs none of it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class HistoryPlaces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileHistoryRunner(FileRestorer, Runner):
-    """The files of one session's project: a Runner that tells what its commands changed, and the way back."""
+    """The files of one session's project: a Runner that tells what its commands changed, and the
+    way back.
+    """
 
     def __init__(
         self, project: str, added: Sequence[str], runner: Runner, places: HistoryPlaces
@@ -55,7 +58,10 @@ class FileHistoryRunner(FileRestorer, Runner):
 
     @property
     def kept_bytes(self) -> int:
-        """History that the log may hold; the other half of the quota is for what commands could change."""
+        """History that the log may hold.
+
+        The other half of the quota is for what commands could change.
+        """
         return self._places.quota // 2
 
     # -- running

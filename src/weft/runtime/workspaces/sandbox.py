@@ -28,7 +28,10 @@ class SandboxFactory:
         store: Sequence[Path] = (),
         added: Sequence[str] = (),
     ) -> None:
-        """`store` names what a store is made of, files and folders; it may lie elsewhere than the rest of our data."""
+        """`store` names what a store is made of, files and folders.
+
+        It may lie elsewhere than the rest of our data.
+        """
         self._is_required = config.get("sandbox.mode") == "on"
         is_kept = config.get("history.quota") > 0
         self._kept_bytes = max(0, config.get("history.max_file")) if is_kept else 0
@@ -76,7 +79,10 @@ class SandboxFactory:
         )
 
     async def recovered(self, label: str) -> RecoveredCommand | None:
-        """What a dead process left of a command, finished as far as it can be; None when there is nothing of it.  Handed out once."""
+        """What a dead process left of a command, finished as far as it can be.
+
+        None when there is nothing of it.  Handed out once.
+        """
         return await DiskThreads().run(lambda: settle(self._folder, label))
 
     async def probe(self, root: str) -> SandboxReport:

@@ -1,7 +1,8 @@
 """The workspace of one session: the project's files and programs, within the session's boundaries.
 
-Everything that a tool of a session does to the machine goes through here: the workspace that tools write to, and the runner that commands
-go through.  What moved on the way is handed to the append that records the result.  The sandbox is loaded with the first command.
+Everything that a tool of a session does to the machine goes through here: the workspace that tools
+write to, and the runner that commands go through.  What moved on the way is handed to the append
+that records the result.  The sandbox is loaded with the first command.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class SessionWorkspace(FileFinder):
         self._gate = gate
 
     def forbids(self, path: str) -> str:
-        """Why a command may not change this path, as if it were written by a tool; empty when it may.
+        """Why a command may not change this path, as if it were written by a tool; empty when it
+        may.
 
         Permission to run a command covers ordinary files.  It covers neither files that programs
         obey nor paths that a rule of the user names.

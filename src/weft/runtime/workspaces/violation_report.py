@@ -30,7 +30,9 @@ class ViolationReportingRunner(Runner):
         boundaries: SessionBoundaries,
         peek: Callable[[str], Awaitable[FileState | None]],
     ) -> None:
-        """`forbids` says why a path may not be changed by a command, `peek` reads a file of the project."""
+        """`forbids` says why a path may not be changed by a command, `peek` reads a file of the
+        project.
+        """
         self._inner = inner
         self._forbids = forbids
         self._boundaries = boundaries
@@ -85,11 +87,13 @@ def _with_report(result: RunResult, found: list[str]) -> RunResult:
         named.append(f"- … and {len(found) - MOST_NAMED} more")
     listed = "\n".join(named)
     remark = (
-        "While this command ran, files changed that a command may not change. It ran without the sandbox, so nothing was held back and "
+        "While this command ran, files changed that a command may not change. It ran "
+        "without the sandbox, so nothing was held back and "
         f"nothing was put back. Ask the user whether this may stay:\n{listed}"
     )
     note = (
-        "A command without the sandbox changed files that it may not change. Nothing was put back; look at them, and rewind if they should "
+        "A command without the sandbox changed files that it may not change. Nothing was "
+        "put back; look at them, and rewind if they should "
         f"not stay:\n{listed}"
     )
     return msgspec.structs.replace(

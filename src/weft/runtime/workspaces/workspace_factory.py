@@ -1,4 +1,6 @@
-"""Workspaces, runners, the sandbox and file history, as the settings of one application want them."""
+"""Workspaces, runners, the sandbox and file history, as the settings of one application
+want them.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,11 @@ class WorkspaceFactory:
         return self._workspaces[project]
 
     def file_history(self, project: str, store: Store) -> FileHistoryRunner:
-        """What a session of a store needs to know what its commands changed, and to take it back."""
-        # History on disk is found again through the log; with a store in memory there is no log later.
+        """What a session of a store needs to know what its commands changed, and to take
+        it back.
+        """
+        # History on disk is found again through the log; with a store in memory there is no log
+        # later.
         is_lasting = store.run_folder is not None
         is_home = _holds_home(project, self._places.user)
         places = HistoryPlaces(

@@ -1,6 +1,7 @@
 """Branches and checkpoints: named places of the tree, and moving between them.  Pure.
 
-The present line always has a name: `main`, until another is chosen.  Leaving it writes down where it ended, so that no line is ever lost.
+The present line always has a name: `main`, until another is chosen.  Leaving it writes down where
+it ended, so that no line is ever lost.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def current_branch(state: SessionState) -> str:
 def node_at(state: SessionState, given: object) -> NodeId | None:
     """The node that a message id or an index in the history means.
 
-    A tool's message means the answer that called, a message of the system what it was said after (None: the very beginning).
+    A tool's message means the answer that called, a message of the system what it was said after
+    (None: the very beginning).
 
     Raises:
         UsageError: there is no such message.
@@ -125,7 +127,9 @@ def checkpoint(state: SessionState, label: str) -> tuple[list[Fact], str]:
 
 
 def keep_line(state: SessionState, to: NodeId | None) -> list[Fact]:
-    """The facts that give the present line a name before the head goes back to `to`, unless it stays on the line or has one."""
+    """The facts that give the present line a name before the head goes back to `to`, unless it
+    stays on the line or has one.
+    """
     head = state.tree.head
     if head is None or head in state.tree.ancestors(to):
         return []
@@ -137,7 +141,9 @@ def keep_line(state: SessionState, to: NodeId | None) -> list[Fact]:
 
 
 def spare_lines(state: SessionState, to: NodeId | None) -> list[Fact]:
-    """The facts that forget the names which rewinds gave to the line that ends at `to`: it is the present one again."""
+    """The facts that forget the names which rewinds gave to the line that ends at `to`: it is the
+    present one again.
+    """
     return [
         RefDeleted(name=name)
         for name, ref in state.tree.refs.items()

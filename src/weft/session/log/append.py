@@ -95,7 +95,10 @@ def stamp(
 def history_blobs(
     facts: Iterable[Fact], handed_in: Collection[BlobId], spilled: Collection[BlobId]
 ) -> tuple[BlobId, ...]:
-    """Those of the blobs that are file history and nothing else; `spilled` are parts of messages."""
+    """Those of the blobs that are file history and nothing else.
+
+    `spilled` are parts of messages.
+    """
     # Only these may be dropped when a project has more history than it may.  The same content can
     # be a long message, a tool's whole output or the base of a boundary, and those are for ever.
     history: set[BlobId | str | None] = set()

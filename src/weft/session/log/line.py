@@ -1,7 +1,8 @@
 """The words of a line: read from the log where they are kept, and held while they are needed.
 
-The tree knows where each node's words are.  `load_line` reads exactly those records.  `LineCache` keeps the present line and grows
-with it, so that a round of a long conversation reads nothing; anything but growth (a moved head, an edit) drops it.
+The tree knows where each node's words are.  `load_line` reads exactly those records.  `LineCache`
+keeps the present line and grows with it, so that a round of a long conversation reads nothing;
+anything but growth (a moved head, an edit) drops it.
 """
 
 from __future__ import annotations
@@ -187,7 +188,10 @@ async def load_revisions(
 async def load_summary(
     compaction: TreeCompaction, store: Store, pinned: Sequence[LineEntry] = ()
 ) -> str:
-    """What the model reads in place of what was compacted; `pinned` is carried too, where it was pinned only afterwards."""
+    """What the model reads in place of what was compacted.
+
+    `pinned` is carried too, where it was pinned only afterwards.
+    """
     fact = (await read_places([compaction.at], store))[compaction.at]
     if not isinstance(fact, Compacted):
         raise Corrupt(fact.session_id, "expected a compaction", seq=fact.seq)

@@ -1,4 +1,7 @@
-"""From a log to a state: the newest snapshot, if it fits, and the facts after it; for a fork, the shared past first."""
+"""From a log to a state: the newest snapshot, if it fits, and the facts after it.
+
+For a fork, the shared past first.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,9 @@ def _checked(fact: AnyFact, log: str, seq: int) -> AnyFact:
 
 
 async def _fold_past(state: SessionState, session_id: SessionId, store: Store) -> None:
-    """Fold what a fork shares: its ancestors' logs, oldest first, each up to the point it was forked at."""
+    """Fold what a fork shares: its ancestors' logs, oldest first, each up to the point it was
+    forked at.
+    """
     shared: list[tuple[SessionId, int]] = []
     log = session_id
     while (fork := await _fork_of(log, store)) is not None:

@@ -1,7 +1,7 @@
 """A session's facts: stamped, appended, and when they are durable applied and published.
 
-There is no other order anywhere, so nothing is ever shown that a crash could take back.  Reads take the state as it is and never wait
-for a commit.
+There is no other order anywhere, so nothing is ever shown that a crash could take back.  Reads take
+the state as it is and never wait for a commit.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ class SessionLog:
         self._draft: tuple[NodeId, list[str]] | None = None
         self._history_bytes = history_bytes
         self._untrimmed = history_bytes
-        """Bytes of file history since it was last trimmed; at first unknown, so that the first write trims."""
+        """Bytes of file history since it was last trimmed.
+
+        At first unknown, so that the first write trims.
+        """
 
     # -- writing
 
@@ -131,7 +134,8 @@ class SessionLog:
             self._draft[1].append(signal.text)
         elif isinstance(signal, AnswerRestarted):
             self._draft = None
-        # The status goes to every subscriber, so that one that waits for a turn learns when it stops short.
+        # The status goes to every subscriber, so that one that waits for a turn learns when it
+        # stops short.
         readers = self._facts if isinstance(signal, SessionStatus) else self._signals
         if len(readers):
             readers.publish(
@@ -155,7 +159,10 @@ class SessionLog:
         self._signals.close()
 
     def _hold_to_quota(self, added: int) -> None:
-        """Drop the project's oldest file history every now and then; a rewind names what is gone."""
+        """Drop the project's oldest file history every now and then.
+
+        A rewind names what is gone.
+        """
         most = self._history_bytes
         self._untrimmed += added
         if most and self._untrimmed > most // HISTORY_SLACK:
@@ -187,7 +194,10 @@ class SessionLog:
     def subscribe(
         self, *, after: int | None, live: bool | Literal["status"], closed: bool
     ) -> Subscription:
-        """Read events: those after the cursor, or (None) those from now on; live ones too, only the status, or none."""
+        """Read events: those after the cursor, or (None) those from now on.
+
+        Live ones too, only the status, or none.
+        """
         inbox = self._facts.open_inbox()
         if live is True:
             self._signals.add(inbox)

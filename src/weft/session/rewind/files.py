@@ -1,8 +1,10 @@
-"""Carrying a rewind out: read what changed, look at the disk, write the intent down, put back, and settle.
+"""Carrying a rewind out: read what changed, look at the disk, write the intent down, put back, and
+settle.
 
-The intent is durable before the first file is touched, and everything that is about to be replaced is kept with it, so that a rewind
-can be taken back.  After a crash each file is one or the other, as its content shows: what was not put back yet is; what is neither was
-changed by someone else, and is named.  A second fact settles the intent, and says which files are not what it promised.
+The intent is durable before the first file is touched, and everything that is about to be replaced
+is kept with it, so that a rewind can be taken back.  After a crash each file is one or the other,
+as its content shows: what was not put back yet is; what is neither was changed by someone else, and
+is named.  A second fact settles the intent, and says which files are not what it promised.
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ class FileRestorer(Protocol):
     async def put_back(
         self, path: str, wanted: FileNow | None, *, expected: FileNow | None
     ) -> None:
-        """Put something at a path (None: nothing), if what is there is still `expected`; durable on return.
+        """Put something at a path (None: nothing), if what is there is still `expected`; durable on
+        return.
 
         Raises:
             ToolError: it is not, or it cannot be done; nothing was touched.
@@ -76,7 +79,8 @@ class FileRestorer(Protocol):
         ...
 
     async def interrupted(self, calls: Sequence[CallUid]) -> Commit:
-        """What these calls changed, or may have, before they were interrupted: `FileTouched` facts, with the contents they name.
+        """What these calls changed, or may have, before they were interrupted: `FileTouched` facts,
+        with the contents they name.
 
         Each is reported once.  A fact of no call is of one that was cancelled.
         """
@@ -191,7 +195,8 @@ class FileRewinder:
     ) -> list[RewindStep]:
         if unknown := sorted(set(overwrite) - set(changed)):
             raise UsageError(
-                f"{unknown[0]!r} would not be touched by this rewind; overwrite takes paths of its list"
+                f"{unknown[0]!r} would not be touched by this rewind; overwrite takes "
+                "paths of its list"
             )
         now = {path: await self._glance(path) for path in changed}
         wanted = {span.target.content for span in changed.values() if span.target.content}
@@ -211,7 +216,8 @@ class FileRewinder:
     # -- doing it
 
     async def intent(self, draft: RewindDraft, state: SessionState) -> Commit:
-        """The facts that must be durable before the first file is touched, with everything that is about to be replaced.
+        """The facts that must be durable before the first file is touched, with everything that is
+        about to be replaced.
 
         Raises:
             UsageError: it is too much for one rewind.
@@ -249,7 +255,8 @@ class FileRewinder:
                 total += len(found.data)
             if total > MOST_BYTES:
                 raise UsageError(
-                    f"this rewind would replace more than {MOST_BYTES >> 20} MiB of files; go back in smaller steps"
+                    f"this rewind would replace more than {MOST_BYTES >> 20} MiB of "
+                    "files; go back in smaller steps"
                 )
         return blobs
 
@@ -352,7 +359,8 @@ def _step(change: FileChange, now: FileNow | None) -> RewindStep:
 def _left_to_do(path: str, present: FileSide, before: FileSide, target: FileSide) -> RewindItem:
     if present.agrees(target):
         return RewindItem(path=path, action="unchanged")
-    # A folder is made before it gets its mode; and what becomes another kind of thing is away for a moment.
+    # A folder is made before it gets its mode; and what becomes another kind of thing is away for a
+    # moment.
     is_halfway = (present.is_folder and target.is_folder) or (
         not present.exists and before.is_folder != target.is_folder
     )

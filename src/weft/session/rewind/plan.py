@@ -1,8 +1,11 @@
-"""What a rewind does to files: a pure function of the changes that it takes back and of what is on the disk.
+"""What a rewind does to files: a pure function of the changes that it takes back and of what is on
+the disk.
 
-A path goes back to what it was before the first of those changes.  That is what the session found there, so what the user did before
-is kept; and what this session did not change is not in the list.  It goes back only if it is still what the last of those changes
-left: anything else was changed outside the session, and is named instead (`conflict`), unless the caller says that it may be overwritten.
+A path goes back to what it was before the first of those changes.  That is what the session found
+there, so what the user did before is kept; and what this session did not change is not in the list.
+It goes back only if it is still what the last of those changes
+left: anything else was changed outside the session, and is named instead (`conflict`), unless the
+    caller says that it may be overwritten.
 """
 
 from __future__ import annotations
@@ -32,7 +35,10 @@ class FileSide(msgspec.Struct, frozen=True):
         return stat.S_ISDIR(self.mode)
 
     def agrees(self, other: FileSide) -> bool:
-        """True when both are the same, as far as modes are known; content that is not known agrees with none."""
+        """True when both are the same, as far as modes are known.
+
+        Content that is not known agrees with none.
+        """
         if not (self.exists and other.exists):
             return self.exists == other.exists
         if self.is_folder or other.is_folder:
@@ -273,7 +279,10 @@ def _without_other_things(step: RewindStep, steps: Mapping[str, RewindStep]) -> 
 
 
 def in_order(steps: Iterable[RewindStep]) -> list[RewindStep]:
-    """Those that act, in an order in which each can be done: make way, the deepest first; then build up, the outermost first."""
+    """Those that act, in an order in which each can be done: make way, the deepest first.
+
+    Then build up, the outermost first.
+    """
     return sorted((step for step in steps if step.acts), key=_turn)
 
 
@@ -305,4 +314,7 @@ def told_to_model(steps: Sequence[RewindStep]) -> str:
     """What the model has to know when files went back and the conversation did not."""
     paths = [step.path for step in steps if step.acts and not step.target.is_folder]
     shown = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
-    return f"The user has put files back to what they were earlier: {shown}. Read them again before you rely on them."
+    return (
+        f"The user has put files back to what they were earlier: {shown}. Read them again "
+        "before you rely on them."
+    )

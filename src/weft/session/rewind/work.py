@@ -1,4 +1,6 @@
-"""A rewind, carried out: its intent is durable before a file is touched, so that one that is interrupted is finished later."""
+"""A rewind, carried out: its intent is durable before a file is touched, so that one that is
+interrupted is finished later.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ class FollowUps:
 
     def __init__(self) -> None:
         self._awaited: set[EntryId] = set()
-        """Those whose senders wait for the turn's end: they are sent whatever way the turn before ends."""
+        """Those whose senders wait for the turn's end: they are sent whatever way the turn before
+        ends.
+        """
 
     def awaits(self, entry_id: EntryId) -> None:
         """The sender waits for the end of this message's turn."""
@@ -70,7 +72,8 @@ class FollowUps:
     def _after_compaction(self, state: SessionState, worker: RunningWork) -> NextTurn:
         """Only what was said during the compaction, and not after an abort.
 
-        What waited before that waits on: neither a compaction nor its end is a turn that ended well.
+        What waited before that waits on: neither a compaction nor its end is a turn that ended
+        well.
         """
         new = [
             entry

@@ -50,10 +50,16 @@ class SessionRecovery:
         self._lost_calls = frozenset(
             uid for uid, intent in log.state.turn.intents.items() if not intent.node
         )
-        """Tool calls outside of a turn that a dead process left; those of a turn are settled with it."""
+        """Tool calls outside of a turn that a dead process left.
+
+        Those of a turn are settled with it.
+        """
 
     def lose_work(self) -> None:
-        """The work that ran here is gone; a summary that the user asked for outside of it is not."""
+        """The work that ran here is gone.
+
+        A summary that the user asked for outside of it is not.
+        """
         asides = self._log.state.ledger.asides.items()
         self._lost |= {node for node, aside in asides if aside.purpose == "compaction"}
 
@@ -79,7 +85,10 @@ class SessionRecovery:
         _RECOVER.after.hit()
 
     async def end_lost_commands(self) -> None:
-        """Put on record that background commands ended with the program that ran them; what is left of them is killed first."""
+        """Put on record that background commands ended with the program that ran them.
+
+        What is left of them is killed first.
+        """
         left, self._left = self._left, {}
         if not left:
             return
@@ -120,7 +129,9 @@ class SessionRecovery:
         _RECOVER.after.hit()
 
     async def end(self, why: str, reason: FinishReason = "halted") -> None:
-        """End the turn that was left open, because something else comes next or it was to stop anyway."""
+        """End the turn that was left open, because something else comes next or it was to stop
+        anyway.
+        """
         found = await self._evidence()
         facts = end_interrupted(self._log.state, found, why, reason)
         _END.before.hit()
@@ -148,7 +159,8 @@ class SessionRecovery:
             and (bool(each.node) if only is None else each.call_uid in only)
         ]
         if files is not None:
-            # Before anything is judged: a command that still runs would go on changing what was looked at.
+            # Before anything is judged: a command that still runs would go on changing what was
+            # looked at.
             await files.end_strays()
             if calls:
                 touched = await files.interrupted(calls)

@@ -1,7 +1,8 @@
-"""The turns of a session: started, written for, followed by the next, settled when they do not let go, gone on with after a crash.
+"""The turns of a session: started, written for, followed by the next, settled when they do not let
+go, gone on with after a crash.
 
-A turn runs in a task of its own and is never waited for here.  Everything in this file is called in the mailbox's order, but for
-what says otherwise.
+A turn runs in a task of its own and is never waited for here.  Everything in this file is called in
+the mailbox's order, but for what says otherwise.
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ class TurnScheduler:
         self.follow_ups = FollowUps()
         self._turn_status: Status = "thinking"
         self._shown: Status | None = None
-        """The status that was published last; None when it has changed since and was not published."""
+        """The status that was published last.
+
+        None when it has changed since and was not published.
+        """
         self._is_between_turns = False
         """A turn has ended and the next follow-up is about to start another."""
         self._owed: CommandCause | None = None
@@ -138,7 +142,10 @@ class TurnScheduler:
         self._waiting.take(fact, state)
 
     async def until(self, holds: Callable[[SessionState], bool]) -> None:
-        """Wait until something is true of the state; looked at with every fact.  For anybody, at any time."""
+        """Wait until something is true of the state.
+
+        Looked at with every fact.  For anybody, at any time.
+        """
         await self._waiting.until(holds, lambda: self._log.state)
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
@@ -229,12 +236,16 @@ class TurnScheduler:
             owed, self._owed = self._owed, None
         stored = await self._log.commit(commit, owed)
         if is_last and self._log.state.turn.open is None:
-            # The turn is over with this append, not when its task has wound up: the next message starts a new one.
+            # The turn is over with this append, not when its task has wound up: the next message
+            # starts a new one.
             await self._release()
         return stored
 
     async def append(self, build: Build, *, wake: bool) -> Sequence[Fact]:
-        """Commit what a session that works for this one has to say; with `wake`, steering that then waits may start a turn."""
+        """Commit what a session that works for this one has to say.
+
+        With `wake`, steering that then waits may start a turn.
+        """
         _COMMAND.before.hit()
         stored = await self._log.commit(build(self._log.state))
         _COMMAND.after.hit()
@@ -284,7 +295,8 @@ class TurnScheduler:
         except Fenced:
             raise
         except WeftError as error:
-            # The turn before has ended well and is not to blame.  The message stays queued, and the status says why.
+            # The turn before has ended well and is not to blame.  The message stays queued, and the
+            # status says why.
             self.error = f"a queued message could not be sent: {error}"
             logger.error("a follow-up could not be sent", extra={"session": self._log.session_id})
         else:
@@ -294,7 +306,9 @@ class TurnScheduler:
             self._is_between_turns = False
 
     async def ended(self, turn: SessionWork, error: BaseException | None) -> None:
-        """The turn's task is over without having finished the turn: it crashed, or could not be stored."""
+        """The turn's task is over without having finished the turn: it crashed, or could not be
+        stored.
+        """
         # The turn's task ends after its last append; by then the next turn may be at work.
         if turn is not self._worker.turn:
             return
@@ -368,7 +382,8 @@ class TurnScheduler:
         if self._log.state.turn.open is None:
             self._worker.settled.set()
         elif self._worker.is_aborting:
-            # It crashed while it was being aborted: what the user has aborted does not go on by itself.
+            # It crashed while it was being aborted: what the user has aborted does not go on by
+            # itself.
             await self._recovery.end(self._worker.abort_reason, "aborted")
             self._worker.settled.set()
             await self._start_next(NextTurn(self.follow_ups.next(self._log.state)))
@@ -384,7 +399,9 @@ class TurnScheduler:
 
 
 def _may_be_last(work: SessionWork, commit: Commit) -> bool:
-    """False for what a compaction writes before its end: it has no turn that would be open until then."""
+    """False for what a compaction writes before its end: it has no turn that would be open until
+    then.
+    """
     return not isinstance(work, CompactionWork) or any(
         isinstance(fact, Compacted | ErrorRaised) for fact in commit.facts
     )

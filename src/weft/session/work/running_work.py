@@ -1,7 +1,8 @@
-"""The one turn, or compaction, that a session has at work: set to work in a task of its own, stopped, watched.
+"""The one turn, or compaction, that a session has at work: set to work in a task of its own,
+stopped, watched.
 
-The actor never waits for it.  An abort trips its scope directly; what does not settle in time is settled by the actor, which hears
-of it through the mailbox like of everything else.
+The actor never waits for it.  An abort trips its scope directly; what does not settle in time is
+settled by the actor, which hears of it through the mailbox like of everything else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Adding to logs: everything is checked, then blobs, then the lines, then what can be made again from them."""
+"""Adding to logs: everything is checked, then blobs, then the lines, then what can be made again
+from them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Writing files so that a crash leaves the old content or the new one, and errors in plain words."""
+"""Writing files so that a crash leaves the old content or the new one, and errors in plain
+words.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def replace(path: Path, data: bytes, *, durable: bool) -> None:
 
 
 def scribble(path: Path, data: bytes) -> None:
-    """Overwrite a file that may be torn by a crash, because its reader notices and makes it again."""
+    """Overwrite a file that may be torn by a crash, because its reader notices and makes
+    it again.
+    """
     make_durable_folder(path.parent)
     fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:

@@ -1,10 +1,11 @@
 """A batch over several files, made atomic by writing it down first.
 
-The journal holds the lines and where they go.  From the moment it is durable the batch has happened: the process that finds it there
-(the next one to take the lock) finishes it.  It is emptied, durably, when all files have their lines.
+The journal holds the lines and where they go.  From the moment it is durable the batch has
+happened: the process that finds it there (the next one to take the lock) finishes it.  It is
+emptied, durably, when all files have their lines.
 
-When a file cannot be written (a full disk), the journal is overwritten with the way back, which is shorter and so always has
-room; then the files are cut to what they were.
+When a file cannot be written (a full disk), the journal is overwritten with the way back, which is
+shorter and so always has room; then the files are cut to what they were.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def write(places: JsonlPaths, entries: Sequence[JournalEntry]) -> None:
         OSError: the disk refused; the files are as they were.
     """
     if len(entries) == 1 and entries[0].lines.count("\n") == 1:
-        # A line is whole or torn, and a torn one is cut off: one needs no journal.  Of two the first could be left alone.
+        # A line is whole or torn, and a torn one is cut off: one needs no journal.  Of two the
+        # first could be left alone.
         _write_one(places, entries[0])
         return
     try:
@@ -70,7 +72,8 @@ def write(places: JsonlPaths, entries: Sequence[JournalEntry]) -> None:
         _put(places, _Undo(tuple(JournalEntry(entry.stream, entry.offset) for entry in entries)))
         recover(places)
         raise
-    # All files have their lines, so the batch has happened; a journal that is left is finished again without harm.
+    # All files have their lines, so the batch has happened; a journal that is left is finished
+    # again without harm.
     with contextlib.suppress(OSError):
         _empty(places)
 
@@ -110,7 +113,10 @@ def _write_one(places: JsonlPaths, entry: JournalEntry) -> None:
 
 
 def put_lines(places: JsonlPaths, entry: JournalEntry) -> None:
-    """Have the lines stand at their offset; where they do already, nothing is touched, nor what follows them."""
+    """Have the lines stand at their offset.
+
+    Where they do already, nothing is touched, nor what follows them.
+    """
     path = places.log(entry.stream)
     data = entry.lines.encode()
     fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

@@ -77,7 +77,10 @@ def check_free(folder: JsonlFolder, stream: str, held: LeaseFile, owner: Owner) 
 
 
 def register(folder: JsonlFolder, owner: Owner, presence: ProcessLiveness) -> None:
-    """Show that this process lives, and write down who it is; the first time, tidy the dead away."""
+    """Show that this process lives, and write down who it is.
+
+    The first time, tidy the dead away.
+    """
     if presence.show():
         for file in folder.places.processes.glob("*.json"):
             process_id = stream_name(file.stem)

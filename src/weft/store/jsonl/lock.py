@@ -1,9 +1,11 @@
 """The folder lock: one thread of one process at a time touches the files.
 
-Between processes it is a POSIX record lock on the file `lock`.  Those locks do not conflict inside one process, and closing any
-descriptor of the file drops them; so all stores of a process on one folder share one descriptor and an ordinary lock.
+Between processes it is a POSIX record lock on the file `lock`.  Those locks do not conflict inside
+one process, and closing any descriptor of the file drops them; so all stores of a process on one
+folder share one descriptor and an ordinary lock.
 
-Reading takes it too: without it a reader could see a line that is written and not yet durable, or half of a batch.
+Reading takes it too: without it a reader could see a line that is written and not yet durable, or
+half of a batch.
 """
 
 from __future__ import annotations

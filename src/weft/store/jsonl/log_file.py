@@ -1,10 +1,12 @@
 """A stream's file: one append, one line.
 
-A line is an object with the end it was added to (`after`), its `records`, and whatever became durable with them.  A record's
-body is a fact, which is JSON, and stands in the line as it is; other bytes are written in base64.
+A line is an object with the end it was added to (`after`), its `records`, and whatever became
+durable with them.  A record's body is a fact, which is JSON, and stands in the line as it is; other
+bytes are written in base64.
 
-The file is read once to learn where its lines are; after that only what was added.  What is wrong with the *last* line is a torn
-write that was never confirmed: it is cut off, kept beside the file, and reported.  What is wrong before it is damage.
+The file is read once to learn where its lines are; after that only what was added.  What is wrong
+with the *last* line is a torn write that was never confirmed: it is cut off, kept beside the file,
+and reported.  What is wrong before it is damage.
 """
 
 from __future__ import annotations
@@ -150,8 +152,8 @@ class LogFile:
     def refresh(self) -> None:
         """Take in what was added since, by us or another process.
 
-        A file that was deleted and made again may have the same number and be longer; so what was added is trusted only
-        behind the last line that we know.
+        A file that was deleted and made again may have the same number and be longer; so what was
+        added is trusted only behind the last line that we know.
 
         Raises:
             Corrupt: a line that is not the last one cannot be read.
@@ -204,7 +206,10 @@ class LogFile:
                 self._take(head, line)
 
     def _head(self, line: bytes) -> _Head | None:
-        """What a line says, None when it is torn; one that does not follow on its neighbour is damage."""
+        """What a line says, None when it is torn.
+
+        One that does not follow on its neighbour is damage.
+        """
         if not line.endswith(b"\n"):
             return None
         try:
@@ -306,7 +311,10 @@ class LogFile:
 
 
 def words_of(path: Path) -> list[SearchText]:
-    """Everything that was said in a file, as far as it can be read; nothing else in it is decoded."""
+    """Everything that was said in a file, as far as it can be read.
+
+    Nothing else in it is decoded.
+    """
     found: list[SearchText] = []
     with path.open("rb") as file:
         for line in file:
@@ -326,7 +334,10 @@ class NamedBlobs(NamedTuple):
 
 
 def blobs_of(path: Path) -> NamedBlobs:
-    """Every blob that a file names; in a line that cannot be read, whatever looks like a name is one."""
+    """Every blob that a file names.
+
+    In a line that cannot be read, whatever looks like a name is one.
+    """
     found = NamedBlobs(set(), set())
     with path.open("rb") as file:
         for line in file:

@@ -13,7 +13,8 @@ _LONGEST = 200
 
 
 def file_name(stream: str) -> str:
-    """A file name for any stream; everything but small letters, digits, `_` and `-` is written `%xx`.
+    """A file name for any stream; everything but small letters, digits, `_` and `-` is written
+    `%xx`.
 
     Capitals too: some file systems do not tell them from small letters.
     """

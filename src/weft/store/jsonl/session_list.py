@@ -1,7 +1,7 @@
 """Lists and search.  A list reads one small side file a session and decodes no fact.
 
-The side file says for which size of the log it holds.  When it is missing, torn, or for another size, it is made again from
-the log's newest line with a row; so it never has to be durable.
+The side file says for which size of the log it holds.  When it is missing, torn, or for another
+size, it is made again from the log's newest line with a row; so it never has to be durable.
 """
 
 from __future__ import annotations
@@ -108,7 +108,10 @@ def rows(
     archived: bool,
     children: bool,
 ) -> list[SessionRow]:
-    """The list of sessions, last active first.  Goes through the lock by itself, once for each log it has to read."""
+    """The list of sessions, last active first.
+
+    Goes through the lock by itself, once for each log it has to read.
+    """
     phrases = words.phrases(query or "")
     with folder.entered():
         found = [
@@ -142,7 +145,10 @@ def _words(folder: JsonlFolder, path: Path) -> list[SearchText]:
 
 
 def search(folder: JsonlFolder, query: str, limit: int) -> list[SearchHit]:
-    """Places where all the words were said, found by reading every log; goes through the lock once for each."""
+    """Places where all the words were said, found by reading every log.
+
+    Goes through the lock once for each.
+    """
     phrases = words.phrases(query)
     hits: list[SearchHit] = []
     if not phrases:

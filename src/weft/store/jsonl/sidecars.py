@@ -1,4 +1,7 @@
-"""What is kept beside the logs: drafts, snapshots and blobs; and what becomes of it when a session is deleted."""
+"""What is kept beside the logs: drafts, snapshots and blobs.
+
+And what becomes of it when a session is deleted.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,11 @@ from weft.store.jsonl.paths import stream_name
 
 
 class _Chunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One chunk of a draft; void when the log has a line at or behind `log_size` that ended the draft, or a later chunk is a `restart`."""
+    """One chunk of a draft.
+
+    Void when the log has a line at or behind `log_size` that ended the draft, or a later chunk is a
+    `restart`.
+    """
 
     log_size: int
     node: NodeId
@@ -156,7 +163,8 @@ def sweep_blobs(folder: JsonlFolder) -> int:
 
 
 def trim_history(folder: JsonlFolder, project_path: str, most_bytes: int) -> int:
-    """Drop the oldest file history of a project beyond so many bytes, found by reading every log; returns the bytes freed.
+    """Drop the oldest file history of a project beyond so many bytes, found by reading every log;
+    returns the bytes freed.
 
     The lines go on naming what was dropped; reading it gives None.
     """

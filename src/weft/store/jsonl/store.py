@@ -1,4 +1,6 @@
-"""`JsonlStore`: the contract, with each question sent to a thread that asks the files under the lock."""
+"""`JsonlStore`: the contract, with each question sent to a thread that asks the files under the
+lock.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,19 @@ from weft.store.watch import ChangeWatch
 T = TypeVar("T")
 
 _MOST_DRAFT_CHUNKS = 10_000
-"""Chunks that may wait for the disk; what comes beyond is dropped, for a draft is only a courtesy."""
+"""Chunks that may wait for the disk.
+
+What comes beyond is dropped, for a draft is only a courtesy.
+"""
 
 logger = logging.getLogger(__name__)
 
 
 class JsonlStore(Store):
-    """A `Store` in a folder of files; made by `open_jsonl`.  It belongs to the event loop that opened it."""
+    """A `Store` in a folder of files.
+
+    Made by `open_jsonl`.  It belongs to the event loop that opened it.
+    """
 
     def __init__(self, folder: Path, *, busy_seconds: float, clock: Clock) -> None:
         now = clock.now()
@@ -230,7 +238,10 @@ class JsonlStore(Store):
     # -- life
 
     async def aclose(self) -> None:
-        """Finish what was handed in, give back all leases, and close.  A cancelled wait lets it go on by itself."""
+        """Finish what was handed in, give back all leases, and close.
+
+        A cancelled wait lets it go on by itself.
+        """
         if self._is_closed:
             return
         self._is_closed = True
@@ -283,7 +294,10 @@ class JsonlStore(Store):
             return work(self._opened)
 
     def _look(self) -> object:
-        """The sizes of the files that are followed; runs in the watch's thread, without the lock."""
+        """The sizes of the files that are followed.
+
+        Runs in the watch's thread, without the lock.
+        """
         sizes = []
         for stream in self._bell.streams():
             try:

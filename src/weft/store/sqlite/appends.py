@@ -1,4 +1,7 @@
-"""What the writer does for an append and for the things kept beside the log; all of it inside its transaction."""
+"""What the writer does for an append and for the things kept beside the log.
+
+All of it inside its transaction.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +147,9 @@ def put_row(db: apsw.Connection, stream_no: int, row: SessionRow) -> None:
 
 
 def decode_row(session_id: str, data: bytes) -> SessionRow:
-    """A stored row; one that cannot be read is shown as damaged, for it must not hide the others."""
+    """A stored row; one that cannot be read is shown as damaged, for it must not hide the
+    others.
+    """
     try:
         return _row_decoder.decode(data)
     except msgspec.MsgspecError as error:
@@ -163,7 +168,11 @@ def mark_damaged(db: apsw.Connection, session_id: SessionId, reason: str) -> Non
 
 
 def save_draft(db: apsw.Connection, chunk: DraftChunk, process_id: str) -> None:
-    """Keep one more chunk; under an old fence nothing happens.  A draft of another node, or of an answer begun again, is replaced."""
+    """Keep one more chunk.
+
+    Under an old fence nothing happens.  A draft of another node, or of an answer begun again, is
+    replaced.
+    """
     place = find(db, chunk.stream)
     # A late chunk of an owner that was replaced: its text belongs to a turn that is over.
     if place is None or place.fence != chunk.fence or place.process_id != process_id:

@@ -1,7 +1,9 @@
-"""A ballast file beside the database, removed when the disk is full so that small appends can go on.
+"""A ballast file beside the database, removed when the disk is full so that small appends can go
+on.
 
-A full disk refuses even the note that it is full (measured: SQLite then fails every commit, checkpoints included).  Freeing
-these 8 MiB leaves room to record what happened and to stop in order.
+A full disk refuses even the note that it is full (measured: SQLite then fails every commit,
+checkpoints included).  Freeing these 8 MiB leaves room to record what happened and to stop in
+order.
 """
 
 from __future__ import annotations

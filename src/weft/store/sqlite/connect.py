@@ -26,8 +26,8 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class BusyHandler:
     """How long a locked file is waited for; the busy handler of a connection.
 
-    Our own handler and not SQLite's, because its steps grow to 100 ms: a writer that waits beside a busy one would
-    almost always sleep when the lock is free.
+    Our own handler and not SQLite's, because its steps grow to 100 ms: a writer that waits beside a
+    busy one would almost always sleep when the lock is free.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -126,8 +126,8 @@ def is_full(error: Exception, number: int) -> bool:
 def _make_file(path: Path) -> None:
     """Make the empty file ourselves, for its mode; SQLite gives its side files the same one.
 
-    Only ever with O_EXCL: to open and close an existing file here would drop the locks that another connection of this
-    process has on it, and corrupt it.
+    Only ever with O_EXCL: to open and close an existing file here would drop the locks that another
+    connection of this process has on it, and corrupt it.
     """
     make_durable_folder(path.parent)
     try:
@@ -143,7 +143,8 @@ def _prepare(
 ) -> None:
     # The order matters: a newer file is refused before anything that could write.
     _retried(lambda: look(db, path), patience)
-    # On a brand-new file this one pragma fails at once, without the busy handler, when two processes race for it.
+    # On a brand-new file this one pragma fails at once, without the busy handler, when two
+    # processes race for it.
     _retried(lambda: _use_wal(db, path), patience)
     # FULL syncs the log at every commit.  NORMAL syncs it only at checkpoints: after a power cut
     # commits that were confirmed would be gone.

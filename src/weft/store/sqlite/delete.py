@@ -25,7 +25,8 @@ _PARENT = """
 def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: Path) -> None:
     """Remove a session, or hide it while a fork still reads its facts.
 
-    The stream's own row stays, with its fence: an earlier holder of the lease can never write under this name again.
+    The stream's own row stays, with its fence: an earlier holder of the lease can never write under
+    this name again.
 
     Raises:
         Owned: a living process elsewhere holds it.
@@ -107,7 +108,10 @@ def sweep_blobs(db: apsw.Connection) -> int:
 
 
 def trim_history(db: apsw.Connection, project_path: str, most_bytes: int) -> int:
-    """Drop the oldest file history of a project beyond so many bytes; returns the bytes that no session names any more."""
+    """Drop the oldest file history of a project beyond so many bytes.
+
+    Returns the bytes that no session names any more.
+    """
     total, seen = 0, set[int]()
     for kept_no, blob_no, size in fetch(db, _HISTORY, (project_path,)):
         total += 0 if blob_no in seen else size

@@ -1,4 +1,7 @@
-"""Who may write to a stream; run by the writer inside its transaction, so that two processes can never both get one."""
+"""Who may write to a stream.
+
+Run by the writer inside its transaction, so that two processes can never both get one.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,10 @@ def check_free(
 
 
 def register(db: apsw.Connection, owner: Owner, presence: ProcessLiveness) -> None:
-    """Show that this process lives, and write down who it is; the first time, tidy the dead away."""
+    """Show that this process lives, and write down who it is.
+
+    The first time, tidy the dead away.
+    """
     if presence.show():
         for (process_id,) in fetch(db, "select process_id from processes"):
             if not is_alive(presence.directory, process_id):

@@ -1,6 +1,7 @@
 """Asking a connection, with every cursor drained.
 
-A cursor that is left open holds a read transaction, and statements behind the first row would not run.
+A cursor that is left open holds a read transaction, and statements behind the first row would not
+run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The thread that reads, and its queries.
 
-It has a read-only connection of its own: a reader that could write might be turned into a writer half-way, which SQLite
-refuses at once.  Every query fetches all its rows: an open cursor keeps the log file from being used again, and it grows.
+It has a read-only connection of its own: a reader that could write might be turned into a writer
+half-way, which SQLite refuses at once.  Every query fetches all its rows: an open cursor keeps the
+log file from being used again, and it grows.
 """
 
 from __future__ import annotations
@@ -230,5 +231,8 @@ def load_snapshot(db: apsw.Connection, stream: str, version: str) -> Snapshot | 
 
 
 def _match(phrase: str) -> str:
-    """A phrase as the index wants it; its tokens are letters and digits, so nothing in it is syntax."""
+    """A phrase as the index wants it.
+
+    Its tokens are letters and digits, so nothing in it is syntax.
+    """
     return f'"{phrase}" *'

@@ -1,7 +1,8 @@
 """The tables, and how an old file becomes a new one.
 
-`user_version` is the schema's version.  A migration is a list of statements; all that are missing run in one transaction, so
-that a crash leaves the old file or the new one.  Each table and column is described in `docs/formats/store.md`.
+`user_version` is the schema's version.  A migration is a list of statements; all that are missing
+run in one transaction, so that a crash leaves the old file or the new one.  Each table and column
+is described in `docs/formats/store.md`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ _FIRST = (
         text text not null
     ) strict""",
     "create index said_by_stream on said (stream_no)",
-    # The words come ready from `weft.store.search_text`, so the plainest tokenizer does; the text itself is in `said`.
+    # The words come ready from `weft.store.search_text`, so the plainest tokenizer does; the text
+    # itself is in `said`.
     """create virtual table said_words
         using fts5 (words, content='', contentless_delete=1, tokenize='ascii')""",
     """create table blobs (
@@ -91,8 +93,8 @@ VERSION = len(MIGRATIONS)
 def check_version(db: apsw.Connection, path: Path) -> int:
     """The version of the file; writes nothing.
 
-    Call it inside a transaction: another process may be making the tables, and half an answer from before and half from
-    after looks like a stranger's file.
+    Call it inside a transaction: another process may be making the tables, and half an answer from
+    before and half from after looks like a stranger's file.
 
     Raises:
         TooNew: a newer program made it.
@@ -120,7 +122,10 @@ def look(db: apsw.Connection, path: Path) -> int:
 
 
 def migrate(db: apsw.Connection, path: Path) -> None:
-    """Bring the file up to `VERSION`, all or nothing; other processes may do the same at this moment."""
+    """Bring the file up to `VERSION`, all or nothing.
+
+    Other processes may do the same at this moment.
+    """
     # Nearly always; it takes no write lock, so that starting does not wait for another writer.
     if look(db, path) == VERSION:
         return

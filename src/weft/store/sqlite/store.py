@@ -44,13 +44,19 @@ from weft.store.watch import ChangeWatch
 T = TypeVar("T")
 
 _MOST_DRAFT_BYTES = 16 << 20
-"""Draft text that may wait for the disk; what comes beyond is dropped, for a draft is only a courtesy."""
+"""Draft text that may wait for the disk.
+
+What comes beyond is dropped, for a draft is only a courtesy.
+"""
 
 logger = logging.getLogger(__name__)
 
 
 class SqliteStore(Store):
-    """A `Store` in one SQLite file; made by `open_sqlite`.  It belongs to the event loop that opened it."""
+    """A `Store` in one SQLite file.
+
+    Made by `open_sqlite`.  It belongs to the event loop that opened it.
+    """
 
     def __init__(
         self,
@@ -226,7 +232,10 @@ class SqliteStore(Store):
     # -- life
 
     async def aclose(self) -> None:
-        """Finish what was handed in, give back all leases, and close.  A cancelled wait lets it go on by itself."""
+        """Finish what was handed in, give back all leases, and close.
+
+        A cancelled wait lets it go on by itself.
+        """
         if self._is_closed:
             return
         self._is_closed = True
@@ -240,7 +249,9 @@ class SqliteStore(Store):
         await self._writer.ended()
 
     def _release(self) -> None:
-        """The writer's last act: it closes after the readers, because the last one to close tidies the file up."""
+        """The writer's last act: it closes after the readers, because the last one to close tidies
+        the file up.
+        """
         for thread in (self._watch, self._reader, self._searcher):
             thread.join()
         self._presence.end()
@@ -295,7 +306,9 @@ class SqliteStore(Store):
         self._bell.ring(grown)
 
     def _look_for_growth(self) -> None:
-        """Something was committed, by us or another process: wake those whose stream is longer now."""
+        """Something was committed, by us or another process: wake those whose stream is
+        longer now.
+        """
         streams = self._bell.streams()
         if not streams or self._is_closed:
             return
@@ -327,8 +340,9 @@ async def open_sqlite(
 ) -> SqliteStore:
     """Open the store in the file `path`, making it when it is missing.
 
-    `busy_seconds` is how long a file that another process has locked is waited for.  `synchronous` other than "FULL" loses
-    accepted facts in a power cut; it and `vfs` are there for the tests that prove it.
+    `busy_seconds` is how long a file that another process has locked is waited for.  `synchronous`
+    other than "FULL" loses accepted facts in a power cut; it and `vfs` are there for the tests that
+    prove it.
 
     Raises:
         TooNew: a newer Weft made the file; it is left as it is.

@@ -1,10 +1,12 @@
 """The file of the write-ahead log: made longer before that is needed, and emptied when it is long.
 
-A commit into a part of the file that is already there syncs only what it wrote; one that makes the file longer waits for the file
-system's own records too, which more than doubles it (measured on ext4: 0.26 ms against 0.11).  So whenever no job waits and the end is
-near, half a mebibyte of nothing is written behind it.  SQLite takes that for what it is: frames whose checksums do not fit.
+A commit into a part of the file that is already there syncs only what it wrote; one that makes the
+file longer waits for the file system's own records too, which more than doubles it (measured on
+ext4: 0.26 ms against 0.11).  So whenever no job waits and the end is near, half a mebibyte of
+nothing is written behind it.  SQLite takes that for what it is: frames whose checksums do not fit.
 
-Only what lies behind the end of the file is written, and only under the write lock, so no frame of any process can be there.
+Only what lies behind the end of the file is written, and only under the write lock, so no frame of
+any process can be there.
 """
 
 from __future__ import annotations
@@ -37,13 +39,19 @@ class WriteAhead:
         self._is_full = False
 
     def attach(self, db: apsw.Connection) -> None:
-        """Watch the commits of this connection from now on; it no longer empties the log by itself."""
+        """Watch the commits of this connection from now on.
+
+        It no longer empties the log by itself.
+        """
         self._page_bytes = fetch(db, "pragma page_size")[0][0] + _FRAME_HEADER
         self._pages = 0
         db.set_wal_hook(self._committed)
 
     def tend(self, db: apsw.Connection, *, is_idle: bool) -> None:
-        """After a commit: empty the log when it is long, else see to it that there is room.  What fails is left for the next time."""
+        """After a commit: empty the log when it is long, else see to it that there is room.
+
+        What fails is left for the next time.
+        """
         with contextlib.suppress(apsw.Error, OSError):
             if self._pages >= EMPTIED_PAGES:
                 # Passive: it moves what it can and waits for no reader.  The other modes would
@@ -79,7 +87,10 @@ class WriteAhead:
 
 
 def _written(fd: int, end: int) -> bool:
-    """Write nothing behind the end; False, and the file as it was, when there is no room: what is left is needed for commits."""
+    """Write nothing behind the end.
+
+    False, and the file as it was, when there is no room: what is left is needed for commits.
+    """
     with contextlib.suppress(OSError):
         if os.pwrite(fd, _NOTHING, end) == len(_NOTHING):
             # Synced now, so that the next commit does not pay for the new length.

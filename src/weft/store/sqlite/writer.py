@@ -2,12 +2,15 @@
 
 What it promises, and where:
 
-- *A result means durable.*  A future gets its result after COMMIT returned under `synchronous=FULL`, never before.
-- *A refused job fails alone.*  Each job runs in a savepoint of its own inside the group's transaction.
+- *A result means durable.*  A future gets its result after COMMIT returned under
+  `synchronous=FULL`, never before.
+- *A refused job fails alone.*  Each job runs in a savepoint of its own inside the group's
+  transaction.
 - *A failed commit fails the whole group*, each job with its own error; nothing of it was written.
-- *A connection that saw an I/O error is dead.*  It is replaced, at once or, while the disk goes on failing, before the next group.
-  The failed frames may still be in the log file, whole, and only a living connection's index says that they do not count.  So
-  the new connection is opened before the old one is closed, and commits something small that overwrites them before any result is
+- *A connection that saw an I/O error is dead.*  It is replaced, at once or, while the disk goes on
+  failing, before the next group. The failed frames may still be in the log file, whole, and only a
+  living connection's index says that they do not count.  So the new connection is opened before the
+  old one is closed, and commits something small that overwrites them before any result is
   delivered: what was reported as failed cannot come back.
 - *The file must still be the file.*  SQLite goes on writing into a deleted one; we refuse.
 - *A cancelled wait changes nothing*: the job is run all the same, only its result is dropped.
@@ -78,7 +81,8 @@ class JobResult(NamedTuple):
 class WriterThread:
     """The writer thread of one store.
 
-    `deliver` is called on the loop with each group that is done, `on_close` in the thread before it closes the file.
+    `deliver` is called on the loop with each group that is done, `on_close` in the thread before it
+    closes the file.
     """
 
     def __init__(
@@ -100,7 +104,8 @@ class WriterThread:
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
         self._ballast = BallastFile(path)
-        # Not on a file system that is only played: the file that we would lengthen is not the one it writes.
+        # Not on a file system that is only played: the file that we would lengthen is not the one
+        # it writes.
         self._ahead = WriteAhead(path, self._patience) if vfs is None else None
         self._db: apsw.Connection | None = None
         self._is_dead = False
@@ -203,7 +208,9 @@ class WriterThread:
         return done
 
     def _failed(self, group: Sequence[WriteJob], error: Exception) -> list[JobResult]:
-        """Take the transaction back, for good where the disk lets us, and give each job its own error."""
+        """Take the transaction back, for good where the disk lets us, and give each job its own
+        error.
+        """
         number = self._db.system_errno if self._db is not None else 0
         if is_full(error, number):
             self._ballast.drop()
@@ -285,7 +292,9 @@ class WriterThread:
 
 
 def _again(error: StoreError) -> StoreError:
-    """The same refusal as a value of its own: an exception that several tasks raise mixes up their tracebacks."""
+    """The same refusal as a value of its own: an exception that several tasks raise mixes up their
+    tracebacks.
+    """
     copy = type(error).__new__(type(error), *error.args)
     copy.__dict__.update(error.__dict__)
     return copy

@@ -40,8 +40,10 @@ class AskTool(Tool):
 
     name = "ask"
     description = (
-        "Ask the user a question and wait for the answer. Only for what you cannot find out with the other tools and should not "
-        "decide yourself; do not use it to ask for permission, which is asked for where it is needed."
+        "Ask the user a question and wait for the answer. Only for what you cannot find "
+        "out with the other tools and should not "
+        "decide yourself; do not use it to ask for permission, which is asked for where "
+        "it is needed."
     )
     schema = schema_of(AskArguments)
     effect: Effect = "pure"

@@ -1,4 +1,6 @@
-"""Generator of `manifest.json` from the code of the built-in tools: `python -m weft.tools.builtin.describe`, after a change to one."""
+"""Generator of `manifest.json` from the code of the built-in tools: `python -m
+weft.tools.builtin.describe`, after a change to one.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`edit` and `multi_edit`: exact replacements in a file that the model has read.
 
-When the file was changed by another program since it was read, an edit that still fits exactly once is applied to the new version, which
-merges both changes; the result says so.
+When the file was changed by another program since it was read, an edit that still fits exactly once
+is applied to the new version, which merges both changes; the result says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from weft.tools.base import PreparedCall, Tool, ToolContext
 from weft.tools.files import NOTE_CHANGED, known_text, prepare_change, target_of
 from weft.tools.patch import TextReplacement, apply
 
-_OLD = "The exact text to replace, white space included, without line numbers. Must occur once in the file."
+_OLD = (
+    "The exact text to replace, white space included, without line numbers. Must occur once "
+    "in the file."
+)
 _NEW = "The text to put in its place."
 _ALL = "Replace every occurrence instead of exactly one."
 _PATH = "File to edit, relative to the project or absolute."
@@ -58,7 +61,8 @@ class EditTool(Tool):
 
     name = "edit"
     description = (
-        "Replace an exact piece of text in a file that you have read. Nothing is changed unless old_string occurs exactly once "
+        "Replace an exact piece of text in a file that you have read. Nothing is changed "
+        "unless old_string occurs exactly once "
         "(or replace_all is set)."
     )
     schema = schema_of(EditArguments)
@@ -78,7 +82,8 @@ class MultiEditTool(Tool):
 
     name = "multi_edit"
     description = (
-        "Make several exact replacements in one file that you have read, in order, all or nothing: if one does not fit, the file "
+        "Make several exact replacements in one file that you have read, in order, all "
+        "or nothing: if one does not fit, the file "
         "stays as it is."
     )
     schema = schema_of(MultiEditArguments)

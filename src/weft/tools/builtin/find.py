@@ -39,7 +39,10 @@ class FindTool(Tool):
     """Names of files that fit a pattern; ignored ones left out."""
 
     name = "find"
-    description = "Find files by a name pattern, below a folder. Files that the project ignores (.gitignore) are left out."
+    description = (
+        "Find files by a name pattern, below a folder. Files that the project ignores "
+        "(.gitignore) are left out."
+    )
     schema = schema_of(FindArguments)
     effect: Effect = "pure"
     timeout_seconds = 60.0

@@ -1,7 +1,8 @@
 """`grep`: lines of files that fit a regular expression.
 
-ripgrep does it where there is one.  Else a small Python program does, in a process of its own: Python's matcher holds the
-interpreter's lock and may take for ever on a bad pattern, and a process can be killed.
+ripgrep does it where there is one.  Else a small Python program does, in a process of its own:
+Python's matcher holds the interpreter's lock and may take for ever on a bad pattern, and a process
+can be killed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _BAD_PATTERN = "bad pattern: "
 _REFUSALS = ("regex parse error", "error parsing glob", "is not allowed in a regex")
 _CUT = re.compile(r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$")
 _LINE_BREAK = re.compile(r"\n|^(?:[^\\[]|\\.|\[(?:[^\]\\]|\\.)+\])*?\\n")
-"""A line break in an expression, by itself or as `\\n`, but not where a class of characters names it."""
+"""A line break in an expression, by itself or as `\\n`, but not where a class of characters names
+it.
+"""
 
 
 class GrepArguments(ToolArguments, frozen=True, kw_only=True):
@@ -63,7 +66,8 @@ class GrepTool(Tool):
 
     name = "grep"
     description = (
-        "Search the contents of files for a regular expression. Lines come as `path:line:text`. Files that the project ignores "
+        "Search the contents of files for a regular expression. Lines come as "
+        "`path:line:text`. Files that the project ignores "
         "and binary files are left out."
     )
     schema = schema_of(GrepArguments)
@@ -75,7 +79,8 @@ class GrepTool(Tool):
         path = await context.workspace.resolve(given.path)
         if _LINE_BREAK.search(given.pattern):
             raise FinalToolError(
-                "the pattern holds a line break, but lines are searched one by one; search for one of the lines, with context"
+                "the pattern holds a line break, but lines are searched one by one; "
+                "search for one of the lines, with context"
             )
 
         async def run() -> ToolOutcome:
@@ -113,13 +118,17 @@ async def _by_rg(program: str, given: GrepArguments, path: str, context: ToolCon
     )
     result = await context.runner.run(command)
     if result.exit_code == 2 and any(words in result.output for words in _REFUSALS):
-        # Looking around and back is what it cannot do and we can; what is wrong we say in the same words everywhere.
+        # Looking around and back is what it cannot do and we can; what is wrong we say in the same
+        # words everywhere.
         return await _by_worker(given, path, context)
     return result
 
 
 def _globs(glob: str, path: str) -> list[str]:
-    """The glob as ripgrep takes it, from the project; and from the folder that is searched, which is as often meant."""
+    """The glob as ripgrep takes it, from the project.
+
+    And from the folder that is searched, which is as often meant.
+    """
     if not glob:
         return []
     bare = glob.removeprefix("./")
@@ -163,7 +172,10 @@ async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> R
 
 
 def _fitting(glob: str, prefix: str) -> Callable[[str], bool]:
-    """Whether a name fits the glob, from the folder that is searched or from the project; `!` turns it round."""
+    """Whether a name fits the glob, from the folder that is searched or from the project.
+
+    `!` turns it round.
+    """
     if not glob:
         return lambda name: True
     fits = matcher(glob.removeprefix("!"))

@@ -1,6 +1,8 @@
-"""The program that `grep` starts where there is no ripgrep: an order as JSON in, matching lines out.
+"""The program that `grep` starts where there is no ripgrep: an order as JSON in, matching lines
+out.
 
-Runs alone, without the rest of Weft, so that it starts fast; it borrows only the file that opens names without following links.
+Runs alone, without the rest of Weft, so that it starts fast; it borrows only the file that opens
+names without following links.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ class ListArguments(ToolArguments, frozen=True, kw_only=True):
     path: Annotated[
         str,
         Meta(
-            description="Folder, relative to the project or absolute; the project itself by default."
+            description="Folder, relative to the project or absolute; the project itself "
+            "by default."
         ),
     ] = "."
 

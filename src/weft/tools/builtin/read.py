@@ -35,8 +35,10 @@ class ReadTool(Tool):
 
     name = "read"
     description = (
-        "Read a text file, or look at a picture (PNG, JPEG, GIF, WebP). Lines come numbered as `     1\\ttext`; the numbers are not "
-        f"part of the file. Shows up to {DEFAULT_LINES} lines; use offset and limit for more. Read a file before you edit it."
+        "Read a text file, or look at a picture (PNG, JPEG, GIF, WebP). Lines come "
+        "numbered as `     1\\ttext`; the numbers are not "
+        f"part of the file. Shows up to {DEFAULT_LINES} lines; use offset and limit for "
+        "more. Read a file before you edit it."
     )
     schema = schema_of(ReadArguments)
     effect: Effect = "pure"
@@ -109,7 +111,8 @@ def render(state: FileState, offset: int, limit: int) -> str:
         lines.pop()  # the end of the last line, not a line of its own
     if offset > len(lines) and state.truncated:
         raise FinalToolError(
-            f"{state.path!r} is too large: of its {state.size:,} bytes only the first {len(state.data):,}, {len(lines)} lines, can be "
+            f"{state.path!r} is too large: of its {state.size:,} bytes only the first "
+            f"{len(state.data):,}, {len(lines)} lines, can be "
             "read here; use grep or the shell for the rest"
         )
     if offset > len(lines):
@@ -121,7 +124,10 @@ def render(state: FileState, offset: int, limit: int) -> str:
 
 
 def _numbered(lines: list[str], first: int, last: int) -> tuple[str, int]:
-    """Numbered lines from `first` on, to `last` or as far as there is room; and the last one shown."""
+    """Numbered lines from `first` on, to `last` or as far as there is room.
+
+    And the last one shown.
+    """
     shown: list[str] = []
     room = MAX_CHARACTERS
     for number in range(first, last + 1):
@@ -139,7 +145,8 @@ def _numbered(lines: list[str], first: int, last: int) -> tuple[str, int]:
 def _rest(state: FileState, last: int, count: int) -> str:
     if state.truncated:
         return (
-            f"\n(the file is too large: {state.size:,} bytes, of which only the first {len(state.data):,} can be read "
+            f"\n(the file is too large: {state.size:,} bytes, of which only the first "
+            f"{len(state.data):,} can be read "
             f"here; shown to line {last}. Use grep or the shell for the rest)"
         )
     if last < count:

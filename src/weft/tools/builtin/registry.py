@@ -1,7 +1,8 @@
 """The tools that come with Weft, by name.
 
-What a model reads about them (`manifest.json`) is read at the start; the code of a tool is loaded when it is first called, because loading
-all of it would take as long as the rest of the start.  `describe` makes the manifest from the code, and a test holds the two together.
+What a model reads about them (`manifest.json`) is read at the start; the code of a tool is loaded
+when it is first called, because loading all of it would take as long as the rest of the start.
+`describe` makes the manifest from the code, and a test holds the two together.
 """
 
 from __future__ import annotations

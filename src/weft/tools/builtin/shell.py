@@ -31,7 +31,9 @@ LONGEST_TITLE = 500
 
 
 OUT_OF_REACH = ", outside the sandbox; a command reaches its ports only with outside_sandbox"
-"""What the model has to know of a server that it cannot talk to from where its other commands run."""
+"""What the model has to know of a server that it cannot talk to from where its other
+commands run.
+"""
 
 
 class ShellArguments(ToolArguments, frozen=True, kw_only=True):
@@ -41,7 +43,8 @@ class ShellArguments(ToolArguments, frozen=True, kw_only=True):
     cwd: Annotated[
         str,
         Meta(
-            description="Folder to run it in, relative to the project; the project itself by default."
+            description="Folder to run it in, relative to the project; the project itself "
+            "by default."
         ),
     ] = "."
     timeout_seconds: Annotated[
@@ -49,20 +52,23 @@ class ShellArguments(ToolArguments, frozen=True, kw_only=True):
         Meta(
             gt=0,
             le=MAX_SECONDS,
-            description=f"Killed after this long; at most {MAX_SECONDS:.0f}. In the background only if given.",
+            description=f"Killed after this long; at most {MAX_SECONDS:.0f}. In the background "
+            "only if given.",
         ),
     ] = DEFAULT_SECONDS
     outside_sandbox: Annotated[
         bool,
         Meta(
-            description="Run it outside the sandbox, with the network and the whole disk. The user is asked each time; only "
+            description="Run it outside the sandbox, with the network and the whole disk. The user "
+            "is asked each time; only "
             "where it cannot work inside."
         ),
     ] = False
     background: Annotated[
         bool,
         Meta(
-            description="Start it and go on: servers, watchers. It runs outside the sandbox; `shell_output` shows what it prints, "
+            description="Start it and go on: servers, watchers. It runs outside the sandbox; "
+            "`shell_output` shows what it prints, "
             "`shell_stop` ends it, and you are told when it ends by itself."
         ),
     ] = False
@@ -73,8 +79,10 @@ class ShellTool(Tool):
 
     name = "shell"
     description = (
-        "Run a command line in bash. Each call starts anew in the project folder: no variables, no directory and no process left by `&` "
-        "carry over; what is to go on running needs `background`. There is no terminal and no input. Output is standard output and error together."
+        "Run a command line in bash. Each call starts anew in the project folder: no "
+        "variables, no directory and no process left by `&` "
+        "carry over; what is to go on running needs `background`. There is no terminal "
+        "and no input. Output is standard output and error together."
     )
     schema = schema_of(ShellArguments)
     effect: Effect = "unknown"
@@ -117,7 +125,8 @@ class ShellTool(Tool):
             # Not in what a grant names: the command is the same on the next day, when there is one.
             preview = f"# without a sandbox: {why}\n{shown}"
         if given.background:
-            # Not in what rules and grants name, either: it is the same command with the same rights.
+            # Not in what rules and grants name, either: it is the same command with the same
+            # rights.
             preview = f"# goes on in the background\n{preview}"
         action = ToolAction(
             tool=self.name,
@@ -177,7 +186,10 @@ def outcome_of(result: RunResult, timeout_seconds: float) -> ToolOutcome:
     """What the model reads: the output first, then how it ended unless it simply worked."""
     output = result.output.rstrip("\n")
     if result.timed_out:
-        end = f"(stopped after {timeout_seconds:g} s: it took too long; everything it started was killed)"
+        end = (
+            f"(stopped after {timeout_seconds:g} s: it took too long; everything it started "
+            "was killed)"
+        )
     elif result.exit_code < 0:
         end = f"(killed by signal {-result.exit_code})"
     elif result.exit_code:

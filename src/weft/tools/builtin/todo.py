@@ -45,7 +45,8 @@ class TodoTool(Tool):
 
     name = "todo"
     description = (
-        "Keep the list of tasks for work of several steps. Each call gives the whole list, which replaces the old one. "
+        "Keep the list of tasks for work of several steps. Each call gives the whole "
+        "list, which replaces the old one. "
         "Mark a task in_progress before you start it and done as soon as it is."
     )
     schema = schema_of(TodoArguments)

@@ -26,7 +26,8 @@ class WriteTool(Tool):
 
     name = "write"
     description = (
-        "Write a whole file: create it (missing folders too) or overwrite it. An existing file must have been read before; "
+        "Write a whole file: create it (missing folders too) or overwrite it. An "
+        "existing file must have been read before; "
         "prefer the edit tool for changes to part of a file."
     )
     schema = schema_of(WriteArguments)
@@ -52,7 +53,9 @@ class WriteTool(Tool):
 
 
 def _encode(content: str, target: EditTarget) -> tuple[bytes, str]:
-    """Bytes for the content: an overwritten file keeps its line ends, its byte-order mark and, if it can, its encoding."""
+    """Bytes for the content: an overwritten file keeps its line ends, its byte-order mark and, if
+    it can, its encoding.
+    """
     old = None if target.state is None else decode(target.state.data)
     if old is None or not old.text:
         return content.encode(), ""

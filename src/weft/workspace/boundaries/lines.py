@@ -1,12 +1,15 @@
 """Edit boundaries: the lines of a file that may be changed, and how they move with the text.  Pure.
 
-Two questions are answered here, and they are not the same.  *May this change be made?*  Yes, when everything before the range and
-everything after it stays byte for byte as it was; the range is then what lies between the two.  No alignment has to be guessed, so
-nothing that is allowed is ever refused, nor the other way round.  *Where is the range after a change from outside?*
-Where its lines are as they were, and there is only one such piece before and after, it is there.  Else that takes a diff: what was
-changed above shifts the range, what was changed inside lets it grow or shrink, what was changed below does nothing.
+Two questions are answered here, and they are not the same.  *May this change be made?*  Yes, when
+everything before the range and everything after it stays byte for byte as it was; the range is then
+what lies between the two.  No alignment has to be guessed, so nothing that is allowed is ever
+refused, nor the other way round.  *Where is the range after a change from outside?* Where its lines
+are as they were, and there is only one such piece before and after, it is there.  Else that takes a
+diff: what was changed above shifts the range, what was changed inside lets it grow or shrink, what
+was changed below does nothing.
 
-A range whose lines were all removed is empty and stays where it is (`last` is `first - 1`): dropping it would set the whole file free.
+A range whose lines were all removed is empty and stays where it is (`last` is `first - 1`):
+dropping it would set the whole file free.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from typing import NamedTuple
 import msgspec
 
 _LONGEST = 2_000_000
-"""Lines on both sides multiplied: beyond it a diff takes too long, and all between the first and the last difference counts as one change."""
+"""Lines on both sides multiplied: beyond it a diff takes too long, and all between the first and
+the last difference counts as one change.
+"""
 _WIDE = (
     (b"\xff\xfe\x00\x00", b"\n\x00\x00\x00"),
     (b"\x00\x00\xfe\xff", b"\x00\x00\x00\n"),
@@ -52,7 +57,10 @@ class LineHunk(NamedTuple):
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """The lines of a file with their ends; a line ends at a line feed, whatever else its text holds."""
+    """The lines of a file with their ends.
+
+    A line ends at a line feed, whatever else its text holds.
+    """
     for mark, end in _WIDE:
         if data.startswith(mark):
             return list(_wide_lines(data, end))
@@ -112,7 +120,9 @@ def _places(lines: list[bytes], piece: list[bytes]) -> list[int]:
 
 
 def moved(held: LineRange, changes: list[LineHunk], length: int) -> LineRange:
-    """The range after these changes (in order, apart from each other) to a file that has `length` lines then."""
+    """The range after these changes (in order, apart from each other) to a file that has `length`
+    lines then.
+    """
     start = _moved_start(held.first, changes)
     end = _moved_end(held.last + 1, changes)
     start = min(start, length)
@@ -120,7 +130,9 @@ def moved(held: LineRange, changes: list[LineHunk], length: int) -> LineRange:
 
 
 def _moved_start(start: int, changes: list[LineHunk]) -> int:
-    """Where the gap before the first line has gone: lines that appear in the gap itself count as above."""
+    """Where the gap before the first line has gone: lines that appear in the gap itself count as
+    above.
+    """
     shift = 0
     for change in changes:
         if change.old_end <= start:
@@ -133,7 +145,9 @@ def _moved_start(start: int, changes: list[LineHunk]) -> int:
 
 
 def _moved_end(end: int, changes: list[LineHunk]) -> int:
-    """Where the gap after the last line has gone: lines that appear in the gap itself count as below."""
+    """Where the gap after the last line has gone: lines that appear in the gap itself count as
+    below.
+    """
     shift = 0
     for change in changes:
         if change.old_start >= end:
@@ -145,7 +159,9 @@ def _moved_end(end: int, changes: list[LineHunk]) -> int:
 
 
 def _within(change: LineHunk, gap: int) -> int:
-    """A gap inside lines that were replaced: as many lines in as before, as far as there are so many."""
+    """A gap inside lines that were replaced: as many lines in as before, as far as there are so
+    many.
+    """
     return min(change.new_start + gap - change.old_start, change.new_end)
 
 
@@ -172,7 +188,10 @@ def hunks(old: list[bytes], new: list[bytes]) -> list[LineHunk]:
 
 
 def trimmed(old: list[bytes], new: list[bytes]) -> LineHunk | None:
-    """All that differs as one change, without the lines that begin and end both; None when nothing does."""
+    """All that differs as one change, without the lines that begin and end both.
+
+    None when nothing does.
+    """
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:
@@ -186,7 +205,10 @@ def trimmed(old: list[bytes], new: list[bytes]) -> LineHunk | None:
 
 
 def refusal(path: str, before: bytes, after: bytes | None, allowed: LineRange) -> str:
-    """The error for a change of more than the range; `after` None means that the file would be gone."""
+    """The error for a change of more than the range.
+
+    `after` None means that the file would be gone.
+    """
     count = len(lines_of(before))
     only = f"of {path!r} only {allowed} (of {count}) may be changed"
     if after is None:
@@ -200,4 +222,7 @@ def refusal(path: str, before: bytes, after: bytes | None, allowed: LineRange) -
         if tried.last < tried.first
         else f"touches {tried}"
     )
-    return f"{only}, and this change {what}; nothing of it was written.  Leave all other lines exactly as they are"
+    return (
+        f"{only}, and this change {what}; nothing of it was written.  Leave all other lines "
+        "exactly as they are"
+    )

@@ -1,12 +1,14 @@
-"""Edit boundaries of a session: every write is judged here, and the ranges move with what was written.
+"""Edit boundaries of a session: every write is judged here, and the ranges move with what was
+written.
 
-`SessionBoundaries` is what one session holds; the log says which are in force.  A range is true of one version of its file, named by its hash
-(`base`).  When the file has another hash by now, another writer changed it (the user, another session, a command outside the sandbox, a
-write whose record was lost in a crash), and the range is first brought along by a diff between the two.  So a range survives
-changes that are never reported to it.
+`SessionBoundaries` is what one session holds; the log says which are in force.  A range is true of
+one version of its file, named by its hash (`base`).  When the file has another hash by now, another
+writer changed it (the user, another session, a command outside the sandbox, a write whose record
+was lost in a crash), and the range is first brought along by a diff between the two.  So a range
+survives changes that are never reported to it.
 
-`BoundedWorkspace` is a workspace that asks before it writes.  What moved is handed out by `take`, for the append that
-records the result which moved it.
+`BoundedWorkspace` is a workspace that asks before it writes.  What moved is handed out by `take`,
+for the append that records the result which moved it.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ class SessionBoundaries:
     ) -> MovedRange | None:
         """Judge one change of a file, from content to content (None: no regular file there).
 
-        Returns what `moved` is to be called with once the change was made; None for a file that is not bounded.
+        Returns what `moved` is to be called with once the change was made; None for a file that is
+        not bounded.
 
         Raises:
             FinalToolError: the change reaches beyond the boundary; says which lines may be changed.
@@ -95,7 +98,8 @@ class SessionBoundaries:
             raise FinalToolError(refusal(path, present, after, lines))
         if len(after) > MAX_BYTES:
             raise FinalToolError(
-                f"{path!r} is bounded to {lines} and would be too large to keep that up ({len(after):,} bytes)"
+                f"{path!r} is bounded to {lines} and would be too large to keep that up "
+                f"({len(after):,} bytes)"
             )
         digest = BlobId(hashlib.sha256(after).hexdigest())
         return MovedRange(
@@ -149,7 +153,8 @@ class SessionBoundaries:
         if base is None:
             if now is None:
                 raise FinalToolError(
-                    f"{path!r} is bounded and not there any more; lift its boundary before it is written anew"
+                    f"{path!r} is bounded and not there any more; lift its boundary "
+                    "before it is written anew"
                 )
             return now, bound.lines
         if now is None:

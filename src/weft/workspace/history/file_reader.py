@@ -1,4 +1,6 @@
-"""What is known of one file: reading it while commands write to it, and telling whether it changed."""
+"""What is known of one file: reading it while commands write to it, and telling whether it
+changed.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
 """What commands change in a project that they run in as they are, without a sandbox.
 
-A command may change anything, so what files hold is copied before the first one runs (`pack`), and the kernel tells afterwards which
-names to look at again (`inotify`, `index`).  A command that changes three files of twenty thousand costs a look at three files.  Where
-the kernel has no watches to give, or lost count, everything is compared, which costs tenths of a second.
+A command may change anything, so what files hold is copied before the first one runs (`pack`), and
+the kernel tells afterwards which names to look at again (`inotify`, `index`).  A command that
+changes three files of twenty thousand costs a look at three files.  Where the kernel has no watches
+to give, or lost count, everything is compared, which costs tenths of a second.
 
-Which command made a change can only be seen from when it happened: while this command ran, and no other.  What was found after two ran at once, or
-after a process died with a command running, is handed on as not certain.  What the user does in an editor while a command runs is
-taken for the command's; only a sandbox knows better.
+Which command made a change can only be seen from when it happened: while this command ran, and no
+other.  What was found after two ran at once, or after a process died with a command running, is
+handed on as not certain.  What the user does in an editor while a command runs is taken for the
+command's; only a sandbox knows better.
 """
 
 from __future__ import annotations
@@ -71,7 +73,10 @@ class ChangeSet(msgspec.Struct, frozen=True):
 
 
 class WatchedRun:
-    """One command that is being watched; `label` is the id of its call, by which it is found after a crash."""
+    """One command that is being watched.
+
+    `label` is the id of its call, by which it is found after a crash.
+    """
 
     def __init__(self, label: str = "") -> None:
         self.label = label
@@ -81,11 +86,17 @@ class WatchedRun:
         self.is_void = False
 
     def void(self) -> None:
-        """The caller does not want the result any more; may be called from any thread, and the history lets go of it the next time."""
+        """The caller does not want the result any more.
+
+        May be called from any thread, and the history lets go of it the next time.
+        """
         self.is_void = True
 
     def take(self, changes: Iterable[PackChange], *, alone: bool) -> None:
-        """Add changes that were found while it ran; of two of one path the first before and the last after count."""
+        """Add changes that were found while it ran.
+
+        Of two of one path the first before and the last after count.
+        """
         for change in changes:
             earlier = self.changes.get(change.path)
             before = change.before if earlier is None else earlier.before
@@ -95,7 +106,10 @@ class WatchedRun:
 
 
 class FileHistory:
-    """One project's files as they were, and what happens to them.  Its methods block; several threads may call them."""
+    """One project's files as they were, and what happens to them.
+
+    Its methods block; several threads may call them.
+    """
 
     def __init__(
         self,
@@ -120,7 +134,10 @@ class FileHistory:
         """Events were lost, so everything has to be compared."""
         self._tried_to_watch = 0.0
         self._remembered: dict[str, WatchedRun] = {}
-        """Commands that have ended, or were cut off with the process before, by label; the last ones."""
+        """Commands that have ended, or were cut off with the process before, by label.
+
+        The last ones.
+        """
 
     # -- commands
 
@@ -141,7 +158,10 @@ class FileHistory:
             self._runs.append(run)
 
     def begin_quickly(self, run: WatchedRun) -> bool:
-        """The same without waiting, where nothing happened since; False when it has to be done in a thread."""
+        """The same without waiting, where nothing happened since.
+
+        False when it has to be done in a thread.
+        """
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -159,7 +179,10 @@ class FileHistory:
             return self._ended(run)
 
     def end_quickly(self, run: WatchedRun) -> ChangeSet | None:
-        """The same without waiting, where nothing happened; None when it has to be done in a thread."""
+        """The same without waiting, where nothing happened.
+
+        None when it has to be done in a thread.
+        """
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -175,7 +198,8 @@ class FileHistory:
     def interrupted(self, waiting: WatchedRun, labels: Iterable[str]) -> dict[str, ChangeSet]:
         """What commands changed whose end is not on record, by label; each is handed out once.
 
-        What changed without an end on record, because the process died, is not certain: another program may have been there since.
+        What changed without an end on record, because the process died, is not certain: another
+        program may have been there since.
 
         Raises:
             ScanAbandoned: `waiting` was made void meanwhile.
@@ -190,7 +214,9 @@ class FileHistory:
     # -- our own writes
 
     def refresh(self, path: str) -> None:
-        """We ourselves have just put something at `path`, relative to the project: no command did."""
+        """We ourselves have just put something at `path`, relative to the project: no
+        command did.
+        """
         with self._lock:
             if self._index is not None:
                 self._index.refresh(path)
@@ -210,7 +236,10 @@ class FileHistory:
         return None if index is None or index.watcher is None else index.watcher.fd
 
     def drain(self) -> None:
-        """Take events out of the kernel's queue, which is short; never waits, and decides nothing."""
+        """Take events out of the kernel's queue, which is short.
+
+        Never waits, and decides nothing.
+        """
         index = self._index
         if index is None or index.watcher is None:
             return
@@ -259,7 +288,10 @@ class FileHistory:
         self._remember_what_was_left(found)
 
     def _remember_what_was_left(self, found: list[PackChange]) -> None:
-        """Take in what the process before says about its commands; `found` is what changed since its last word."""
+        """Take in what the process before says about its commands.
+
+        `found` is what changed since its last word.
+        """
         pack, index = self._pack, self._index
         assert pack is not None
         assert index is not None
@@ -303,14 +335,20 @@ class FileHistory:
             self._make_room(index)
 
     def _try_to_watch(self, index: FileIndex) -> None:
-        """The kernel may have queues and watches to give again; everything is about to be looked at, and is watched on the way."""
+        """The kernel may have queues and watches to give again.
+
+        Everything is about to be looked at, and is watched on the way.
+        """
         now = time.monotonic()
         if index.watcher is None and now - self._tried_to_watch > _TRY_AGAIN_SECONDS:
             self._tried_to_watch = now
             index.watches.watcher = _watcher()
 
     def _names(self, index: FileIndex) -> dict[str, dict[str, bool]] | None:
-        """The names that events speak of, by folder, and whether they may have been written to; None when some were lost."""
+        """The names that events speak of, by folder, and whether they may have been written to.
+
+        None when some were lost.
+        """
         portions, self._raw = self._raw, []
         if self._is_lost:
             return None
@@ -353,7 +391,8 @@ class FileHistory:
         left_out: list[str] = []
         if len(differing) > MAX_CHANGES:
             left_out.append(
-                f"{len(differing) - MAX_CHANGES:,} more files changed than the history takes of one command"
+                f"{len(differing) - MAX_CHANGES:,} more files changed than the history "
+                "takes of one command"
             )
         room = MAX_BYTES
         reported: list[ChangedFile] = []
@@ -368,7 +407,8 @@ class FileHistory:
         return ChangeSet(tuple(reported), tuple(left_out))
 
     def _came_from_elsewhere(self, change: PackChange, began: int, moved: set[int]) -> bool:
-        """True for a file that is older than the command and was not one of ours: it was moved here from a place that is not watched.
+        """True for a file that is older than the command and was not one of ours: it was moved here
+        from a place that is not watched.
 
         Removing it would remove the only copy.
         """

@@ -1,11 +1,12 @@
 """What every file of a project looked like when we last looked, and what differs now.
 
-Folder by folder, as the disk has it: an entry for each file, link and folder, and for each folder a watch.  Looking again at one name,
-one folder or everything is the same comparison; each yields what differs, and what is found becomes what is known.
+Folder by folder, as the disk has it: an entry for each file, link and folder, and for each folder a
+watch.  Looking again at one name, one folder or everything is the same comparison; each yields what
+differs, and what is found becomes what is known.
 
-Left out, and named: what ignore files leave out, version control's own folders, other disks, names that are no text, and folders
-beyond the number of files that is still worth knowing.  Of large files, of pipes and devices, and of what does not fit, only that they
-changed is known.
+Left out, and named: what ignore files leave out, version control's own folders, other disks, names
+that are no text, and folders beyond the number of files that is still worth knowing.  Of large
+files, of pipes and devices, and of what does not fit, only that they changed is known.
 """
 
 from __future__ import annotations
@@ -158,7 +159,10 @@ class FileIndex:
         return self._taken()
 
     def look_at(self, names: dict[str, dict[str, bool]]) -> list[PackChange]:
-        """Compare these names of these folders; True: it was written to, so that its looks prove nothing."""
+        """Compare these names of these folders.
+
+        True: it was written to, so that its looks prove nothing.
+        """
         for path in sorted(names):
             folder = self._folders.get(path)
             if folder is None:
@@ -178,7 +182,9 @@ class FileIndex:
         return self._taken()
 
     def _look_at_other_names(self, names: dict[str, dict[str, bool]]) -> None:
-        """A write through one name of a file changes it under all its names, and the event names only one."""
+        """A write through one name of a file changes it under all its names, and the event names
+        only one.
+        """
         written, self._written = self._written, {}
         for inode in written:
             for path in self._names.of(inode):
@@ -211,7 +217,10 @@ class FileIndex:
     # -- folders
 
     def _visit_all(self, visits: list[_Visit]) -> None:
-        """Compare these folders and all below them; large ones last, so that they cannot use up the room for the others."""
+        """Compare these folders and all below them.
+
+        Large ones last, so that they cannot use up the room for the others.
+        """
         waiting = deque(visits)
         later: deque[_Visit] = deque()
         while waiting or later:
@@ -252,7 +261,9 @@ class FileIndex:
         return below
 
     def _turn_away(self, path: str) -> None:
-        """A folder with more in it than there is room for: that it is there is all that is known."""
+        """A folder with more in it than there is room for: that it is there is all that is
+        known.
+        """
         self._leave_out(f"{path}/", "too many files")
         self._drop_folder(path)
         above, _, name = path.rpartition("/")
@@ -292,7 +303,8 @@ class FileIndex:
     ) -> bool:
         """Compare one name; True when it is a folder to look into.
 
-        `entry`: it comes from a list of the folder, so that files are judged by their looks and folders are gone into.
+        `entry`: it comes from a list of the folder, so that files are judged by their looks and
+            folders are gone into.
         """
         try:
             about = (
@@ -335,7 +347,8 @@ class FileIndex:
         if new != old:
             self._pack.mention(_join(path, name), new, old)
             self._set(path, folder, name, new, silent=silent)
-        # An event about a known folder's own mode says nothing about what is in it; one that it was made or moved does.
+        # An event about a known folder's own mode says nothing about what is in it; one that it was
+        # made or moved does.
         return not why_not and (written or _join(path, name) not in self._folders)
 
     def _look_at_file(
@@ -405,9 +418,11 @@ class FileIndex:
             pass
 
     def _taken_out(self, path: str, folder: _Folder, name: str) -> Iterator[tuple[str, FileEntry]]:
-        """Know nothing any more of a name and of all below it; yields each with what was known, the innermost first.
+        """Know nothing any more of a name and of all below it; yields each with what was known, the
+        innermost first.
 
-        Without a call for each folder in another: a command can nest more of them than calls can be.
+        Without a call for each folder in another: a command can nest more of them than calls can
+        be.
         """
         if name not in folder.entries:
             return

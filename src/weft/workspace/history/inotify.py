@@ -1,8 +1,9 @@
 """The kernel's own list of what changed: inotify, one watch a folder.
 
-An event is queued before the call that caused it returns, so once a command has been reaped everything it did is in the queue.  Only a
-write through a hard link that lies outside the watched folders is not seen.  When more happens than the queue holds, the kernel
-says so (`OVERFLOW`) and the caller looks for itself.
+An event is queued before the call that caused it returns, so once a command has been reaped
+everything it did is in the queue.  Only a write through a hard link that lies outside the watched
+folders is not seen.  When more happens than the queue holds, the kernel says so (`OVERFLOW`) and
+the caller looks for itself.
 """
 
 from __future__ import annotations

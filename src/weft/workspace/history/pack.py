@@ -1,14 +1,18 @@
 """What files held before anything happened to them, in one private file a project.
 
-A command may change any file, and what a file held must be known *before* it does.  So every small file of the project is copied here
-once, and again whenever it has changed.  It is a store of what could be needed, not history: what a command really changed is handed on
-and kept with the log.  It may be deleted at any time when no process uses it.
+A command may change any file, and what a file held must be known *before* it does.  So every small
+file of the project is copied here once, and again whenever it has changed.  It is a store of what
+could be needed, not history: what a command really changed is handed on and kept with the log.  It
+may be deleted at any time when no process uses it.
 
-The file only grows: a mark, then records, each a head (length, checksum, path and what the file looked like) and the content.  A later
-record of a path replaces the earlier one.  A killed process leaves at most a torn last record, which is cut off; content is believed only
-when it has the hash that its head names.  When the file is full and much of it is out of date, what counts is written anew.
+The file only grows: a mark, then records, each a head (length, checksum, path and what the file
+looked like) and the content.  A later record of a path replaces the earlier one.  A killed process
+leaves at most a torn last record, which is cut off; content is believed only when it has the hash
+that its head names.  When the file is full and much of it is out of date, what counts is written
+anew.
 
-One process uses the file at a time (it holds its lock); another one keeps a file without a name for as long as it runs.
+One process uses the file at a time (it holds its lock); another one keeps a file without a name for
+as long as it runs.
 """
 
 from __future__ import annotations
@@ -42,7 +46,10 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """As `lstat` has it, with the kind."""
     size: int = 0
     changed: int = 0
-    """Stands for modification time, status change time and inode; 0 when it must be read again to be sure."""
+    """Stands for modification time, status change time and inode.
+
+    0 when it must be read again to be sure.
+    """
     hash: BlobId = BlobId("")
     """Of the content, of a link's target; empty when it was not read."""
     why_not: str = ""
@@ -69,7 +76,9 @@ class PackChange(NamedTuple):
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True):
-    """The head of a record: what is at a path (None: nothing any more), or a note about a command."""
+    """The head of a record: what is at a path (None: nothing any more), or a note about a
+    command.
+    """
 
     path: str
     entry: FileEntry | None = None
@@ -83,7 +92,9 @@ class PreimagePack:
         self.limit = limit
         self._path: str | None = None
         self.begun: dict[str, dict[str, FileEntry | None]] = {}
-        """Commands that an earlier process began and did not see the end of, with what paths were that are known to have changed since."""
+        """Commands that an earlier process began and did not see the end of, with what paths were
+        that are known to have changed since.
+        """
         self.ended: dict[str, tuple[PackChange, ...]] = {}
         """What the last commands changed that an earlier process saw the end of."""
         self._live = 0
@@ -114,9 +125,12 @@ class PreimagePack:
     def put(
         self, path: str, entry: FileEntry, data: bytes, replaces: FileEntry | None
     ) -> FileEntry:
-        """Keep the content of a path; returns the entry with its place, or with the reason when there is no room."""
-        # A part is left for the names of files whose content has no room: their changes are reported all the same.
-        # 512 bytes are room for the head of a record.
+        """Keep the content of a path.
+
+        Returns the entry with its place, or with the reason when there is no room.
+        """
+        # A part is left for the names of files whose content has no room: their changes are
+        # reported all the same. 512 bytes are room for the head of a record.
         if self._end + len(data) + 512 > self.limit - self.limit // 32:
             full = msgspec.structs.replace(entry, why_not="quota")
             self._record(path, full, b"", replaces)
@@ -134,7 +148,11 @@ class PreimagePack:
         self.flush()
 
     def end(self, label: str, changes: Iterable[PackChange]) -> None:
-        """A command has ended; what it changed is in the system's hands on return, for it may not be on record elsewhere yet."""
+        """A command has ended.
+
+        What it changed is in the system's hands on return, for it may not be on record elsewhere
+        yet.
+        """
         self._record("", None, b"", None, RunRecord(label, tuple(changes)))
         self.flush()
 
@@ -196,7 +214,10 @@ class PreimagePack:
         return self._end > self.limit * 3 // 4 and self._live < self._end // 2
 
     def compact(self, entries: Mapping[str, FileEntry]) -> dict[str, FileEntry]:
-        """Write anew what counts; returns the entries with their new places.  Those of before are void."""
+        """Write anew what counts.
+
+        Returns the entries with their new places.  Those of before are void.
+        """
         self.flush()
         fresh = PreimagePack(None, self.limit)
         try:
@@ -226,7 +247,10 @@ class PreimagePack:
         return plain
 
     def _take_name(self, path: str) -> None:
-        """Go on in a file with a name, instead of the one without; its lock is held before another process can find it by its final name."""
+        """Go on in a file with a name, instead of the one without.
+
+        Its lock is held before another process can find it by its final name.
+        """
         os.close(self._fd)
         with suppress(FileNotFoundError):
             os.unlink(path)

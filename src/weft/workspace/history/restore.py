@@ -1,8 +1,9 @@
 """Putting one path back to what it was.
 
-What is there is looked at first (`look`), judged by the caller, and replaced only if it is still exactly that (`put_back`): otherwise
-it was changed since, and nothing is touched.  Files and links change by a rename, so that a kill leaves the old one or the new
-one.  A folder is only ever removed when it is empty.  No link is followed, in no part of the name.
+What is there is looked at first (`look`), judged by the caller, and replaced only if it is still
+exactly that (`put_back`): otherwise it was changed since, and nothing is touched.  Files and links
+change by a rename, so that a kill leaves the old one or the new one.  A folder is only ever removed
+when it is empty.  No link is followed, in no part of the name.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class PathRestorer:
     async def put_back(
         self, path: str, image: FileImage | None, *, expected: FileImage | None
     ) -> None:
-        """Put `image` at a path (None: nothing), if what is there is still `expected`; durable on return.
+        """Put `image` at a path (None: nothing), if what is there is still `expected`; durable on
+        return.
 
         A cancel leaves the one or the other, whole.
 
@@ -259,7 +261,10 @@ def _put_file(folder: int, name: str, image: FileImage, *, is_new: bool) -> None
 
 
 def _dressed_as_before(folder: int, name: str, fd: int) -> int:
-    """Give the new file the owner and attributes of the one that it replaces; returns that one's mode."""
+    """Give the new file the owner and attributes of the one that it replaces.
+
+    Returns that one's mode.
+    """
     try:
         old = os.open(name, _FLAGS, dir_fd=folder)
     except OSError:

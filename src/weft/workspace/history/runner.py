@@ -1,7 +1,8 @@
 """A Runner that knows what its commands changed.
 
-It stands around another one and asks the project's `FileHistory` before and after.  All sessions of a process share a project's history, so
-that two commands at once are noticed and each file is known once.
+It stands around another one and asks the project's `FileHistory` before and after.  All sessions of
+a process share a project's history, so that two commands at once are noticed and each file is known
+once.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def _shared(
 
 
 def _pack_path(folder: str, root: str) -> str:
-    """Where the pre-images of a project lie: a file that only its owner can read, in a folder that only the owner can enter."""
+    """Where the pre-images of a project lie: a file that only its owner can read, in a folder that
+    only the owner can enter.
+    """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return os.path.join(folder, hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
 
@@ -154,7 +157,10 @@ class WatchedRunner(Runner):
 
     @contextmanager
     def _draining(self) -> Iterator[None]:
-        """Empty the kernel's queues while a command runs, for they are short.  Only bytes are moved; what they mean is seen later."""
+        """Empty the kernel's queues while a command runs, for they are short.
+
+        Only bytes are moved; what they mean is seen later.
+        """
         loop = asyncio.get_running_loop()
         watched: list[int] = []
         try:

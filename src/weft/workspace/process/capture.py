@@ -1,9 +1,11 @@
 """Keeping what a program prints, however much it is.
 
-The head and the tail are kept in memory, the whole up to a cap in an unlinked temporary file; what comes after is counted and thrown
-away, so a flood costs no memory and is never a reason to kill the program.  Watchers get the output as it comes, up to a cap too.
+The head and the tail are kept in memory, the whole up to a cap in an unlinked temporary file; what
+comes after is counted and thrown away, so a flood costs no memory and is never a reason to kill the
+program.  Watchers get the output as it comes, up to a cap too.
 
-Of a program that has no foreseeable end only head and tail are kept, and its watcher, which has a bound of its own, gets everything.
+Of a program that has no foreseeable end only head and tail are kept, and its watcher, which has a
+bound of its own, gets everything.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ class OutputCapture:
             self._live.feed(chunk)
 
     def text(self) -> str:
-        """Everything as text, or head and tail with a line between them that says what is missing."""
+        """Everything as text, or head and tail with a line between them that says what is
+        missing.
+        """
         if not self.is_cut:
             return (self._head + self._tail).decode(errors="replace")
         tail = self._tail[-TAIL_BYTES:]
@@ -70,7 +74,10 @@ class OutputCapture:
         )
 
     def whole(self) -> bytes | None:
-        """The output up to the cap, where `text` was cut; None where it was not, or there was no disk for it."""
+        """The output up to the cap, where `text` was cut.
+
+        None where it was not, or there was no disk for it.
+        """
         if self._spill is None:
             return None
         self._spill.seek(0)
@@ -132,7 +139,9 @@ def _without_torn_end(data: bytearray) -> str:
 
 
 def _without_torn_start(data: bytearray) -> str:
-    """Text of a tail that may start inside a character: up to three bytes belong to the one before."""
+    """Text of a tail that may start inside a character: up to three bytes belong to the
+    one before.
+    """
     start = 0
     while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
         start += 1

@@ -1,4 +1,6 @@
-"""What a program we start finds in its environment: no secrets, nothing that re-points tools, nothing that waits for a user's input."""
+"""What a program we start finds in its environment: no secrets, nothing that re-points tools,
+nothing that waits for a user's input.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,12 @@ from functools import cache
 from weft.data_tables import read_table
 
 _REPOINTING = re.compile(
-    # Loaders, git's own switches (but not who the author is), and what shells and interpreters run by themselves.
-    r"LD_.*|DYLD_.*|GIT_(?!AUTHOR_|COMMITTER_|SSL_).*|BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|CDPATH"
-    r"|GLOBIGNORE|IFS|NODE_OPTIONS|PYTHONSTARTUP|PERL5OPT|PERL5DB|RUBYOPT|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|RIPGREP_CONFIG_PATH"
+    # Loaders, git's own switches (but not who the author is), and what shells and interpreters run
+    # by themselves.
+    r"LD_.*|DYLD_.*|GIT_(?!AUTHOR_|COMMITTER_|SSL_).*|BASH_ENV|ENV|BASH_FUNC_.*"
+    r"|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|CDPATH|GLOBIGNORE|IFS|NODE_OPTIONS"
+    r"|PYTHONSTARTUP|PERL5OPT|PERL5DB|RUBYOPT"
+    r"|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|RIPGREP_CONFIG_PATH"
     r"|GREP_OPTIONS|LESSOPEN|LESSCLOSE|npm_config_script_shell",
     re.IGNORECASE,
 )
@@ -23,7 +28,8 @@ QUIET: Mapping[str, str] = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "MANPAGER": "cat",
-    # An editor that saves what it was given and exits, and a prompt that is refused: no user is there to answer.
+    # An editor that saves what it was given and exits, and a prompt that is refused: no user is
+    # there to answer.
     "GIT_EDITOR": "true",
     "EDITOR": "true",
     "VISUAL": "true",
@@ -97,7 +103,8 @@ def scrubbed(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[s
     folders = [part for part in kept.get("PATH", "").split(":") if part.startswith("/")]
     kept["PATH"] = ":".join(folders) or _DEFAULT_PATH
     if not any(kept.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")):
-        # Only how characters are read: with all of `LANG` a shell loads a dozen files more at every start.
+        # Only how characters are read: with all of `LANG` a shell loads a dozen files more at every
+        # start.
         kept["LC_CTYPE"] = "C.UTF-8"
     return {**kept, **QUIET}
 

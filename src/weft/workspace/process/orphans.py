@@ -1,15 +1,18 @@
 """Finding the processes that a command left behind.
 
-Killing a process group misses a child that made a session of its own (`setsid`, daemons).  Every command therefore carries a mark in its
-environment, which its descendants inherit, and after a command the processes that bear its mark are killed, together with their
-children.  Only the processes younger than the command are looked at, so that it costs microseconds when there are none.
+Killing a process group misses a child that made a session of its own (`setsid`, daemons).  Every
+command therefore carries a mark in its environment, which its descendants inherit, and after a
+command the processes that bear its mark are killed, together with their children.  Only the
+processes younger than the command are looked at, so that it costs microseconds when there are none.
 
-What is promised: everything in the command's group dies, and everything that left the group dies unless it *also* threw its
-environment away and lost its parent, or runs as another user.  Only a pid namespace (the sandbox) can promise more.  The kernel's
-"child subreaper" would help too but changes the whole process, which is not a library's to change.
+What is promised: everything in the command's group dies, and everything that left the group dies
+unless it *also* threw its environment away and lost its parent, or runs as another user.  Only a
+pid namespace (the sandbox) can promise more.  The kernel's "child subreaper" would help too but
+changes the whole process, which is not a library's to change.
 
-The mark is `namespace.pid.start-of-owner.number`, one after the other where one Weft runs inside another, so that after a crash of the
-owner its orphans can be distinguished from the commands of living ones.
+The mark is `namespace.pid.start-of-owner.number`, one after the other where one Weft runs inside
+another, so that after a crash of the owner its orphans can be distinguished from the commands of
+living ones.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ _PARENT, _GROUP, _FLAGS, _STARTED, _START_CODE, _ENV_START, _ENV_END = 1, 2, 6, 
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD in the flags of `stat`: such a thread never has an environment."""
 _LONG_SECONDS = 1.0
-"""A command that ran longer may have used up every process number once; then all processes are looked at."""
+"""A command that ran longer may have used up every process number once.
+
+Then all processes are looked at.
+"""
 
 
 @cache
@@ -53,7 +59,10 @@ os.register_at_fork(after_in_child=forget_owner)
 
 
 def left_any(leader: int, ran_seconds: float) -> list[int]:
-    """Processes that may have been started by the command whose first process is `leader`; usually none."""
+    """Processes that may have been started by the command whose first process is `leader`.
+
+    Usually none.
+    """
     # The kernel hands numbers out in order: if the last one given is still the leader's, the
     # command started no process, and nothing has to be searched.
     last = _last_pid()
@@ -69,7 +78,8 @@ def left_any(leader: int, ran_seconds: float) -> list[int]:
 
 
 def kill_marked(mark: str, suspects: Iterable[int] | None = None, *, group: int = 0) -> int:
-    """Kill every process that bears `mark`, and their children, until none is found; returns how many.
+    """Kill every process that bears `mark`, and their children, until none is found; returns how
+    many.
 
     `group` is the command's own process group, as long as its first process is not reaped.  It was
     killed already; its members are waited for here, since a dying process has no environment.
@@ -90,8 +100,8 @@ def kill_marked(mark: str, suspects: Iterable[int] | None = None, *, group: int 
 def kill_orphans() -> int:
     """Kill what commands of crashed Weft processes left running; returns how many died.
 
-    For the start of a process that goes on with interrupted work: a command that is still running must not finish unseen.  It reads
-    all of `/proc` and blocks; call it in a thread.
+    For the start of a process that goes on with interrupted work: a command that is still running
+    must not finish unseen.  It reads all of `/proc` and blocks; call it in a thread.
     """
     dead = set()
     for marks in _marks_of(_pids()).values():
@@ -184,13 +194,18 @@ def _stat(pid: int) -> list[str]:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in clock ticks since boot; empty when it is gone or only waits to be reaped."""
+    """When a process started, in clock ticks since boot.
+
+    Empty when it is gone or only waits to be reaped.
+    """
     fields = _stat(pid)
     return fields[_STARTED] if _is_alive(fields) else ""
 
 
 def _is_alive(fields: list[str]) -> bool:
-    """True for a program that runs: not gone, not waiting to be reaped, and no thread of the kernel's."""
+    """True for a program that runs: not gone, not waiting to be reaped, and no thread of the
+    kernel's.
+    """
     if not fields or fields[0] in "ZX":
         return False
     return not int(fields[_FLAGS]) & _KERNEL_THREAD
@@ -204,7 +219,10 @@ def _namespace(pid: str) -> str:
 
 
 def _family(mark: str, suspects: Iterable[int], group: int) -> dict[int, str]:
-    """The living suspects that bear the mark or are in the group, and their descendants; each with its start."""
+    """The living suspects that bear the mark or are in the group, and their descendants.
+
+    Each with its start.
+    """
     alive = {pid: fields for pid in suspects if _is_alive(fields := _stat(pid))}
     family = {pid for pid, fields in alive.items() if group and int(fields[_GROUP]) == group}
     family |= {pid for pid, marks in _marks_of(alive.keys() - family).items() if mark in marks}

@@ -1,12 +1,14 @@
 """Running programs on this machine, without a sandbox.
 
-A command is over when its first process has exited, never when its pipes close: a background child may hold them for ever.  What it
-printed is then drained for a moment, and what it left behind is killed (`orphans` says what is promised).
+A command is over when its first process has exited, never when its pipes close: a background child
+may hold them for ever.  What it printed is then drained for a moment, and what it left behind is
+killed (`orphans` says what is promised).
 
-A cancel kills at once, with everything below, and reaps before it goes on; a time-out asks first (SIGTERM) and kills after a grace.
+A cancel kills at once, with everything below, and reaps before it goes on; a time-out asks first
+(SIGTERM) and kills after a grace.
 
-The process is started on the event loop's own thread: Python holds its lock from the fork until the program is loaded, so a thread
-would not keep anyone else going and would only add its own cost.
+The process is started on the event loop's own thread: Python holds its lock from the fork until the
+program is loaded, so a thread would not keep anyone else going and would only add its own cost.
 """
 
 from __future__ import annotations
@@ -35,11 +37,16 @@ from weft.workspace.process.search_path import find_program
 GRACE_SECONDS = 2.0
 """Between the polite signal of a time-out and the kill."""
 QUIET_SECONDS = 0.1
-"""How long the output must be quiet, after the exit, before we stop listening to what still holds it open."""
+"""How long the output must be quiet, after the exit, before we stop listening to what still holds
+it open.
+"""
 DRAIN_SECONDS = 1.0
 """How long we listen after the exit at most."""
 REAP_SECONDS = 2.0
-"""How long a cancel waits for a killed process; one that hangs in the kernel cannot be waited for."""
+"""How long a cancel waits for a killed process.
+
+One that hangs in the kernel cannot be waited for.
+"""
 _CHUNK = 64 * 1024
 
 kill_orphans = orphans.kill_orphans
@@ -48,7 +55,9 @@ _numbers = itertools.count(1)
 
 
 class LocalRunner(Runner):
-    """Runs programs as they are, each in a session and group of its own, with a scrubbed environment."""
+    """Runs programs as they are, each in a session and group of its own, with a scrubbed
+    environment.
+    """
 
     def __init__(
         self, environ: Mapping[str, str] | None = None, *, passed: Collection[str] = ()
@@ -56,7 +65,8 @@ class LocalRunner(Runner):
         """`passed` names variables that commands get although they look like secrets."""
         environ = environ or {}
         self._environ = scrubbed(environ, passed)
-        # As the system takes it: to encode half a hundred variables anew costs every command as much as a small system call.
+        # As the system takes it: to encode half a hundred variables anew costs every command as
+        # much as a small system call.
         self._encoded = _encoded(self._environ)
         self._outer_mark = environ.get(orphans.MARK, "")
         self._threads = DiskThreads()
@@ -128,7 +138,9 @@ class OutputPipe:
 
 
 class _Process:
-    """One running program: its first process, and the pipe that all of them print into (or two, with errors apart)."""
+    """One running program: its first process, and the pipe that all of them print into (or two,
+    with errors apart).
+    """
 
     def __init__(
         self,
@@ -204,7 +216,8 @@ class _Process:
     async def end(self, mark: str, threads: DiskThreads) -> None:
         """Kill what is left, reap, and give everything back; shielded and bounded."""
         try:
-            # The exited process is not reaped yet, so its number still names this group and no other.
+            # The exited process is not reaped yet, so its number still names this group and no
+            # other.
             self._signal(signal.SIGKILL)
             with anyio.CancelScope(shield=True):
                 if not self._exited.is_set():

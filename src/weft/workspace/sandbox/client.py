@@ -1,8 +1,9 @@
 """Our side of the keeper: starting it, asking it to run commands, and hearing how they ended.
 
-One keeper serves all commands of a process, side by side.  It is started by bubblewrap with everything that bubblewrap can take
-away; what it must keep, in its own user namespace only, is the right to mount, so that it can give each command a view of the disk.  When it
-dies, every command dies with it, each caller that waits gets an error, and the next command starts another.
+One keeper serves all commands of a process, side by side.  It is started by bubblewrap with
+everything that bubblewrap can take away; what it must keep, in its own user namespace only, is the
+right to mount, so that it can give each command a view of the disk.  When it dies, every command
+dies with it, each caller that waits gets an error, and the next command starts another.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ from weft.errors import RetryableToolError, WeftError
 from weft.file_io import write_all
 
 START_SECONDS = 10.0
-"""How long bubblewrap and the keeper may take to start; a busy machine is slow, a broken one never answers."""
+"""How long bubblewrap and the keeper may take to start.
+
+A busy machine is slow, a broken one never answers.
+"""
 STOP_SECONDS = 2.0
 FIRST_TO_GO = 500
-"""What the kernel adds, in thousandths of all memory, to what sandboxed programs use when it looks for one to end."""
+"""What the kernel adds, in thousandths of all memory, to what sandboxed programs use when it looks
+for one to end.
+"""
 BROKEN = "the sandbox broke down"
 _PACKET = 64 * 1024
 _KEPT = (
@@ -40,8 +46,9 @@ _KEPT = (
     "CAP_FOWNER",
     "CAP_FSETID",
 )
-"""What mounting an overlay and writing its work folder takes, and dropping all of it again.  They hold in the sandbox's user
-namespace and nowhere else, and no command ever has one."""
+"""What mounting an overlay and writing its work folder takes, and dropping all of it again.  They
+hold in the sandbox's user namespace and nowhere else, and no command ever has one.
+"""
 
 
 class SandboxUnavailable(WeftError):

@@ -1,4 +1,5 @@
-"""What a sandboxed command cannot see: other programs' secrets, ours, and the project's `.env` files.
+"""What a sandboxed command cannot see: other programs' secrets, ours, and the project's `.env`
+files.
 
 Everything else on the disk can be read, as anywhere; nothing but the project can be written.
 """
@@ -38,7 +39,10 @@ class HiddenPaths:
         self._parents = sorted({os.path.dirname(path) for path in named})
 
     def of_machine(self, roots: Sequence[str]) -> list[str]:
-        """What to hide outside the projects; never a folder that a project lies in, nor what is shown on purpose."""
+        """What to hide outside the projects.
+
+        Never a folder that a project lies in, nor what is shown on purpose.
+        """
         # A project below a secret folder would vanish if that folder were hidden; the user chose to
         # work there, so it stays visible.
         return [
@@ -62,7 +66,10 @@ class HiddenPaths:
         return any(path == shown or os.path.basename(path) == shown for shown in self._shown)
 
     def _of_project(self, root: str) -> list[str]:
-        """`.env` files of a project, some folders deep; a folder is read again only when something came or went in it."""
+        """`.env` files of a project, some folders deep.
+
+        A folder is read again only when something came or went in it.
+        """
         found: list[str] = []
         level = [root]
         looked = 0

@@ -1,41 +1,44 @@
 """The keeper: a small program inside the sandbox that gives each command a box of its own.
 
-It is started once, by bubblewrap, in a place where the whole disk is read-only, there is no network, and nothing outside can be seen or
-signalled.  It makes cells: a cell is a process in a process namespace of its own, and runs one command after the other.  For each it makes a fresh
-view of the disk: the project under an overlay, a `/tmp`, a `/proc` that shows the cell, and nothing where secrets lie.  The command starts without
-a capability and under a system call filter.  It ends when its first process ends; whatever it left running is killed before the end
-is reported, and the view is taken apart.
+It is started once, by bubblewrap, in a place where the whole disk is read-only, there is no
+network, and nothing outside can be seen or signalled.  It makes cells: a cell is a process in a
+process namespace of its own, and runs one command after the other.  For each it makes a fresh view
+of the disk: the project under an overlay, a `/tmp`, a `/proc` that shows the cell, and nothing
+where secrets lie.  The command starts without a capability and under a system call filter.  It ends
+when its first process ends; whatever it left running is killed before the end is reported, and the
+view is taken apart.
 
 A read-only mount lets named pipes be written to, and a filter does not see what is opened; Landlock
 does (`restrict_writing`).  Who is under it cannot mount, so it holds for a thread of the cell that
 starts the command (`CommandStarter`), and for all that comes of it.
 
-The view can be made before it is known what is to run in it, so that no command has to wait for it; what is secret by then is hidden when the
-command comes.
+The view can be made before it is known what is to run in it, so that no command has to wait for it;
+what is secret by then is hidden when the command comes.
 
-A cell keeps the capabilities of its user namespace, for it has to mount.  A command never has one: nothing that is started here can gain any
-(`forswear_capabilities`), and the cell cannot be looked into nor signalled from within.  The filter lets the cell's own calls through because
-they carry a number that no other process knows.
+A cell keeps the capabilities of its user namespace, for it has to mount.  A command never has one:
+nothing that is started here can gain any (`forswear_capabilities`), and the cell cannot be looked
+into nor signalled from within.  The filter lets the cell's own calls through because they carry a
+number that no other process knows.
 
-This file runs as a script and imports nothing of ours and as little as possible: it is what a sandboxed command costs.  It takes
-orders from one socket, in packets of fields parted by NUL:
+This file runs as a script and imports nothing of ours and as little as possible: it is what a
+sandboxed command costs.  It takes orders from one socket, in packets of fields parted by NUL:
 
-    cell ID      make a cell; with the descriptors of its configuration (`KeeperCellConfig` has the fields) and of a socket of its own
-    term ID      ask everything in it to end
-    kill ID      end it
+    cell ID      make a cell; with the descriptors of its configuration (`KeeperCellConfig` has the
+    fields) and of a socket of its own term ID      ask everything in it to end kill ID      end it
 
 and says `ready` when it has started (`ready landlock` where the kernel has it), and `gone ID` of a
 cell that ended.  Over its own socket a cell takes, in turns,
 
-    plan         make a view; with the descriptor of a `KeeperMountPlan`
-    run          run a command in it; with the descriptors of an `KeeperExecRequest`, stdin, stdout and stderr
+    plan         make a view; with the descriptor of a `KeeperMountPlan` run          run a command
+    in it; with the descriptors of an `KeeperExecRequest`, stdin, stdout and stderr
 
 and says
 
     ended  STATUS         as `waitpid` has it: negative for a signal
     failed ERRNO STAGE    the view could not be made, or the command did not start
 
-The end of the keeper's socket is the end of the keeper and of every command; the end of a cell's, of the cell.
+The end of the keeper's socket is the end of the keeper and of every command; the end of a cell's,
+of the cell.
 """
 
 from __future__ import annotations
@@ -174,7 +177,9 @@ class KeeperMountPlan:
         """Folder, upper layer and work folder of each project folder."""
         temporary = fields.several()
         self.temporary = list(zip(temporary[0::2], temporary[1::2], strict=True))
-        """Folders that take the place of `/tmp` and the like: the real one, then where it is to be seen."""
+        """Folders that take the place of `/tmp` and the like: the real one, then where it is to be
+        seen.
+        """
         self.empty_file = fields.one()
         """What is seen in the place of a hidden file; its mode lets no one read it."""
         self.hidden = fields.several()
@@ -210,7 +215,8 @@ class MountView:
         try:
             self._build(plan)
         finally:
-            # Whatever is held keeps the view from being taken apart; only what hides files is needed once more.
+            # Whatever is held keeps the view from being taken apart; only what hides files is
+            # needed once more.
             for fd in self._held[1:]:
                 os.close(fd)
         folders = [folder for folder, _, _ in plan.layers]
@@ -218,7 +224,8 @@ class MountView:
         self.starter = CommandStarter([*folders, *targets, "/dev"], password)
 
     def _build(self, plan: KeeperMountPlan) -> None:
-        # All that is mounted from somewhere is opened first: a mount may hide the place of the next.
+        # All that is mounted from somewhere is opened first: a mount may hide the place of the
+        # next.
         self.empty = self._hold(plan.empty_file)
         temporary = [(self._hold(source), target) for source, target in plan.temporary]
         hiding = [target for _, target in temporary]
@@ -244,7 +251,10 @@ class MountView:
         return f"/proc/self/fd/{self._held[-1]}"
 
     def _overlay(self, folder: str, upper: str, work: str, *, is_hidden: bool) -> int:
-        """Lay the overlay over a folder; returns a hold on it when another mount is going to hide it, else -1."""
+        """Lay the overlay over a folder.
+
+        Returns a hold on it when another mount is going to hide it, else -1.
+        """
         # By descriptor: a colon or a comma in a name would be read as the end of it.
         lower, over, beside = (self._hold(path) for path in (folder, upper, work))
         options = f"lowerdir={lower},upperdir={over},workdir={beside},userxattr"
@@ -277,7 +287,9 @@ class MountView:
 
 
 def own_call(name: str, password: int, *arguments: object) -> int:
-    """A system call that the filter lets through for us alone: the password stands where the kernel does not look."""
+    """A system call that the filter lets through for us alone: the password stands where the kernel
+    does not look.
+    """
     given = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
     given += [ctypes.c_long(0)] * (5 - len(given))
     number = ctypes.c_long(NUMBERS[name])
@@ -326,7 +338,10 @@ class _Program(ctypes.Structure):
 
 
 def forswear_capabilities() -> None:
-    """Nothing that is started from here on can gain a capability or a privilege in any way; this process keeps what it has."""
+    """Nothing that is started from here on can gain a capability or a privilege in any way.
+
+    This process keeps what it has.
+    """
     number = 0
     while prctl(PR_CAPBSET_DROP, number) == 0:
         number += 1
@@ -687,7 +702,9 @@ def serve(control: _socket.socket) -> None:
 
 
 def receive(control: _socket.socket) -> tuple[bytes, list[int]]:
-    """One packet and the descriptors that came with it, which no command may inherit by accident."""
+    """One packet and the descriptors that came with it, which no command may inherit by
+    accident.
+    """
     size = array.array("i").itemsize
     packet, extra, _, _ = control.recvmsg(1024, _socket.CMSG_SPACE(4 * size))
     descriptors: array.array[int] = array.array("i")
@@ -704,8 +721,8 @@ def main() -> None:
     """Serve on the socket whose number was given."""
     control = _socket.socket(fileno=int(sys.argv[1]))
     os.set_inheritable(control.fileno(), False)
-    # A view of the disk that belongs to our own user namespace, so that cells may come back to it.  What bubblewrap mounted is locked
-    # in it: no capability of ours can make it writable.
+    # A view of the disk that belongs to our own user namespace, so that cells may come back to it.
+    # What bubblewrap mounted is locked in it: no capability of ours can make it writable.
     checked(_libc.unshare(CLONE_NEWNS), "unshare")
     bound_processes()
     forswear_capabilities()

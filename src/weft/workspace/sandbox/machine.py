@@ -67,7 +67,9 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     network: bool = False
     unix_sockets: bool = False
-    """Let commands make unix sockets, by which they reach every server outside whose socket they can see."""
+    """Let commands make unix sockets, by which they reach every server outside whose socket they
+    can see.
+    """
     shown: tuple[str, ...] = ()
     """Files and folders that are not hidden, by path or by name."""
     passed: tuple[str, ...] = ()
@@ -85,7 +87,10 @@ class ProcessSandbox:
         hidden: Sequence[str] = (),
         options: SandboxOptions | None = None,
     ) -> None:
-        """`folder` is ours alone, on a disk that outlives the process; `hidden` names files and folders that commands must not see."""
+        """`folder` is ours alone, on a disk that outlives the process.
+
+        `hidden` names files and folders that commands must not see.
+        """
         self.options = options or SandboxOptions()
         self._environ = environ
         self._scrubbed = scrubbed(environ, self.options.passed)
@@ -113,7 +118,10 @@ class ProcessSandbox:
     # --- what there is ---------------------------------------------------------------------------
 
     async def why_not(self, roots: Sequence[str]) -> str:
-        """Why commands of these folders cannot run in a sandbox; empty when they can.  Found out by trying, once."""
+        """Why commands of these folders cannot run in a sandbox.
+
+        Empty when they can.  Found out by trying, once.
+        """
         key = tuple(roots)
         if not self._broken and key in self._tried and self._is_up:
             return self._tried[key]
@@ -237,7 +245,8 @@ class ProcessSandbox:
         except SandboxUnavailable as error:
             if SWITCH not in str(error):
                 raise
-            # An older bubblewrap does not have it; the filter and the lack of capabilities say the same.
+            # An older bubblewrap does not have it; the filter and the lack of capabilities say the
+            # same.
             self._keeper = await _opened([word for word in argv if word != SWITCH])
 
     async def _try(self, roots: tuple[str, ...]) -> str:
@@ -300,9 +309,11 @@ class ProcessSandbox:
         return box
 
     def make_ready(self, cell: Cell, roots: tuple[str, ...]) -> None:
-        """Let a cell make the view for the next command of these folders: that takes longer than starting a command in it.
+        """Let a cell make the view for the next command of these folders: that takes longer than
+        starting a command in it.
 
-        Nothing looks at the disk through it before the command does, so it shows the project as it is then.
+        Nothing looks at the disk through it before the command does, so it shows the project as it
+        is then.
         """
         if cell.is_lost or not self._is_up:
             return
@@ -314,7 +325,8 @@ class ProcessSandbox:
         with suppress(OSError):  # the next command tries for itself, and reports the error
             ready.append(self._made(cell, roots))
             if len(ready) < SIDE_BY_SIDE:
-                # In turns: while the one takes its last view apart and makes the next, the other runs a command.
+                # In turns: while the one takes its last view apart and makes the next, the other
+                # runs a command.
                 ready.append(self._made(self.keeper.cell(self._cell_config()), roots))
 
     def _made(self, cell: Cell, roots: tuple[str, ...]) -> CommandBox:
@@ -352,7 +364,8 @@ class ProcessSandbox:
     def _temporary(self, project: str) -> list[tuple[str, str]]:
         """Folders of our own in the place of those that every program writes to.
 
-        They last as long as the process; a project's cache outlives it, and is used by no other project and by no program outside the sandbox.
+        They last as long as the process; a project's cache outlives it, and is used by no other
+        project and by no program outside the sandbox.
         """
         found = [(self.scratch.temporary("tmp", 0o1777), "/tmp")]
         if os.path.isdir("/var/tmp"):
@@ -384,7 +397,9 @@ class CommandBox:
         self._roots = [_which_folder(root) for root in place.roots]
 
     def is_fit(self, keeper: Keeper, stamp: tuple[int, ...]) -> bool:
-        """True while it would show the project and hide all secrets: the folders are the same ones, and the cell still stands."""
+        """True while it would show the project and hide all secrets: the folders are the same ones,
+        and the cell still stands.
+        """
         if keeper is not self._keeper or self.cell.is_lost or stamp != self._stamp:
             return False
         return [_which_folder(root) for root in self.place.roots] == self._roots

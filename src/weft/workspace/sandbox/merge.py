@@ -1,7 +1,9 @@
-"""Three-way merge of a file that a command and another program changed, and the versions to merge from.
+"""Three-way merge of a file that a command and another program changed, and the versions to merge
+from.
 
-Line by line, against a version that both came from.  Where both sides changed the same lines in the same way, that is one change; where
-they changed the same or neighbouring lines otherwise, there is no answer, and none is guessed.
+Line by line, against a version that both came from.  Where both sides changed the same lines in the
+same way, that is one change; where they changed the same or neighbouring lines otherwise, there is
+no answer, and none is guessed.
 """
 
 from __future__ import annotations

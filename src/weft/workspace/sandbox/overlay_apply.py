@@ -1,11 +1,12 @@
 """Putting what a sandboxed command changed into the project, one path at a time.
 
-Each step was judged before; here it is carried out, if the path is still as it was when it was judged.  A file takes its place by a
-rename, so that at every instant the old or the new one is there, whole.  What cannot be done is named and leaves the rest alone.
+Each step was judged before; here it is carried out, if the path is still as it was when it was
+judged.  A file takes its place by a rename, so that at every instant the old or the new one is
+there, whole.  What cannot be done is named and leaves the rest alone.
 
-Nothing is forced to disk: it is as durable as it would be if the command had written it itself.  What is to be done is written down
-beside the upper layer before the first step, with the hashes of before and after, so that after a crash it can be finished
-(`overlay_recovery`).
+Nothing is forced to disk: it is as durable as it would be if the command had written it itself.
+What is to be done is written down beside the upper layer before the first step, with the hashes of
+before and after, so that after a crash it can be finished (`overlay_recovery`).
 
 Everything here blocks.
 """
@@ -50,7 +51,10 @@ class OverlayApplier:
         os.close(self._root)
 
     def run(self, steps: list[ApplyStep], each: Callable[[], None] = lambda: None) -> ApplyOutcome:
-        """Carry out all steps; one that fails is named, and the others go on.  `each` is called after each."""
+        """Carry out all steps.
+
+        One that fails is named, and the others go on.  `each` is called after each.
+        """
         outcome = ApplyOutcome()
         for step in steps:
             try:
@@ -219,7 +223,8 @@ _ACTIONS: dict[str, Callable[[ApplyStep, int, str, str], None]] = {
 
 
 def rewrite(upper: str, step: ApplyStep, data: bytes) -> ApplyStep:
-    """Let the upper layer have other content for a file than the command gave it; returns the step that puts it in place.
+    """Let the upper layer have other content for a file than the command gave it; returns the step
+    that puts it in place.
 
     Raises:
         OSError: the system refused.
@@ -237,7 +242,10 @@ def rewrite(upper: str, step: ApplyStep, data: bytes) -> ApplyStep:
 
 
 def finish_folders(root: str, done: list[ApplyStep]) -> None:
-    """Give folders the modes that the command gave them, now that nothing more goes into them; the innermost first."""
+    """Give folders the modes that the command gave them, now that nothing more goes into them.
+
+    The innermost first.
+    """
     base = open_folder(root)
     try:
         # Modes come last and from within: in a folder without write permission nothing more can be
@@ -259,7 +267,10 @@ def finish_folders(root: str, done: list[ApplyStep]) -> None:
 def touched(
     step: ApplyStep, shown: str, *, with_data: bool, unkept: str = "too large"
 ) -> ChangedFile:
-    """The change that the history records for a step that was carried out; `unkept` says why the content of a file is not kept."""
+    """The change that the history records for a step that was carried out.
+
+    `unkept` says why the content of a file is not kept.
+    """
     before, after = step.before, step.after
     action = "created" if before is None else "deleted" if after is None else "modified"
     missing = ""

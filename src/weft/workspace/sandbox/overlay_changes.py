@@ -1,7 +1,8 @@
 """What a sandboxed command changed, read from the upper layer of its overlay.
 
-The kernel keeps there exactly what the command wrote: files and links as they are now, a mark where something was removed (a device
-0:0), a flag on a folder that was made anew in the place of another (`opaque`).  Nothing is guessed from times or compared.
+The kernel keeps there exactly what the command wrote: files and links as they are now, a mark where
+something was removed (a device 0:0), a flag on a folder that was made anew in the place of another
+(`opaque`).  Nothing is guessed from times or compared.
 
 Everything here blocks, and only looks; `overlay_apply` is what puts a change into the project.
 """
@@ -21,11 +22,16 @@ Kind: TypeAlias = Literal["file", "link", "folder", "gone", "special"]
 OPAQUE = "user.overlay.opaque"
 WHITEOUT = "user.overlay.whiteout"
 MOST = 200_000
-"""Changes of one command that are carried over; one that makes more gets an error, and none of them is."""
+"""Changes of one command that are carried over.
+
+One that makes more gets an error, and none of them is.
+"""
 DEEPEST = 250
 """Folders in one another that are carried over."""
 LONGEST = 3_000
-"""Bytes of a path that is carried over: together with the project's own it must stay below what the system takes."""
+"""Bytes of a path that is carried over: together with the project's own it must stay below what the
+system takes.
+"""
 
 
 class OverlayChange(msgspec.Struct, frozen=True, kw_only=True):

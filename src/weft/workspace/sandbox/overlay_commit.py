@@ -1,8 +1,9 @@
 """From the upper layer into the project: plan, judge, put.
 
-Judging is where boundaries, rules and protected paths have their say, on each path by itself and before anything is put in place.  A file
-that another program changed while the command ran is merged where that is clean; else theirs stays, the command's version is kept aside, and
-both are reported.  A repository is never removed, for its history is in no other place.
+Judging is where boundaries, rules and protected paths have their say, on each path by itself and
+before anything is put in place.  A file that another program changed while the command ran is
+merged where that is clean; else theirs stays, the command's version is kept aside, and both are
+reported.  A repository is never removed, for its history is in no other place.
 """
 
 from __future__ import annotations
@@ -49,12 +50,17 @@ class ChangeJudge(Protocol):
     """Decides which paths a command may change."""
 
     def forbids(self, path: str) -> str:
-        """Why this path (as the project shows it) may not be changed by a command; empty when it may."""
+        """Why this path (as the project shows it) may not be changed by a command.
+
+        Empty when it may.
+        """
         ...
 
 
 StepId: TypeAlias = tuple[str, str]
-"""Path and what is done there: what takes the place of another kind of thing takes two steps at one path."""
+"""Path and what is done there: what takes the place of another kind of thing takes two steps at one
+path.
+"""
 
 
 def identified(step: ApplyStep) -> StepId:
@@ -73,7 +79,10 @@ class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """How what was there is known again (`mark`)."""
     after: str = ""
     told: ChangedFile | None = None
-    """The change for the history, with what is about to be replaced; None where it records nothing."""
+    """The change for the history, with what is about to be replaced.
+
+    None where it records nothing.
+    """
 
 
 class CommittedChanges(msgspec.Struct, kw_only=True):
@@ -104,10 +113,11 @@ class OverlayCommit:
         kept_bytes: int = KEPT_BYTES,
         tidy: Callable[[], None] = lambda: None,
     ) -> None:
-        """`shown` names a path of a folder, `base_of` knows earlier versions of files, `aside` is where lost versions are kept.
+        """`shown` names a path of a folder, `base_of` knows earlier versions of files, `aside` is
+        where lost versions are kept.
 
-        That folder is for this command alone: in one that held links of another, a path could lead anywhere.  `tidy` is called in a thread
-        when all is done.
+        That folder is for this command alone: in one that held links of another, a path could lead
+        anywhere.  `tidy` is called in a thread when all is done.
         """
         self._place = place
         self._started = started_ns
@@ -147,7 +157,8 @@ class OverlayCommit:
                 str(error) if isinstance(error, TooMuch) else error.strerror or "it cannot be read"
             )
             committed.remarks.append(
-                f"None of its changes reached the project, for they are more than is carried over: {why}."
+                "None of its changes reached the project, for they are more than is "
+                f"carried over: {why}."
             )
             committed.is_held_back = True
             return
@@ -218,7 +229,10 @@ class OverlayCommit:
             self._moved[step.path] = moved
 
     def _merge(self, step: ApplyStep, shown: str, root: str, upper: str) -> ApplyStep | None:
-        """Both changes of a file together; None where they cannot be, and then the command's version is kept aside."""
+        """Both changes of a file together.
+
+        None where they cannot be, and then the command's version is kept aside.
+        """
         base = self._base_of(shown)
         theirs = _content(f"{root}/{step.path}", step.before)
         ours = _content(f"{upper}/{step.path}", step.after)
@@ -295,16 +309,19 @@ class OverlayCommit:
                 self._refused,
             ),
             (
-                "These files were changed outside the sandbox while the command ran, and that version was kept",
+                "These files were changed outside the sandbox while the command ran, and "
+                "that version was kept",
                 self._lost,
             ),
             (
-                "These files were changed outside the sandbox while the command ran; both changes were merged",
+                "These files were changed outside the sandbox while the command ran; "
+                "both changes were merged",
                 self._merged,
             ),
             ("These changes could not be carried over", self._failed),
             (
-                "These files came over, but not as programs that run as their owner or group (set-user-id, set-group-id)",
+                "These files came over, but not as programs that run as their owner or "
+                "group (set-user-id, set-group-id)",
                 self._disarmed,
             ),
         )
@@ -317,7 +334,9 @@ def write_plan(
     layer: int,
     reported: Mapping[StepId, ChangedFile],
 ) -> None:
-    """Write down what is about to be done, so that it can be finished after a crash, and the changes for the history."""
+    """Write down what is about to be done, so that it can be finished after a crash, and the
+    changes for the history.
+    """
     planned = [
         PlannedStep(
             layer=layer,
@@ -341,7 +360,9 @@ def _without_after(reported: ChangedFile | None) -> ChangedFile | None:
 
 
 def mark(found: FoundEntry | None) -> str:
-    """What tells a thing from any other that could be in its place: its content, or its looks where that was not read."""
+    """What tells a thing from any other that could be in its place: its content, or its looks where
+    that was not read.
+    """
     if found is None:
         return ""
     if found.hash is not None:
@@ -350,7 +371,9 @@ def mark(found: FoundEntry | None) -> str:
 
 
 def mark_of_ours(found: FoundEntry | None) -> str:
-    """The same for what lies in the upper layer, where no other program writes and we change times and modes ourselves."""
+    """The same for what lies in the upper layer, where no other program writes and we change times
+    and modes ourselves.
+    """
     return "" if found is None or found.hash is None else str(found.hash)
 
 
@@ -387,7 +410,8 @@ def _reports(
 
 
 def _came_from_elsewhere(step: ApplyStep, taken: Container[int]) -> bool:
-    """True for a file that may be one that the history knows nothing of, moved here: removing it would remove the only copy.
+    """True for a file that may be one that the history knows nothing of, moved here: removing it
+    would remove the only copy.
 
     `taken` are the sizes of such files that the command took away.
     """
@@ -403,7 +427,9 @@ def _is_worth_reporting(step: ApplyStep) -> bool:
 def _report(
     done: Sequence[ApplyStep], reported: Mapping[StepId, ChangedFile], committed: CommittedChanges
 ) -> None:
-    """Report the steps that were carried out to the history, and count those that are not reported."""
+    """Report the steps that were carried out to the history, and count those that are not
+    reported.
+    """
     unnamed = untold = 0
     for step in done:
         if (fact := reported.get(identified(step))) is not None:
@@ -420,7 +446,10 @@ def _report(
 
 
 def _content(path: str, found: FoundEntry | None) -> bytes | None:
-    """What a file holds, also where the history does not keep it; None for what is no file, or too large to be bounded."""
+    """What a file holds, also where the history does not keep it.
+
+    None for what is no file, or too large to be bounded.
+    """
     if found is None or found.kind != "file":
         return None
     if found.data is not None:

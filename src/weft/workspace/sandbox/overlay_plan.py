@@ -1,8 +1,11 @@
-"""From what a command changed to what has to be done in the project: one step for each path, in an order that works.
+"""From what a command changed to what has to be done in the project: one step for each path, in an
+order that works.
 
-A removed folder becomes a step for each thing in it, a folder that was made anew one for each thing it no longer has, a file in the place
-of a folder the removal of that folder first.  So every path is judged and carried out by itself, and what is refused holds nothing
-else up.  For each step the project is looked at as it is now: what is there, and whether another program changed it while the command ran.
+A removed folder becomes a step for each thing in it, a folder that was made anew one for each thing
+it no longer has, a file in the place of a folder the removal of that folder first.  So every path
+is judged and carried out by itself, and what is refused holds nothing else up.  For each step the
+project is looked at as it is now: what is there, and whether another program changed it while the
+command ran.
 
 Everything here blocks, and only looks.
 """
@@ -27,9 +30,15 @@ from weft.workspace.sandbox.overlay_changes import DEEPEST, Kind, OverlayChange,
 Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder", "leave"]
 
 KEPT_BYTES = 4 * 1024 * 1024
-"""Content is read for the history up to this size, unless the caller asks for less or more; larger files are hashed."""
+"""Content is read for the history up to this size, unless the caller asks for less or more.
+
+Larger files are hashed.
+"""
 HASHED_BYTES = 64 * 1024 * 1024
-"""Files are hashed up to this size.  Larger ones are compared by size and times: one with holes can be larger than any disk."""
+"""Files are hashed up to this size.
+
+Larger ones are compared by size and times: one with holes can be larger than any disk.
+"""
 SET_ID = stat.S_ISUID | stat.S_ISGID
 """Bits that let a program run as its owner or group."""
 HEART = re.compile(r"(?:.*/)?\.git(?:/HEAD|/objects|/refs)?")
@@ -67,7 +76,9 @@ class ApplyStep(msgspec.Struct, frozen=True, kw_only=True):
     is_ignored: bool = False
     """An ignore file leaves it out of the history."""
     is_copy: bool = False
-    """It began as a copy of a file of the project's: the command changed that one, or moved it here."""
+    """It began as a copy of a file of the project's: the command changed that one, or moved it
+    here.
+    """
     is_disarmed: bool = False
     """The command set a bit that lets it run as its owner or group, which is not carried over."""
 
@@ -75,7 +86,8 @@ class ApplyStep(msgspec.Struct, frozen=True, kw_only=True):
 def plan(
     root: str, upper: str, started_ns: int, *, kept_bytes: int = KEPT_BYTES
 ) -> list[ApplyStep]:
-    """The steps that bring the project to what the command saw; of files up to so many bytes the content is at hand.
+    """The steps that bring the project to what the command saw; of files up to so many bytes the
+    content is at hand.
 
     Raises:
         TooMuch: it changed more than is carried over.
@@ -93,7 +105,9 @@ class _Planner:
         # walk.
         is_renewed = any(f"/{each.path}".endswith(f"/{NAME}") for each in self._changes)
         self._ignored_now = _Ignored(root, upper) if is_renewed else self._ignored
-        """With what the command made of the ignore files: what it made besides, it may have meant to be ignored."""
+        """With what the command made of the ignore files: what it made besides, it may have meant
+        to be ignored.
+        """
         self._sources: set[int] | None = None
 
     def steps(self) -> Iterator[ApplyStep]:
@@ -159,10 +173,12 @@ class _Planner:
         return msgspec.structs.replace(step, do="touch" if same_mode else "mode")
 
     def _was_removed_meanwhile(self, path: str) -> bool:
-        """True when a file that is not in the project was there when the command changed it, and another program removed it since.
+        """True when a file that is not in the project was there when the command changed it, and
+        another program removed it since.
 
-        Then it began as a copy of the project's.  So did one that the command moved or linked here from another name, and the kernel does
-        not tell which: so one that could have come from a name that the command took away is taken to have come from there.
+        Then it began as a copy of the project's.  So did one that the command moved or linked here
+        from another name, and the kernel does not tell which: so one that could have come from a
+        name that the command took away is taken to have come from there.
         """
         source = f"{self._upper}/{path}"
         if not _is_copy(source):
@@ -172,7 +188,9 @@ class _Planner:
         return _MOVED not in self._sources and os.lstat(source).st_ino not in self._sources
 
     def _found_sources(self) -> Iterator[int]:
-        """Where copies can have come from: the numbers of those with several names, and `_MOVED` when a name was taken away."""
+        """Where copies can have come from: the numbers of those with several names, and `_MOVED`
+        when a name was taken away.
+        """
         for change in self._changes:
             if change.kind not in ("file", "gone") or not self._is_file(change.path):
                 continue
@@ -187,7 +205,9 @@ class _Planner:
         return found is not None and stat.S_ISREG(found.st_mode)
 
     def _emptied(self, path: str) -> Iterator[ApplyStep]:
-        """A folder that was made anew: what the project has in it and the new one has not is gone."""
+        """A folder that was made anew: what the project has in it and the new one has not
+        is gone.
+        """
         folder = f"{self._root}/{path}"
         if not os.path.isdir(folder) or os.path.islink(folder):
             return
@@ -234,7 +254,8 @@ class _Planner:
             return None
 
     def _is_stale(self, found: os.stat_result) -> bool:
-        # The kernel stamps files with the clock of its last tick, and so is `started`: what changed in the same tick may be from before.
+        # The kernel stamps files with the clock of its last tick, and so is `started`: what changed
+        # in the same tick may be from before.
         return found.st_ctime_ns > self._started
 
 
@@ -269,9 +290,11 @@ class _Ignored:
 
 
 def _disarmed(step: ApplyStep, *, allowed: int = 0) -> ApplyStep:
-    """The step without bits that let a file run as its owner or group, but for those that the very same content had before.
+    """The step without bits that let a file run as its owner or group, but for those that the very
+    same content had before.
 
-    The sandbox itself does not heed them; outside, a program of the command's would run as the user, or as root.
+    The sandbox itself does not heed them; outside, a program of the command's would run as the
+    user, or as root.
     """
     after = step.after
     if after is None or after.kind != "file" or not (gained := after.mode & SET_ID & ~allowed):
@@ -335,7 +358,10 @@ def _open(path: str, mode: int, *, is_ours: bool) -> int:
 
 
 def _read(fd: int, keep: int) -> tuple[BlobId | None, bytes | None]:
-    """The hash of a file, and its content where it is small enough; neither when it grew too large meanwhile."""
+    """The hash of a file, and its content where it is small enough.
+
+    Neither when it grew too large meanwhile.
+    """
     hashed = hashlib.sha256()
     kept: list[bytes] | None = []
     size = 0

@@ -1,9 +1,11 @@
 """What a crash left of sandboxed commands, and what becomes of it.
 
-A command that had not ended never touched the project: what it wrote lies in its upper layer, and stays there for the user to look at.
-One that had ended was judged, and what was allowed had begun to be put into the project; the plan of it was written down before.  That
-is finished: each path that is still as it was before gets what the command gave it, one that is already as it should be is done,
-and one that is neither was changed by another program since and is left alone.  The changes are then reported to the history.
+A command that had not ended never touched the project: what it wrote lies in its upper layer, and
+stays there for the user to look at. One that had ended was judged, and what was allowed had begun
+to be put into the project; the plan of it was written down before.  That is finished: each path
+that is still as it was before gets what the command gave it, one that is already as it should be is
+done, and one that is neither was changed by another program since and is left alone.  The changes
+are then reported to the history.
 
 Everything here blocks.
 """
@@ -59,7 +61,8 @@ class RecoveredCommand(msgspec.Struct, frozen=True, kw_only=True):
         """For the model and for the user."""
         if self.unapplied:
             return (
-                f"It ran in the sandbox and had not ended, so nothing that it wrote reached the project ({_listed(self.unapplied)}); "
+                "It ran in the sandbox and had not ended, so nothing that it wrote "
+                f"reached the project ({_listed(self.unapplied)}); "
                 f"that is kept in {self.folder}."
             )
         if not self.finished and not self.left:
@@ -73,7 +76,10 @@ class RecoveredCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle(base: str, label: str) -> RecoveredCommand | None:
-    """Find what a dead process left of this command, and finish it if it can be; None when there is nothing of it."""
+    """Find what a dead process left of this command, and finish it if it can be.
+
+    None when there is nothing of it.
+    """
     for folder in _folders(base):
         with _orphaned(folder) as is_orphaned:
             if not is_orphaned:
@@ -159,7 +165,8 @@ def _finished(root: str, upper: str, planned: Sequence[PlannedStep], job: Scratc
     for step in planned:
         if step.do == "make":  # it may have been made, and not yet have its mode
             known.setdefault((os.fsdecode(step.path), "mode"), step)
-    # Only what was planned: what was put into a folder already looks like something that the command removed from it.
+    # Only what was planned: what was put into a folder already looks like something that the
+    # command removed from it.
     steps = [step for step in plan(root, upper, job.started_ns) if identified(step) in known]
     fit = [step for step in steps if _is_as_before(step, known[identified(step)])]
     left = [step.path for step in steps if step not in fit and step.do != "remove_folder"]
@@ -175,7 +182,9 @@ def _finished(root: str, upper: str, planned: Sequence[PlannedStep], job: Scratc
 
 
 def _is_as_before(step: ApplyStep, planned: PlannedStep) -> bool:
-    """True when the project still has what it had when the step was judged, and the layer what it was judged for."""
+    """True when the project still has what it had when the step was judged, and the layer what it
+    was judged for.
+    """
     return (mark(step.before), mark_of_ours(step.after)) == (planned.before, planned.after)
 
 

@@ -4,8 +4,8 @@ It runs a command in a box over the project (`machine` makes those), and when th
 what it changed is judged (boundaries, protected paths, rules) and only then put into the project,
 path by path.  What is refused is named, and stays out.
 
-Where this machine has no sandbox, commands run as they would without it, by the runner that is handed in; what they changed is then
-reported, never put back.
+Where this machine has no sandbox, commands run as they would without it, by the runner that is
+handed in; what they changed is then reported, never put back.
 
 A cancelled command leaves nothing behind: what it wrote is thrown away.
 """
@@ -56,7 +56,8 @@ SANDBOX_HINT = (
 
 NO_SANDBOX = (
     "Commands run here without a sandbox, with everything that you may do yourself: {}. "
-    "What they change is found out afterwards and reported; nothing is held back. `weft doctor` says more."
+    "What they change is found out afterwards and reported; nothing is held back. `weft "
+    "doctor` says more."
 )
 
 
@@ -146,7 +147,10 @@ class SandboxRunner(Runner):
         return _with(result, committed, self._hint(result))
 
     def _with_notice(self, result: RunResult, why: str) -> RunResult:
-        """The result of a command that had no sandbox; the first one carries the notice for the user."""
+        """The result of a command that had no sandbox.
+
+        The first one carries the notice for the user.
+        """
         if self._has_notified:
             return result
         self._has_notified = True
@@ -187,7 +191,9 @@ class SandboxRunner(Runner):
         return path if root == self._names.root else f"{root}/{path}"
 
     def _hint(self, result: RunResult) -> str:
-        """What to add to the result of a command that seems to have failed because of the sandbox."""
+        """What to add to the result of a command that seems to have failed because of the
+        sandbox.
+        """
         if not result.exit_code or not any(word in result.output for word in _SANDBOX_SYMPTOMS):
             return ""
         options = self._sandbox.options
@@ -261,7 +267,8 @@ class _Running:
         """How it ended.
 
         Raises:
-            ToolError: it did not start, or goes on running whatever is done: then what it has written is not known.
+            ToolError: it did not start, or goes on running whatever is done: then what it has
+                written is not known.
         """
         if not self._command.ended.is_set():
             raise RetryableToolError(

@@ -1,8 +1,10 @@
-"""Where sandboxed commands write: a private folder for each process, with a place for each command that runs.
+"""Where sandboxed commands write: a private folder for each process, with a place for each command
+that runs.
 
-A place holds the upper and the work folder of each overlay, and a note of whose command it is.  It is used again, emptied, for making folders is
-slower than all the rest.  What was changed stays written down for a while, because the log may not have it yet.  What a crash leaves
-behind is still there, and the lock shows that its process is gone (`overlay_recovery`).
+A place holds the upper and the work folder of each overlay, and a note of whose command it is.  It
+is used again, emptied, for making folders is slower than all the rest.  What was changed stays
+written down for a while, because the log may not have it yet.  What a crash leaves behind is still
+there, and the lock shows that its process is gone (`overlay_recovery`).
 """
 
 from __future__ import annotations
@@ -30,9 +32,14 @@ DONE = "done"
 KEPT = "kept"
 """Folder for versions of files that could not be put into the project."""
 _REST = 4
-"""Places that rest before they are used again: the kernel may still be taking the last overlay apart."""
+"""Places that rest before they are used again: the kernel may still be taking the last overlay
+apart.
+"""
 _REMEMBERED = 32
-"""Commands whose changes stay written down; more than can be under way before the log has the first."""
+"""Commands whose changes stay written down.
+
+More than can be under way before the log has the first.
+"""
 _REMEMBERED_BYTES = 256 * 1024 * 1024
 
 
@@ -107,7 +114,10 @@ class ScratchFolder:
         return path
 
     def cache(self, project: str) -> str:
-        """A folder for what the commands of a project want to find again; it outlives the process."""
+        """A folder for what the commands of a project want to find again.
+
+        It outlives the process.
+        """
         name = hashlib.sha256(os.fsencode(project)).hexdigest()[:16]
         path = f"{self.base}/cache/{name}"
         if not os.path.isdir(path):
@@ -157,7 +167,10 @@ class ScratchFolder:
         remove(place.folder)
 
     def settle(self, place: ScratchPlace, label: str) -> None:
-        """Empty a place whose changes are in the project, and take it back; what they were stays written down.  Blocks."""
+        """Empty a place whose changes are in the project, and take it back.
+
+        What they were stays written down.  Blocks.
+        """
         for number in range(len(place.roots)):
             done = f"{place.folder}/{DONE}{number}"
             if label and os.path.exists(done):
@@ -213,7 +226,9 @@ def _clear(upper: str) -> None:
 
 
 def _make_plain(upper: str, root: str) -> None:
-    """Leave nothing of what a command gave the folder itself: it stands for the project's, and would do so for the next one."""
+    """Leave nothing of what a command gave the folder itself: it stands for the project's, and
+    would do so for the next one.
+    """
     mode = _mode_for(root)
     if stat.S_IMODE(os.stat(upper).st_mode) != mode:
         os.chmod(upper, mode)
@@ -229,7 +244,9 @@ def _mode_for(root: str) -> int:
 
 
 def remove(folder: str) -> None:
-    """Take a folder away with all that is in it, whatever modes a command gave it and however deep it nested them."""
+    """Take a folder away with all that is in it, whatever modes a command gave it and however deep
+    it nested them.
+    """
     # The obvious way first: `_remove_flat` renames each folder, and so is slower for ordinary
     # trees.
     with suppress(RecursionError):
@@ -239,7 +256,9 @@ def remove(folder: str) -> None:
 
 
 def _remove_flat(folder: str) -> None:
-    """The same for what is closed, or too deep for paths and for calls: each folder is moved to the top before it is looked into."""
+    """The same for what is closed, or too deep for paths and for calls: each folder is moved to the
+    top before it is looked into.
+    """
     waiting = [folder]
     moved = itertools.count()
     while waiting:

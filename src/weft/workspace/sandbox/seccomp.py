@@ -1,19 +1,23 @@
 """The system calls that a sandboxed command cannot make, as a program for the kernel.
 
-A command has no use for them: they look into other processes, load code into the kernel, make namespaces, or open unix sockets, which reach
-servers outside the sandbox by their path whatever the network namespace says.  They fail with "Operation not permitted", so that
-programs go on as they do elsewhere.  `clone3` does not exist here: its flags cannot be seen by a filter, and programs fall back to `clone`.
+A command has no use for them: they look into other processes, load code into the kernel, make
+namespaces, or open unix sockets, which reach servers outside the sandbox by their path whatever the
+network namespace says.  They fail with "Operation not permitted", so that programs go on as they do
+elsewhere.  `clone3` does not exist here: its flags cannot be seen by a filter, and programs fall
+back to `clone`.
 
 A seccomp filter sees numbers, never what a pointer leads to: the address that is given to `sendto`,
 `sendmsg` or `connect` cannot be judged.  So no unix socket may exist that would use one.  An end of
 a stream or seqpacket pair stays with its peer for good; an end of a datagram pair sends to any
 address, and passes descriptors there, so such pairs are refused (`PAIRS`).
 
-The process that holds a cell is under the same filter and has to make some of these calls itself.  Its own carry a password in their last
-argument, where the kernel does not look; it is drawn anew for each cell, and no command can read it.  `mount` is not filtered, for
-all its arguments are used; without a capability it is refused anyway.
+The process that holds a cell is under the same filter and has to make some of these calls itself.
+Its own carry a password in their last argument, where the kernel does not look; it is drawn anew
+for each cell, and no command can read it.  `mount` is not filtered, for all its arguments are used;
+without a capability it is refused anyway.
 
-The program is classic BPF, one for each kind of processor that we know; elsewhere there is no sandbox.
+The program is classic BPF, one for each kind of processor that we know; elsewhere there is no
+sandbox.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-# What a filter sees: the number of the call, the processor's kind, and the arguments, of which the lower half is enough.
+# What a filter sees: the number of the call, the processor's kind, and the arguments, of which the
+# lower half is enough.
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _STEP = struct.Struct("HBBI")
@@ -37,8 +42,9 @@ _NEW_NAMESPACES = 0x7E020000
 _FAMILIES = (1, 38, 40)
 """Unix sockets, the kernel's own cryptography, and sockets to the machine that hosts this one."""
 PAIRS = (1, 5)
-"""Types that `socketpair` may make: SOCK_STREAM and SOCK_SEQPACKET.  A list of what is allowed, because
-SOCK_DGRAM (2) has a second name: the kernel turns SOCK_RAW (3) into it."""
+"""Types that `socketpair` may make: SOCK_STREAM and SOCK_SEQPACKET.  A list of what is allowed,
+because SOCK_DGRAM (2) has a second name: the kernel turns SOCK_RAW (3) into it.
+"""
 _SOCKET_TYPE = 0xF
 """The other bits of the argument are SOCK_CLOEXEC and SOCK_NONBLOCK."""
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
@@ -135,7 +141,10 @@ _BY_ARGUMENT = frozenset({"socket", "socketpair", "clone", "ioctl", "clone3"})
 
 
 def program(machine: str, password: int, *, unix_sockets: bool = False) -> bytes | None:
-    """The filter for this kind of processor, which lets calls with this password through; None where we know none."""
+    """The filter for this kind of processor, which lets calls with this password through.
+
+    None where we know none.
+    """
     numbers = NUMBERS.get(machine)
     if numbers is None:
         return None

@@ -27,7 +27,9 @@ LISTED = 50
 
 
 class ChatCommands(CommandGroup):
-    """Carries out commands for a chat: those of a conversation and its settings here, the others in groups of their own."""
+    """Carries out commands for a chat: those of a conversation and its settings here, the others in
+    groups of their own.
+    """
 
     def __init__(self, chat: CommandChat) -> None:
         super().__init__(chat)

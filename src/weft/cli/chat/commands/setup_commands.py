@@ -1,4 +1,6 @@
-"""What the user and the project bring along: `/skills`, `/hooks`, `/memory`, `/trust`, `/boundary`."""
+"""What the user and the project bring along: `/skills`, `/hooks`, `/memory`, `/trust`,
+`/boundary`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Moving in the conversation: `/tree`, `/rewind`, `/undo`, `/branch`, `/switch`, `/checkpoint`, `/pin`.
+"""Moving in the conversation: `/tree`, `/rewind`, `/undo`, `/branch`, `/switch`, `/checkpoint`,
+`/pin`.
 
 Whatever puts files back shows first what would happen to each, and what it did can be undone.
 """
@@ -163,7 +164,10 @@ class TreeCommands(CommandGroup):
     # -- files that go along
 
     async def _files_too(self, session: Session, node: NodeId | None) -> bool:
-        """Let the files go along where they would change and the user agrees; False when the user cancels."""
+        """Let the files go along where they would change and the user agrees.
+
+        False when the user cancels.
+        """
         plan = await session.rewind(node, files=True, conversation=False, preview=True)
         if not changed_paths(plan) and not plan.conflicts:
             return True
@@ -186,7 +190,10 @@ class TreeCommands(CommandGroup):
         return chosen is not None
 
     async def _overwrite(self, plan: RewindPlan) -> tuple[str, ...] | None:
-        """Which of the files that were changed outside the session are overwritten; None to leave everything as it is."""
+        """Which of the files that were changed outside the session are overwritten.
+
+        None to leave everything as it is.
+        """
         if not plan.conflicts:
             return ()
         count = len(plan.conflicts)

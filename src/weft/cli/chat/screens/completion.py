@@ -111,7 +111,9 @@ class ProjectFileList:
         self._looked = float("-inf")
 
     def matching(self, word: str) -> list[str]:
-        """Files for what was typed: by name first, then anywhere in the path, then letters in order; shorter first."""
+        """Files for what was typed: by name first, then anywhere in the path, then letters in
+        order; shorter first.
+        """
         if time.monotonic() - self._looked > FRESH_SECONDS:
             self._found = list(list_files(self._folder))
             self._looked = time.monotonic()

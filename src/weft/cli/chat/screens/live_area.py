@@ -100,7 +100,10 @@ def status_line(live: LiveArea, *, width: int, notice: str = "") -> Fragments:
 
 def _context(live: LiveArea) -> str:
     if live.context_window:
-        return f"{live.context_used * 100 // live.context_window}% of {_thousands(live.context_window)}"
+        return (
+            f"{live.context_used * 100 // live.context_window}% of "
+            f"{_thousands(live.context_window)}"
+        )
     return f"{_thousands(live.context_used)} tokens" if live.context_used else "0%"
 
 

@@ -1,6 +1,7 @@
 """The chat where nothing is redrawn: for screen readers, simple terminals and those who like it so.
 
-Lines are printed once and stay.  What is typed is read line by line, also while the model works; a line that ends in `\\` goes on.
+Lines are printed once and stay.  What is typed is read line by line, also while the model works; a
+line that ends in `\\` goes on.
 """
 
 from __future__ import annotations

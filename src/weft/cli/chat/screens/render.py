@@ -1,6 +1,7 @@
 """Blocks to text for a terminal: the one place where foreign words meet escape sequences.
 
-Everything foreign goes through `sanitize` first, so that every escape sequence in the result is ours.
+Everything foreign goes through `sanitize` first, so that every escape sequence in the result is
+ours.
 """
 
 from __future__ import annotations

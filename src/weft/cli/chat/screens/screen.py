@@ -127,7 +127,10 @@ class ChatScreen(Protocol):
         ...
 
     async def choose(self, question: ChoiceQuestion) -> int | None:
-        """Have the user choose a row; None when they dismiss it.  A cancel takes the question away."""
+        """Have the user choose a row.
+
+        None when they dismiss it.  A cancel takes the question away.
+        """
         ...
 
     async def ask_line(self, label: str, text: str = "") -> str | None:
@@ -135,7 +138,8 @@ class ChatScreen(Protocol):
         ...
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        """Have the user change a text in their own editor, as a file that is named with `suffix`; None when that cannot be.
+        """Have the user change a text in their own editor, as a file that is named with `suffix`;
+        None when that cannot be.
 
         Raises:
             UsageError: there is no editor, or this screen cannot give the terminal away.

@@ -88,8 +88,8 @@ def make_application(parts: ScreenParts, keys: KeyBindings, *, coloured: bool) -
         full_screen=False,
         mouse_support=False,
     )
-    # Esc alone must act at once, but it also begins the sequences of arrow and Alt keys.  A terminal
-    # sends a sequence in one burst, so 50 ms tell the two apart.
+    # Esc alone must act at once, but it also begins the sequences of arrow and Alt keys.  A
+    # terminal sends a sequence in one burst, so 50 ms tell the two apart.
     application.ttimeoutlen = 0.05
     application.timeoutlen = 0.1
     return application

@@ -1,7 +1,9 @@
-"""The chat in a terminal: what was said scrolls by for good, and a few lines at the bottom are redrawn.
+"""The chat in a terminal: what was said scrolls by for good, and a few lines at the bottom are
+redrawn.
 
-The bottom is an inline application of prompt_toolkit: what is in flight, a question if there is one, the input line, the status.  Finished
-blocks are written above it and belong to the terminal from then on: they can be scrolled, selected and searched like any output.
+The bottom is an inline application of prompt_toolkit: what is in flight, a question if there is
+one, the input line, the status.  Finished blocks are written above it and belong to the terminal
+from then on: they can be scrolled, selected and searched like any output.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ from weft.clock import Clock, SystemClock
 from weft.view import AnyBlock, LiveArea
 
 CALM_SECONDS = 0.4
-"""A question takes keys only after so long without typing: what was meant for the input line must not answer it."""
+"""A question takes keys only after so long without typing: what was meant for the input line must
+not answer it.
+"""
 NOTICE_SECONDS = 4.0
 INPUTS = 1000
 
@@ -83,7 +87,9 @@ class TerminalScreen(ChatScreen):
         self._asking = ""
         """The label of the line that is asked for."""
         self._one_question = anyio.Lock()
-        """Two questions at once would take each other's answers: a request may come up while a list is open."""
+        """Two questions at once would take each other's answers: a request may come up while a list
+        is open.
+        """
         self._answered = anyio.Event()
         self._answer: int | str | None = None
         self._last_key = float("-inf")
@@ -139,7 +145,8 @@ class TerminalScreen(ChatScreen):
 
     def interrupted(self) -> None:
         if self._live.is_busy:
-            # The second one while it still stops leaves; one after it has stopped is the first of two.
+            # The second one while it still stops leaves; one after it has stopped is the first of
+            # two.
             self.tell(ChatClosed() if self._twice.now("stop") else InterruptPressed())
         elif self.buffer.text:
             self.buffer.append_to_history()
@@ -329,7 +336,9 @@ class TerminalScreen(ChatScreen):
         return without_last_newline(drawn)
 
     def _is_calm(self) -> bool:
-        """What is typed now can be meant for the question: nothing else was being typed, or the user has just asked for it."""
+        """What is typed now can be meant for the question: nothing else was being typed, or the
+        user has just asked for it.
+        """
         if self._choosing is not None and self._choosing.question.is_searched:
             return True
         return self._clock.monotonic() - self._last_key >= CALM_SECONDS
@@ -339,7 +348,10 @@ class TerminalScreen(ChatScreen):
         return before.startswith("/") or "@" in before.rpartition("\n")[2].rpartition(" ")[2]
 
     def typed_at_question(self, letter: str) -> None:
-        """A letter answers only after a moment of calm and with an empty input line; else it belongs to what is being typed."""
+        """A letter answers only after a moment of calm and with an empty input line.
+
+        Else it belongs to what is being typed.
+        """
         if self._choosing is None or not letter.isprintable():
             return
         if self._is_calm() and not self.buffer.text and self._choosing.understands(letter):
@@ -408,7 +420,9 @@ class TerminalScreen(ChatScreen):
             self._choosing.erase()
 
     def _escape(self) -> None:
-        """Esc while nothing runs: twice goes back to an earlier message, or clears the line if something stands there."""
+        """Esc while nothing runs: twice goes back to an earlier message, or clears the line if
+        something stands there.
+        """
         has_text = bool(self.buffer.text)
         if not self._twice.now("clear" if has_text else "back"):
             self.notify(CLEAR_HINT if has_text else BACK_HINT)
