@@ -88,7 +88,7 @@ async def test_agents_are_listed_and_one_in_the_background_is_stopped(app: App) 
         await talk.screen.noted("⤷ waiter: Do it all · the turn was stopped")
         await talk.screen.until(lambda: not talk.screen.live.tasks)
         talk.screen.typed("/tasks")
-        await talk.screen.noted("nothing is at work")
+        await talk.screen.noted("no background tasks")
 
 
 @pytest.mark.process
@@ -101,10 +101,10 @@ async def test_a_task_is_stopped_by_its_number_and_looked_at(app: App) -> None:
         await talk.screen.until(lambda: talk.screen.live.tasks)
         talk.screen.typed("/tasks")
         await talk.screen.pick("waiter")
-        await talk.screen.pick("Show what it has said")
+        await talk.screen.pick("Show its messages")
         await talk.screen.until(lambda: any("do it" in str(block) for block in talk.screen.blocks))
         talk.screen.typed("/tasks 7")
-        await talk.screen.noted("'7' names nothing that is at work")
+        await talk.screen.noted("'7' is not a running task")
         talk.screen.typed("/tasks 1")
         await talk.screen.noted("stopped: waiter")
 
@@ -119,7 +119,7 @@ async def test_an_agents_conversation_is_seen_from_the_tree(app: App) -> None:
             "[here, main] › have it done",
             "⤷ doer: Do it all",
         ]
-        await talk.screen.noted("goes on with it")
+        await talk.screen.noted("resumes it")
         assert AnswerBlock(text="I looked at everything.") in talk.screen.blocks
 
 
@@ -165,7 +165,7 @@ async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> Non
         [work] = await session.background_commands()
         assert work.status == "exited"
         talk.screen.typed("/tasks bg_1")
-        await talk.screen.noted("nothing is at work")
+        await talk.screen.noted("no background tasks")
 
 
 def lines(live: LiveArea, width: int = 60) -> list[str]:

@@ -402,11 +402,11 @@ async def go_back(ground: Ground, number: int) -> None:
             faults.arm(dice.choice(POINTS), at=dice.randint(1, 6))
             notes.count("armed")
             ground.keep(notes)
-        # What changed while nobody looked goes back only if the person says so.
+        # What changed while no session looked goes back only if the user says so.
         unsure = [
             item.path
             for item in preview.files
-            if item.action == "conflict" and "nobody could tell" in item.reason
+            if item.action == "conflict" and "could not be observed" in item.reason
         ]
         await session.rewind(to, overwrite=[path for path in unsure if path not in theirs])
         faults.disarm_all()
