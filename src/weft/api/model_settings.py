@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import msgspec
 
 from weft.api.handle import SessionBase
-from weft.api.model_query import Answer, CountedUsage, ask
 from weft.api.reports import CompactionReport
-from weft.api.summaries import SummaryQuestion, branch_summary, handover
 from weft.api.turn_waiter import until_free
 from weft.errors import SessionBusy, SessionError, SessionStopped, UsageError, WeftError
 from weft.events import Compacted, ErrorRaised, Purpose, SessionRestarted, SessionStatus
@@ -36,6 +34,10 @@ from weft.session import (
     digest,
 )
 from weft.state import EditBoundary, SessionState
+
+if TYPE_CHECKING:  # loaded with the first summary: they cost start-up time
+    from weft.api.model_query import Answer, CountedUsage
+    from weft.api.summaries import SummaryQuestion
 
 T = TypeVar("T")
 
@@ -92,6 +94,8 @@ class SettingsCalls(SessionBase):
 
     async def summarize(self) -> tuple[str, str]:
         """Write a handover document for a later session; returns its text and where it is kept."""
+        from weft.api.summaries import handover  # as above
+
         port = await self._port()
         line = await port.line()
         if not line:
@@ -104,6 +108,8 @@ class SettingsCalls(SessionBase):
         """Bring what was learned on the line that ends at `node` to the present one, where the
         model sees it.
         """
+        from weft.api.summaries import branch_summary  # as above
+
         port = await self._port()
         state = port.state
         wanted = BringOver(node=NodeId(node), **self._by(input_id))
@@ -125,6 +131,8 @@ class SettingsCalls(SessionBase):
 
         What it used is counted whatever becomes of it.
         """
+        from weft.api.model_query import CountedUsage, ask  # as above
+
         self._check_budget(state)
         name, purpose = state.settings.model, question.purpose
         begun = BeginCall(model=name, purpose=purpose, input_tokens=question.tokens)

@@ -9,7 +9,6 @@ The class is the four sections of the API, each in a file of its own: `conversat
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, Final, Literal, Unpack
 
 from weft.api.branches import BranchCalls
@@ -24,7 +23,7 @@ from weft.ids import SessionId
 from weft.runtime.session_host import SessionHost
 from weft.session import SessionPort
 
-_REQUEST: Final = frozenset(field.name for field in fields(StartRequest))
+_REQUEST: Final = frozenset(StartRequest.__struct_fields__)
 
 
 class Session(ConversationCalls, InspectionCalls, SettingsCalls, BranchCalls):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -16,7 +15,6 @@ import anyio
 import msgspec
 
 from weft.api.options import SessionDefaults, StartOptions, ToolSelection, refuse_unknown
-from weft.api.seed_messages import seed_facts
 from weft.config.paths import absolute
 from weft.errors import UsageError
 from weft.events import CallOrigin, Fact, SessionCreated, SystemNote
@@ -33,8 +31,7 @@ from weft.tools import Tool
 from weft.view.snapshot import HistoryMessage
 
 
-@dataclass(frozen=True, kw_only=True)
-class StartRequest:
+class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A session as a caller wants it; `SessionManager.start_session` says what each means."""
 
     session_id: str | None = None
@@ -117,7 +114,7 @@ def _checked(host: SessionHost, request: StartRequest, defaults: SessionDefaults
     )
     facts = (
         created,
-        *seed_facts(request.messages or (), host.now()),
+        *_seeded(host, request),
         *_level_notes(host, created, is_named=bool(level)),
     )
     return _CheckedStart(session_id=session_id, model=named, tools=table, facts=facts)
@@ -197,3 +194,12 @@ def _check_id(session_id: str) -> None:
         raise UsageError(
             f"{session_id!r} cannot be a session id: use up to 128 letters, digits, '-', '_', '.'"
         )
+
+
+def _seeded(host: SessionHost, request: StartRequest) -> Sequence[Fact]:
+    """The conversation that a new session begins with."""
+    if not request.messages:
+        return ()
+    from weft.api.seed_messages import seed_facts  # only where there are some
+
+    return seed_facts(request.messages, host.now())

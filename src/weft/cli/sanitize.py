@@ -22,6 +22,7 @@ sight, are counted instead of shown.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _ESC, _BEL, _ST = "\x1b", "\x07", "\x9c"
 _STRINGS = "\x90\x98\x9d\x9e\x9f"
@@ -43,11 +44,16 @@ HIDDEN = (
 at all.
 """
 
-_plain = re.compile(rf"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN}]*")
-_hidden = re.compile(rf"[{HIDDEN}]")
-_unprintable = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN}]")
-_many_spaces = re.compile(r"[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]{17,}")
-_many_lines = re.compile(r"\n([ ]*\n){3,}")
+_PLAIN = rf"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN}]*"
+_UNPRINTABLE = rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN}]"
+_MANY_SPACES = r"[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]{17,}"
+_MANY_LINES = r"\n([ ]*\n){3,}"
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    """Compiled with the first text for a terminal: a run whose output goes to a pipe needs none."""
+    return re.compile(source)
 
 
 class TerminalSanitizer:
@@ -66,7 +72,7 @@ class TerminalSanitizer:
             if self._state == "text":
                 # Runs of plain text are taken whole: almost all text is plain, and one step for
                 # each character is slow.
-                plain = _plain.match(text, at)
+                plain = _pattern(_PLAIN).match(text, at)
                 assert plain is not None
                 if plain.end() > at:
                     out.append(self._without_doubled_newline(plain.group()))
@@ -100,7 +106,7 @@ class TerminalSanitizer:
         elif character == "\r":
             self._after_return = True
             return "\n"
-        elif _hidden.match(character):
+        elif _pattern(f"[{HIDDEN}]").match(character):
             return shown(character)
         elif "\ud800" <= character <= "\udfff":
             # A lone surrogate cannot be encoded; written to the terminal it would raise instead of
@@ -172,9 +178,9 @@ def visible(text: str) -> str:
     """
     # A tab is shown by name: it can push text out of sight, and in a diff it looks like spaces.
     text = text.replace("\r\n", "\n").replace("\t", "<TAB>")
-    text = _unprintable.sub(lambda found: shown(found.group()), text)
-    text = _many_spaces.sub(lambda found: f"<{len(found.group())} spaces>", text)
-    return _many_lines.sub(
+    text = _pattern(_UNPRINTABLE).sub(lambda found: shown(found.group()), text)
+    text = _pattern(_MANY_SPACES).sub(lambda found: f"<{len(found.group())} spaces>", text)
+    return _pattern(_MANY_LINES).sub(
         lambda found: f"\n<{found.group().count(chr(10)) - 1} empty lines>\n", text
     )
 

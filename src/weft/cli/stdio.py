@@ -17,7 +17,7 @@ from weft.cli.exit_codes import FAILED, CommandExit
 from weft.cli.sanitize import HIDDEN, clean
 
 _encoder = msgspec.json.Encoder()
-_risky = re.compile(rf"[\x7f-\x9f{HIDDEN}]")
+_RISKY = rf"[\x7f-\x9f{HIDDEN}]"
 
 
 def write(text: str) -> None:
@@ -45,14 +45,14 @@ def write_json(value: Any) -> None:
     """
     data = _encoder.encode(value)
     if not data.isascii() or b"\x7f" in data:
-        data = _risky.sub(_escaped, data.decode()).encode()
+        data = re.sub(_RISKY, _escaped, data.decode()).encode()
     _write(sys.stdout, data + b"\n")
 
 
 def write_pretty(value: Any) -> None:
     """A JSON value for people and programs."""
     data = msgspec.json.format(_encoder.encode(value), indent=2).decode()
-    _write(sys.stdout, (_risky.sub(_escaped, data) + "\n").encode())
+    _write(sys.stdout, (re.sub(_RISKY, _escaped, data) + "\n").encode())
 
 
 def complain(text: str) -> None:

@@ -16,7 +16,7 @@ DEEPEST: Final = 32
 """Lists and tables within each other."""
 
 _SIMPLE: Final = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_DOTTED: Final = re.compile(rf"(?<![\w-]){_SIMPLE}(?:[ \t]*+\.[ \t]*+{_SIMPLE}){{{DEEPEST},}}")
+_DOTTED: Final = rf"(?<![\w-]){_SIMPLE}(?:[ \t]*+\.[ \t]*+{_SIMPLE}){{{DEEPEST},}}"
 """A key of very many parts, `a.a.a.a…`, for which the parser takes quadratic time."""
 
 
@@ -29,7 +29,7 @@ def read_toml(data: bytes, name: str) -> dict[str, Any]:
     import tomllib  # only where there is a file: it costs start-up time
 
     text = _text(data, name)
-    if _DOTTED.search(text):
+    if re.search(_DOTTED, text):
         raise _too_deep(name)
     try:
         found = tomllib.loads(text)

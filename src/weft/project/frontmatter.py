@@ -30,7 +30,7 @@ MOST_VALUES: Final = 1_000
 _TRUE: Final = frozenset({"true", "yes", "on"})
 _FALSE: Final = frozenset({"false", "no", "off"})
 _NOTHING: Final = frozenset({"", "~", "null"})
-_WHOLE: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+_WHOLE: Final = r"-?(?:0|[1-9][0-9]{0,17})"
 
 
 def split_front_matter(text: str, name: str) -> tuple[dict[str, Any], str]:
@@ -195,7 +195,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
         return None
     if lowered in _TRUE or lowered in _FALSE:
         return lowered in _TRUE
-    return int(text) if _WHOLE.fullmatch(text) else text
+    return int(text) if re.fullmatch(_WHOLE, text) else text
 
 
 def _line(event: yaml.Event) -> int:

@@ -24,9 +24,7 @@ from weft.thinking import ThinkingLevel
 
 # What may stand behind a name without making it another model: a date, a release number, `latest`,
 # `preview`, or the size in a tag of Ollama. `-mini` is another model.
-_STAMP = re.compile(
-    r"[-@:](\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|preview|preview-[\d-]+|[\w.]*\d+b.*)"
-)
+_STAMP = r"[-@:](\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|preview|preview-[\d-]+|[\w.]*\d+b.*)"
 
 
 class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -180,7 +178,7 @@ class ModelCatalogue:
         near = max((known for known in listed if name.startswith(known)), key=len, default="")
         if not near:
             return vendor.family, False
-        return listed[near], _STAMP.fullmatch(name[len(near) :]) is not None
+        return listed[near], re.fullmatch(_STAMP, name[len(near) :]) is not None
 
 
 @cache

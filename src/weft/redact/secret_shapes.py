@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+
+import msgspec
 
 from weft.data_tables import read_table
 
 
-class SecretShape(NamedTuple):
+class SecretShape(msgspec.Struct, frozen=True):
     """One kind of secret."""
 
     kind: str
@@ -48,7 +49,7 @@ def _compiled(source: str) -> re.Pattern[str]:
     return re.compile(source)
 
 
-class ShapeGroup(NamedTuple):
+class ShapeGroup(msgspec.Struct, frozen=True):
     """Shapes behind one gate."""
 
     gate: Callable[[str], object]

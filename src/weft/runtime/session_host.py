@@ -20,7 +20,6 @@ from weft.messages import ModelName
 from weft.project.instructions import InstructionSet
 from weft.project.skills import SkillSet
 from weft.providers import Model, ModelInfo
-from weft.runtime.command_expansion import MarkdownCommands
 from weft.runtime.ports.local import LocalPort
 from weft.runtime.registry import SessionRegistry
 from weft.runtime.services import Services
@@ -34,6 +33,7 @@ if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up t
     from weft.project.agent_definitions import AgentDefinitions
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
     from weft.project.mentions import AskRead
+    from weft.runtime.command_expansion import MarkdownCommands
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,6 @@ class SessionHost:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.registry = SessionRegistry(services)
-        self._markdown = MarkdownCommands(services, self.registry)
 
     # -- ports
 
@@ -237,9 +236,14 @@ class SessionHost:
 
         return [command.name for command in COMMANDS]
 
+    def _markdown(self) -> MarkdownCommands:
+        from weft.runtime.command_expansion import MarkdownCommands  # with the first such command
+
+        return MarkdownCommands(self.services, self.registry)
+
     async def commands(self, project_path: str) -> MarkdownCommandSet:
         """The slash commands from Markdown files that a session on this project may use."""
-        return await self._markdown.of(project_path)
+        return await self._markdown().of(project_path)
 
     async def expand_command(
         self,
@@ -255,7 +259,7 @@ class SessionHost:
             UsageError: there is no such command, a shell command in it may not be run, or a file
                 that it names may not be read.
         """
-        return await self._markdown.expand(session_id, text, ask, client, ask_read)
+        return await self._markdown().expand(session_id, text, ask, client, ask_read)
 
     # -- what messages bring
 

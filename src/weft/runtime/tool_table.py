@@ -5,7 +5,9 @@ hand in.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from weft.errors import UsageError
 from weft.tools import FunctionTool, Tool, builtin_tools
@@ -14,7 +16,7 @@ AGENT = "agent"
 """The tool that every session makes for itself."""
 
 
-class SessionTools(NamedTuple):
+class SessionTools(msgspec.Struct, frozen=True):
     """The tools of one session, by name."""
 
     table: Mapping[str, Tool]

@@ -13,7 +13,6 @@ import msgspec
 from weft.errors import UsageError
 from weft.loop import TurnLimits
 from weft.messages import ModelName
-from weft.project.skills import SkillTool
 from weft.runtime.output_types import OutputTypes
 from weft.runtime.services import Services
 from weft.runtime.tool_table import named_tools
@@ -98,6 +97,8 @@ class TurnSettings:
                 table |= {name: self._tools[name] for name in COMPANIONS if name in self._tools}
         skills = self._prompter.skills(state.about.project_path)
         if (wanted == "all" or "skill" in wanted) and skills.found:
+            from weft.project.skill_tool import SkillTool  # only where there are skills
+
             table["skill"] = SkillTool(skills)
         return table
 

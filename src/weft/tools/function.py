@@ -26,7 +26,7 @@ from weft.tools.arguments import parse, schema_of
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 
 DEFAULT_SECONDS = 120.0
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_NAME = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
 _MAX_TARGET = 400
 _THREADS = 8
 
@@ -49,7 +49,7 @@ class FunctionTool(Tool):
         preview: Callable[..., str] | None = None,
     ) -> None:
         self.name = name if name is not None else str(getattr(function, "__name__", ""))
-        if not _NAME.fullmatch(self.name):
+        if not re.fullmatch(_NAME, self.name):
             raise UsageError(
                 f"{self.name!r} is not a valid tool name; use letters, digits, `_` and "
                 "`-`, or pass name="

@@ -19,7 +19,7 @@ from weft.tools.arguments import schema_of
 WRAPPED = "value"
 """The one field of the object that carries a value which is no object itself."""
 _MAX_SHOWN = 300
-_FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
+_FENCED = r"(?s)```[\w-]*[ \t]*\n(.*?)\n[ \t]*```"
 
 
 class OutputSchema:
@@ -108,7 +108,7 @@ class OutputSchema:
 def _json_in(text: str) -> Iterator[Any]:
     """What the whole text is as JSON, then each code block, the last one first."""
     # The last block first: models draft, explain, and give the final form at the end.
-    for candidate in (text, *reversed(_FENCED.findall(text))):
+    for candidate in (text, *reversed(re.findall(_FENCED, text))):
         try:
             yield msgspec.json.decode(candidate.strip())
         except (msgspec.DecodeError, UnicodeError, RecursionError):

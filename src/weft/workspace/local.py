@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterable
 from itertools import islice
@@ -39,7 +38,10 @@ _MAX_NAMES = 100_000
 _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO or device must not hold us up
 _PATH_FLAGS = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 _MAX_SWEPT = 10_000
-_SLOW = re.compile(r"(nfs|cifs|smb|9p|ceph|afs|fuse|lustre|gluster|glusterfs|ncpfs|coda|sshfs)")
+_SLOW = (
+    *("nfs", "cifs", "smb", "9p", "ceph", "afs", "fuse", "lustre", "gluster", "ncpfs", "coda"),
+    "sshfs",
+)
 
 
 class LocalWorkspace(Workspace):
@@ -293,7 +295,7 @@ def _local_device(root: str) -> int | None:
                 # By device number and not by path: the project may lie below a bind mount or a
                 # link.
                 if before.split()[2] == f"{os.major(device)}:{os.minor(device)}":
-                    return None if _SLOW.match(after) else device
+                    return None if after.startswith(_SLOW) else device
     except OSError:
         return None
     # Not in the table by number (btrfs, overlay): such file systems are local.

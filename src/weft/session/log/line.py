@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -151,7 +151,7 @@ async def load_line(tree: ConversationTree, tip: NodeId | None, store: Store) ->
     return [await _entry(spot, facts, store) for spot in spots]
 
 
-class _Spot(NamedTuple):
+class _Spot(msgspec.Struct, frozen=True):
     """Where the words of one node are, at one moment."""
 
     node: NodeId

@@ -296,11 +296,12 @@ class SqliteStore(Store):
     def _deliver(self, done: Sequence[JobResult]) -> None:
         """One group is durable or has failed: wake all callers and followers at once."""
         grown: set[str] = set()
-        for job, result, error in done:
+        for ended in done:
+            job = ended.job
             self._draft_bytes -= job.weight
             if job.future is not None:
-                settle(job.future, result, error)
-            if error is None:
+                settle(job.future, ended.result, ended.error)
+            if ended.error is None:
                 grown.update(job.grows)
         # Once for the whole group, so that a follower reads one time and not once for each append.
         self._bell.ring(grown)

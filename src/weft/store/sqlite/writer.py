@@ -28,9 +28,9 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import apsw
+import msgspec
 
 from weft import faults
 from weft.errors import StoreError, StoreUnavailable
@@ -56,7 +56,7 @@ _HURTS_THE_GROUP = (
 logger = logging.getLogger(__name__)
 
 
-class WriteJob(NamedTuple):
+class WriteJob(msgspec.Struct, frozen=True):
     """Something to do in a write transaction."""
 
     work: Callable[[apsw.Connection], object]
@@ -70,7 +70,7 @@ class WriteJob(NamedTuple):
     """Bytes that count against the bound on jobs without a waiting caller."""
 
 
-class JobResult(NamedTuple):
+class JobResult(msgspec.Struct, frozen=True):
     """How a job ended."""
 
     job: WriteJob

@@ -15,7 +15,6 @@ dropping it would set the whole file free.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
@@ -47,7 +46,7 @@ class LineRange(msgspec.Struct, frozen=True):
         return f"lines {self.first + 1} to {self.last + 1}"
 
 
-class LineHunk(NamedTuple):
+class LineHunk(msgspec.Struct, frozen=True):
     """Lines `old_start:old_end` became lines `new_start:new_end`."""
 
     old_start: int

@@ -4,22 +4,22 @@ nothing that waits for a user's input.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 
 from weft.data_tables import read_table
 
-_REPOINTING = re.compile(
-    # Loaders, git's own switches (but not who the author is), and what shells and interpreters run
-    # by themselves.
-    r"LD_.*|DYLD_.*|GIT_(?!AUTHOR_|COMMITTER_|SSL_).*|BASH_ENV|ENV|BASH_FUNC_.*"
-    r"|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|PS4|CDPATH|GLOBIGNORE|IFS|NODE_OPTIONS"
-    r"|PYTHONSTARTUP|PERL5OPT|PERL5DB|RUBYOPT"
-    r"|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|RIPGREP_CONFIG_PATH"
-    r"|GREP_OPTIONS|LESSOPEN|LESSCLOSE|npm_config_script_shell",
-    re.IGNORECASE,
+_REPOINTING = (
+    # Loaders and git's own switches.
+    *("LD_*", "DYLD_*", "GIT_*"),
+    # What shells and interpreters run by themselves, or read before the command.
+    *("BASH_ENV", "ENV", "BASH_FUNC_*", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "CDPATH"),
+    *("GLOBIGNORE", "IFS", "NODE_OPTIONS", "PYTHONSTARTUP", "PERL5OPT", "PERL5DB", "RUBYOPT"),
+    *("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "RIPGREP_CONFIG_PATH", "GREP_OPTIONS", "LESSOPEN"),
+    *("LESSCLOSE", "NPM_CONFIG_SCRIPT_SHELL"),
 )
+_HARMLESS = ("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSL_")
+"""Of git's variables those that run nothing: who the author is, and how servers are trusted."""
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 QUIET: Mapping[str, str] = {
@@ -84,6 +84,15 @@ def _names(kind: str = "") -> VariableNames:
     return VariableNames(name for name, of_kind, *_ in rows if kind in ("", of_kind))
 
 
+@cache
+def _repointing() -> VariableNames:
+    return VariableNames(_REPOINTING)
+
+
+def _repoints(name: str) -> bool:
+    return _repointing().hold(name) and not name.upper().startswith(_HARMLESS)
+
+
 def is_secret_name(name: str) -> bool:
     """True when a variable of this name probably holds a secret, or leads to one."""
     return _names().hold(name)
@@ -97,7 +106,7 @@ def scrubbed(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[s
     kept = {
         name: value
         for name, value in environ.items()
-        if (name in passed or not is_secret_name(name)) and not _REPOINTING.fullmatch(name)
+        if (name in passed or not is_secret_name(name)) and not _repoints(name)
     }
     # A relative entry would find programs in the project itself.
     folders = [part for part in kept.get("PATH", "").split(":") if part.startswith("/")]
