@@ -136,8 +136,8 @@ class Hub(Generic[T]):
 
     def publish(self, event: T, weight: int = 0) -> None:
         """Hand an event to every reader; never waits, never fails."""
-        # A copy: any allocation in here can start the garbage collector, and with it code that
-        # drops a reader.
+        # A copy: dropping an abandoned reader changes the dict, and a dict must not change while it
+        # is iterated over.
         for inbox in tuple(self._inboxes):
             if inbox.abandoned:
                 self.drop(inbox)

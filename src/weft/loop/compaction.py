@@ -285,8 +285,6 @@ class CompactionWork:
             facts = await self._work()
         if self.scope.cancelled_caught:
             facts = [ErrorRaised(message="it was stopped", where="compaction")]
-        # An append in every case, also after a cancel: the command that asked for the compaction
-        # is answered with it.
         self._pending.note(*facts)
         await self._pending.commit(_COMPACT)
 

@@ -141,7 +141,8 @@ def _openat2() -> Opener:
         ctypes.c_size_t,
     )
     size = ctypes.sizeof(OpenHow)
-    # NO_SYMLINKS implies NO_MAGICLINKS today; openat2(2) asks to name both, for that may change.
+    # openat2(2): BENEATH refuses magic links today, and callers that rely on it have to name
+    # NO_MAGICLINKS too, because that may change.
     resolve = _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS | _RESOLVE_NO_SYMLINKS
 
     def openat2(folder_fd: int, name: str, flags: int, mode: int) -> int:

@@ -475,7 +475,8 @@ class CommandStarter:
 
     def _live(self, writable: list[str], password: int) -> None:
         try:
-            # The cell could not go back to the keeper's view while it shares its own with a thread.
+            # setns(2) moves no process to another mount namespace while a thread shares its root
+            # and working directory (CLONE_FS); the cell has to get back to the keeper's.
             own_call("unshare", password, CLONE_FS)
             if has_landlock():
                 restrict_writing(writable)
