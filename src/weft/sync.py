@@ -5,7 +5,7 @@
         print(session.send_message("Why does the test fail?").text)
 
 One background thread with one loop serves the whole process, so it works inside a running loop (a
-notebook) and from any number of threads. Every class here stands for one of `weft.app` and has its
+notebook) and from any number of threads. Every class here stands for one of `weft.api` and has its
 names: a call is sent to the loop and waited for, an async iterator is a plain one, `async with` is
 `with`.  The classes are made from the async ones when they are first met, so that nothing can be
 missing; `sync.pyi` declares them for type checkers.

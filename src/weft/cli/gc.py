@@ -1,4 +1,4 @@
-"""When garbage is looked for: not while we start, and never again in what a start has made."""
+"""Garbage collection: off during start-up, and never again for what start-up has made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programmers need to know goes to a file, never to the user's screen.
+"""The log file: what developers need to know, kept off the user's screen.
 
 The file is made when there is something to write: `weft.log` beside the data, private, and begun
 anew when it grows too large.

@@ -1,4 +1,4 @@
-"""The entry: words in, an exit code out.
+"""The entry point of the command line: words in, an exit code out.
 
 Nothing here may be slow: `weft --help` and the way to the first request both pass through.  Each
 command lives in a module of its own and is loaded when it is asked for.

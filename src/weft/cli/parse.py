@@ -1,4 +1,4 @@
-"""Words in, arguments out.
+"""The argument parser: words in, arguments out.
 
 One parser reads every word once, so that no flag is ever found inside another flag's value.
 """

@@ -1,4 +1,4 @@
-"""Standard output and error: written through, and never to a stranger.
+"""Standard output and error: flushed at once, and never written to another open file.
 
 When a program is started with a standard stream closed, the next file it opens gets that number,
 and a `print` goes into it.  So the three numbers are taken first.
@@ -25,7 +25,7 @@ def write(text: str) -> None:
 
     Raises:
         BrokenPipeError: the reader has closed the output.
-        Exit: it cannot be written.
+        CommandExit: it cannot be written.
     """
     if sys.stdout is not None and sys.stdout.isatty():
         # Only for a terminal: a pipe gets exactly what the model wrote.
@@ -91,7 +91,7 @@ def check_output(has_file: bool) -> None:
     """Refuse to work where no output can be read.
 
     Raises:
-        Exit: standard output was closed from the start and no file takes the answer.
+        CommandExit: standard output was closed from the start and no file takes the answer.
     """
     if sys.stdout is None and not has_file:
         raise CommandExit(

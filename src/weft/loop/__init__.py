@@ -1,7 +1,7 @@
 """One turn: ask the model, get permission, run tools, again.
 
 Split into parts that a driver of another kind can use alone: `turn_line` is what has been said,
-`model_call` asks (`model_request` is one call with its retries), `usage` counts and limits,
+`model_call` asks (`model_retry` is one call with its retries), `usage` counts and limits,
 `tool_calls` gets permission and runs (`tool_rounds` watches over it), `structured_output` judges a
 result that is handed in, and `turn_end` ends the turn.  `turn` joins them; `recovery` settles what
 a dead process left open.  Each part is handed only what it needs (`ModelEnvironment`,

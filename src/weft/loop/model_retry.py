@@ -1,4 +1,4 @@
-"""One answer from the model: send, stream, keep the draft, try again where that can help."""
+"""Retries of a model call: send, stream, keep the draft, try again where that can help."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Commands that were carried out before: one that comes again under its id gets its first
-answer.
-"""
+"""Idempotency: a command that comes again under the same `input_id` gets its first answer."""
 
 from __future__ import annotations
 

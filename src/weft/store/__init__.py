@@ -5,8 +5,8 @@ fact.  The stores on disk are reached by their own module (`weft.store.sqlite`, 
 so that only the one in use is imported.
 
 For a store of your own there are the parts that ours share: the checks of appends and leases,
-followers that sleep on a `FollowerBell`, drafts put together from chunks, and in `words` the way
-that search reads text.
+followers that sleep on a `FollowerBell`, drafts put together from chunks, and the way that
+search reads text (`words`).
 """
 
 from weft.store import search_text as words

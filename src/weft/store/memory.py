@@ -1,4 +1,4 @@
-"""A store that forgets: for tests and one-shot runs.
+"""The store in memory, which keeps nothing: for tests and runs that save no session.
 
 It keeps the whole contract but durability.  What it holds is a `MemoryData`; a second `MemoryStore`
 on the same data behaves like a second process on the same file.

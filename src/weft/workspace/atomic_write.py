@@ -1,4 +1,4 @@
-"""Replacing a file in one step.
+"""Atomic writes: a file is replaced in one step.
 
 The new content goes to a temporary file in the same folder, is made durable, and takes the old
 one's place by a rename; then the folder is made durable.  Killed at any instant, the file is the

@@ -1,4 +1,4 @@
-"""Disk work beside the event loop.
+"""Threads for disk work, outside the event loop.
 
 A small pool for each project, shared by its sessions, so that one project's hung disk holds up no
 other.  A cancel never leaves work running unseen: the work is asked to stop, and the cancellation

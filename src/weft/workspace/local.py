@@ -1,4 +1,4 @@
-"""The project on this machine's disk.
+"""The local workspace: the project on this machine's disk.
 
 Every file is opened by its real name with no link followed (`safe_open`), so that what was judged
 is what is opened.  Links inside the project are followed by finding out the real name first

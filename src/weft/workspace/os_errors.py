@@ -1,4 +1,4 @@
-"""What the system refuses, as sentences that tell a model what to do."""
+"""Errors of the operating system, as sentences that tell a model what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a name below a folder in a way that no link can bend.
+"""Safe open: a name below a folder is opened so that no link can lead elsewhere.
 
 `open_beneath` follows no symbolic link at all, in no part of the name: what it opens is what the
 name says, whatever is swapped underneath meanwhile.  Links are followed one layer up, by asking for

@@ -78,7 +78,7 @@ def write_file(path: str, text: str) -> None:
     """Write an answer to a file.
 
     Raises:
-        Exit: it cannot be written.
+        CommandExit: it cannot be written.
     """
     try:
         with open(os.path.expanduser(path), "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The way to a session whose hooks have a say in what is said to it.
+"""The port to a session with hooks: each message passes them before it reaches the mailbox.
 
 Whatever the user says reaches the model by a command: a prompt, steering, a follow-up, another text
 for one that waits or that was said. All of them pass here, in the process that has the session,

@@ -1,4 +1,4 @@
-"""What everything in a jsonl store stands on: the places, the logs that were read, the lock."""
+"""The folder of a JSONL store: its paths, the logs that were read, the lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch over several files, made atomic by writing it down first.
+"""The journal of a batch: appends to several files become atomic by being written here first.
 
 The journal holds the lines and where they go.  From the moment it is durable the batch has
 happened: the process that finds it there (the next one to take the lock) finishes it.  It is

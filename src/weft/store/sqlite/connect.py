@@ -1,4 +1,4 @@
-"""Opening the file, and saying in plain words what SQLite says in codes."""
+"""Connections to SQLite: opening the file, and its error codes as sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may write to a stream.
+"""Leases in SQLite: which process may write to a stream.
 
 Run by the writer inside its transaction, so that two processes can never both get one.
 """

@@ -1,4 +1,4 @@
-"""Asking a connection, with every cursor drained.
+"""Queries on a connection, with every cursor drained.
 
 A cursor that is left open holds a read transaction, and statements behind the first row would not
 run.

@@ -1,4 +1,4 @@
-"""The thread that reads, and its queries.
+"""The reader thread of a SQLite store, and its queries.
 
 It has a read-only connection of its own: a reader that could write might be turned into a writer
 half-way, which SQLite refuses at once.  Every query fetches all its rows: an open cursor keeps the

@@ -1,4 +1,4 @@
-"""The tables, and how an old file becomes a new one.
+"""The SQLite schema: the tables, and how an old file is migrated.
 
 `user_version` is the schema's version.  A migration is a list of statements; all that are missing
 run in one transaction, so that a crash leaves the old file or the new one.  Each table and column

@@ -1,4 +1,4 @@
-"""When a file was made, which `stat` does not tell and a rename does not change."""
+"""Birth time: when a file was created, which `stat` does not tell and a rename does not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel's own list of what changed: inotify, one watch a folder.
+"""Inotify: the kernel's own list of what changed, one watch per folder.
 
 An event is queued before the call that caused it returns, so once a command has been reaped
 everything it did is in the queue.  Only a write through a hard link that lies outside the watched

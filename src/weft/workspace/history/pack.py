@@ -1,4 +1,4 @@
-"""What files held before anything happened to them, in one private file a project.
+"""Pre-images: what files held before anything changed them, in one private file per project.
 
 A command may change any file, and what a file held must be known *before* it does.  So every small
 file of the project is copied here once, and again whenever it has changed.  It is a store of what

@@ -1,4 +1,4 @@
-"""Putting one path back to what it was.
+"""Restoring one path to what it was.
 
 What is there is looked at first (`look`), judged by the caller, and replaced only if it is still
 exactly that (`put_back`): otherwise it was changed since, and nothing is touched.  Files and links

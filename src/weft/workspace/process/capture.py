@@ -1,4 +1,4 @@
-"""Keeping what a program prints, however much it is.
+"""Output capture: what a program prints, however much it is.
 
 The head and the tail are kept in memory, the whole up to a cap in an unlinked temporary file; what
 comes after is counted and thrown away, so a flood costs no memory and is never a reason to kill the

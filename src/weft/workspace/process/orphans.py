@@ -1,4 +1,4 @@
-"""Finding the processes that a command left behind.
+"""Orphans: the processes that a command left behind, found and killed.
 
 Killing a process group misses a child that made a session of its own (`setsid`, daemons).  Every
 command therefore carries a mark in its environment, which its descendants inherit, and after a

@@ -1,4 +1,4 @@
-"""The keeper: a small program inside the sandbox that gives each command a box of its own.
+"""The keeper: a small program inside the sandbox that gives each command a cell of its own.
 
 It is started once, by bubblewrap, in a place where the whole disk is read-only, there is no
 network, and nothing outside can be seen or signalled.  It makes cells: a cell is a process in a
@@ -95,7 +95,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class KeeperFailure(Exception):
-    """Something that was needed for the box could not be had."""
+    """Something that was needed for the cell could not be had."""
 
     def __init__(self, stage: str, errno: int) -> None:
         super().__init__(stage)
@@ -203,7 +203,7 @@ def environment(entries: list[str]) -> dict[str, str]:
     return dict(entry.split("=", 1) for entry in entries)
 
 
-# --- the box -----------------------------------------------------------------------------------
+# --- the cell ----------------------------------------------------------------------------------
 
 
 class MountView:
@@ -573,7 +573,7 @@ class CellInit:
 
 
 def pass_on(number: int, frame: object) -> None:
-    """Ask everything in the box to end; this process is not meant."""
+    """Ask everything in the cell to end; this process is not meant."""
     try:  # noqa: SIM105 - loading contextlib would take longer than the rest of a start
         os.kill(-1, number)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The system calls that a sandboxed command cannot make, as a program for the kernel.
+"""The seccomp filter: the system calls that a sandboxed command cannot make.
 
 A command has no use for them: they look into other processes, load code into the kernel, make
 namespaces, or open unix sockets, which reach servers outside the sandbox by their path whatever the

@@ -1,4 +1,4 @@
-"""What the chat's commands stand on: what they need of the chat, and what all of them do."""
+"""The base of the chat's commands: what they need of the chat, and what they share."""
 
 from __future__ import annotations
 

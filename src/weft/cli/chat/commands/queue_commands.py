@@ -1,4 +1,4 @@
-"""What waits to be said: `/steer`, `/queue`."""
+"""Commands for queued messages: `/steer`, `/queue`."""
 
 from __future__ import annotations
 

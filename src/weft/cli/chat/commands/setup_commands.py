@@ -1,4 +1,4 @@
-"""What the user and the project bring along: `/skills`, `/hooks`, `/memory`, `/trust`,
+"""Commands for what the user and the project provide: `/skills`, `/hooks`, `/memory`, `/trust`,
 `/boundary`.
 """
 

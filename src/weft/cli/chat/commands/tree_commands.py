@@ -1,5 +1,5 @@
-"""Moving in the conversation: `/tree`, `/rewind`, `/undo`, `/branch`, `/switch`, `/checkpoint`,
-`/pin`.
+"""Commands that move in the conversation: `/tree`, `/rewind`, `/undo`, `/branch`, `/switch`,
+`/checkpoint`, `/pin`.
 
 Whatever puts files back shows first what would happen to each, and what it did can be undone.
 """

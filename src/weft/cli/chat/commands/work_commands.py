@@ -1,4 +1,4 @@
-"""Those who work for the session: `/agents`, `/tasks`."""
+"""Commands for agents and background tasks: `/agents`, `/tasks`."""
 
 from __future__ import annotations
 
