@@ -185,5 +185,5 @@ async def test_every_call_is_counted_and_cut_by_turn_branch_model_and_purpose(
 async def test_a_budget_of_nothing_is_refused(place: HookProject) -> None:
     async with place.open() as app:
         session = await app.sessions.start_session(model=spender(1.0))
-        with pytest.raises(UsageError, match="more than nothing"):
+        with pytest.raises(UsageError, match="more than 0"):
             await session.set_budget(usd=0)

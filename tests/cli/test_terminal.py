@@ -456,7 +456,7 @@ def test_a_simple_terminal_gets_plain_lines(
     terminal.keys("Enter")
     terminal.wait_for("edit needs your approval", "+    return a + b", "4. No", "Number")
     terminal.keys("9", "Enter")
-    terminal.wait_for("That is none of 1 to 4.")
+    terminal.wait_for("Type a number from 1 to 4.")
     terminal.keys("1", "Enter")
     terminal.wait_for("shell needs your approval")
     terminal.keys("4", "Enter")

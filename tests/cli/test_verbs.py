@@ -76,6 +76,7 @@ def test_an_export_for_people_goes_to_standard_output(weft: WeftProgram) -> None
 
 def test_stats_add_up(weft: WeftProgram) -> None:
     said(weft, "a", "A")
+    assert "1 session, 1 turn, 2 messages" in weft.run("stats").stdout
     said(weft, "b", "B")
     numbers = json.loads(weft.run("stats", "--json").stdout)
     assert (numbers["sessions"], numbers["turns"], numbers["messages"]) == (2, 2, 4)

@@ -138,8 +138,8 @@ async def test_a_boundary_is_counted_from_one_as_people_do(app: App) -> None:
         assert await session_of(talk).boundary_for("a.txt") is None
         for typed, told in [
             ("/boundary", "needs a file and lines"),
-            ("/boundary a.txt x-y", "'x-y' are no lines"),
-            ("/boundary a.txt 3-2", "'3-2' are no lines"),
+            ("/boundary a.txt x-y", "'x-y' is not a range of lines"),
+            ("/boundary a.txt 3-2", "'3-2' is not a range of lines"),
             ("/boundary nope.txt 1-2", "nope.txt"),
         ]:
             talk.screen.typed(typed)
@@ -158,7 +158,7 @@ async def test_a_budget_and_a_handover(app: App) -> None:
         for typed, told in [
             ("/budget", "needs an amount"),
             ("/budget much", "not 'much'"),
-            ("/budget -1", "more than nothing"),
+            ("/budget -1", "more than 0"),
             ("/budget 2.5", "the limit is $2.50"),
             ("/budget off", "no limit now"),
         ]:

@@ -118,9 +118,9 @@ async def test_a_callback_that_breaks_blocks_the_call_and_the_message(
         [error] = await facts(session, ErrorRaised)
         assert (error.where, error.error) == ("hook", "broken")
         program.hands_over("UserPromptSubmit", timeout=0.05)
-        with pytest.raises(HookRefused, match="it broke"):
+        with pytest.raises(HookRefused, match="it failed"):
             await session.send_prompt("again")
-    assert "must let this pass, and it broke" in results(model)[0]
+    assert "has to approve this, and it failed" in results(model)[0]
     assert not (place.project / "made").exists()
 
 

@@ -129,7 +129,7 @@ async def test_a_veto_that_breaks_blocks_and_says_so_once(place: HookProject, co
         [raised] = await facts(session, ErrorRaised)
     assert raised.where == "hook"
     assert not (place.project / "made").exists()
-    assert all("must let this pass, and it broke" in text for text in results(model))
+    assert all("has to approve this, and it failed" in text for text in results(model))
 
 
 async def test_a_hook_that_hangs_is_killed_with_all_it_started_and_blocks(
@@ -534,7 +534,7 @@ async def test_a_broken_hook_keeps_every_message_out(place: HookProject, command
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
         for _ in range(2):
-            with pytest.raises(HookRefused, match="it broke"):
+            with pytest.raises(HookRefused, match="it failed"):
                 await session.send_prompt("hello")
         assert len(await facts(session, ErrorRaised)) == 1
 

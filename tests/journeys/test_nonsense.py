@@ -302,7 +302,7 @@ async def test_a_model_of_unknown_price_shows_unknown_and_a_money_budget_refuses
 async def test_a_budget_of_nothing_is_refused(world: World, budget: dict[str, Any]) -> None:
     async with world.open() as app:
         session = await app.sessions.start_session()
-        with pytest.raises(UsageError, match="more than nothing"):
+        with pytest.raises(UsageError, match="more than 0"):
             await session.set_budget(**budget)
 
 

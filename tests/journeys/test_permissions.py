@@ -495,7 +495,7 @@ async def test_only_what_is_allowed_always_is_saved_and_a_rule_that_cannot_be_ke
             with pytest.raises(UsageError, match="only what is allowed always"):
                 await session.respond_to_permission(action, meta={"save": True})
         (world.base / ".config").write_text("in the way")
-        with pytest.raises(UsageError, match="cannot be kept"):
+        with pytest.raises(UsageError, match="cannot be saved"):
             await session.respond_to_permission("allow_always", meta={"save": True})
         assert await session.get_status() == "awaiting_permission"
         assert not (world.project / "a.txt").exists()

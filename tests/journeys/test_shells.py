@@ -591,7 +591,7 @@ async def test_where_there_is_a_sandbox_only_the_user_lets_it_run_outside(
         session = await app.sessions.start_session(session_id="s", permission_mode="auto")
         await session.send_prompt("serve")
         asked = await until(session, PermissionRequest)
-        assert asked.reason == "it is to run outside the sandbox"
+        assert asked.reason == "it would run outside the sandbox"
         assert asked.preview == f"# goes on in the background\n# outside the sandbox\n{SERVER}"
         await session.respond_to_permission("allow_once")
         await until_idle(session)

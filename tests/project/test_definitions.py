@@ -104,7 +104,7 @@ def test_an_agent_that_only_the_user_may_use_is_left_out() -> None:
         ("permissionMode: god", "no permission mode 'god'"),
         ("maxTurns: 0", "maxTurns"),
         ("maxTurns: many", "maxTurns"),
-        ("isolation: moon", "no isolation 'moon'"),
+        ("isolation: moon", "unknown isolation 'moon'"),
         ("tools: 3", "tools are a list"),
         ("name: ../../etc", "cannot be the name"),
         ("name: 'a b'", "cannot be the name"),

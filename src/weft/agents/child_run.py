@@ -259,7 +259,7 @@ class ChildRun:
         except NoPendingRequest:
             pass  # the child was answered, or stopped, meanwhile
         except WeftError as error:
-            self._emit(f"{self._label}: a request could not be brought on: {error}\n")
+            self._emit(f"{self._label}: a request could not be passed on: {error}\n")
 
     def _reissued(self, state: SessionState, request: _Request) -> tuple[Fact, ...]:
         known = state.turn.requests.keys() | {

@@ -326,11 +326,11 @@ def _end_text(end: ChildEnd, place: AgentWorktree | None) -> str:
     """What the model reads of an agent's end."""
     text = end.text.strip()
     if end.reason == "stop":
-        said = text or "(The agent ended without a word.)"
+        said = text or "(The agent ended without a message.)"
     else:
         why = f": {end.detail}" if end.detail else ""
         said = f"The agent did not finish ({end.reason}{why})."
-        said += f" Its last words:\n{text}" if text else ""
+        said += f" Its last message:\n{text}" if text else ""
     if place is not None:
         said += (
             f"\n\nIts changes are in a copy of the project, {place.project}; nothing was "

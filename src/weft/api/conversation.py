@@ -324,7 +324,7 @@ class ConversationCalls(SessionBase):
             if limit is not None and not isinstance(limit, int | float):
                 raise UsageError(f"a budget is a number, not {limit!r}")
             if limit is not None and limit <= 0:
-                raise UsageError("a budget must be more than nothing")
+                raise UsageError("a budget must be more than 0")
         budget = {"max_budget_usd": usd, "max_tokens": tokens}
         value = {name: limit for name, limit in budget.items() if limit is not None}
         await self._set("budget", value or None, input_id)
@@ -382,7 +382,7 @@ class ConversationCalls(SessionBase):
             )
         given = more.get("input")
         if given is not None and action != "allow_once":
-            raise UsageError(f"another input can be allowed once; it cannot go with {action!r}")
+            raise UsageError(f"a changed input is allowed once, not with {action!r}")
         await self._call(
             RespondToPermission(
                 # What was shown is not allowed: one who knows nothing of other inputs must not run

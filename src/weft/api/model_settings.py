@@ -121,7 +121,7 @@ class SettingsCalls(SessionBase):
         shared = set(state.tree.line(state.tree.head))
         left = [entry for entry in await port.line(NodeId(node)) if entry.node.id not in shared]
         if not left:
-            raise UsageError("that message is on the present line; there is nothing to bring over")
+            raise UsageError("that message is on this branch; there is nothing to bring over")
         model = self._host.model(state.settings.model)
         answer = await self._ask_beside(state, branch_summary(left, model))
         return await self._call(msgspec.structs.replace(wanted, text=answer.text))

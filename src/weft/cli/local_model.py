@@ -37,7 +37,7 @@ async def make_ready(app: App, say: Callable[[str], None]) -> None:
     """
     name = missing_weights(app.host.default_model(), os.environ)
     if name:
-        say(f"fetching {name} ({size_of(name) // 10**6} MB), once")
+        say(f"downloading {name} ({size_of(name) // 10**6} MB), only this once")
         await pull_weights(name, os.environ)
 
 

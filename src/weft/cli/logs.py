@@ -37,7 +37,7 @@ def log_crash(error: BaseException) -> str:
     try:
         log_to_file()
         logging.getLogger("weft").error("crashed", exc_info=error)
-        return f"{log_path()} says more"
+        return f"see {log_path()}"
     except Exception:  # not even that: the sentence must still reach the user
         return "it could not be logged"
 

@@ -154,8 +154,8 @@ class _Reader:
             value = self._value(option, name)
         if option.choices and value not in option.choices:
             raise UsageError(
-                f"{name} {value!r} is not known{_nearest(value, option.choices)}; it is one of "
-                f"{', '.join(option.choices)}"
+                f"{name} needs one of {', '.join(option.choices)}, not {value!r}"
+                f"{_nearest(value, option.choices)}"
             )
         if option.kind == "many":
             self.values.setdefault(key, []).append(value)

@@ -57,14 +57,14 @@ KEYS: dict[str, SettingKey] = {
         kind=str,
         default="",
         about="The model of new sessions, as provider:model[:effort]; "
-        "empty takes the provider whose key is there, else local.",
+        "if empty, of the provider that has a key, else local.",
         safe=True,
     ),
     "model.effort": SettingKey(
         kind=ThinkingLevel,
         default="default",
         about="How hard new sessions think: default (the vendor's own), off, minimal, low, medium, "
-        "high, xhigh or max; an effort named with a model goes before it.",
+        "high, xhigh or max; an effort named with a model takes precedence.",
         safe=True,
     ),
     "model.rotation": SettingKey(
@@ -116,8 +116,8 @@ KEYS: dict[str, SettingKey] = {
     "sandbox.mode": SettingKey(
         kind=Literal["auto", "on", "off"],
         default="auto",
-        about="Commands run in a sandbox: auto where this machine has one, on never without, "
-        "off never in one.",
+        about="Sandbox for commands: auto uses it where this machine has one, on refuses commands "
+        "where it has none, off never uses it.",
     ),
     "sandbox.network": SettingKey(
         kind=bool, default=False, about="Whether commands in the sandbox have the network."

@@ -178,7 +178,7 @@ class SessionHooks(TurnHooks):
             return _Word(facts=facts)
         return _Word(
             verdict="deny",
-            reason=f"the hook `{_name(hook)}` must let this pass, and it broke: {reason}",
+            reason=f"the hook `{_name(hook)}` has to approve this, and it failed: {reason}",
             facts=facts,
         )
 

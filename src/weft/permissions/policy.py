@@ -153,9 +153,9 @@ def _by_mode(action: ToolAction, mode: Mode) -> PolicyDecision:
     if mode == "bypass" and action.escapes:
         return PolicyDecision("deny", "bypass mode never asks, so no command may leave the sandbox")
     if mode == "bypass":
-        return PolicyDecision("allow", "bypass mode asks nothing")
+        return PolicyDecision("allow", "bypass mode never asks")
     if action.escapes:
-        return PolicyDecision("ask", "it is to run outside the sandbox")
+        return PolicyDecision("ask", "it would run outside the sandbox")
     if action.outside:
         return PolicyDecision("ask", f"{action.target} is outside the project")
     if action.protected and action.has_effect:
@@ -163,7 +163,7 @@ def _by_mode(action: ToolAction, mode: Mode) -> PolicyDecision:
     if not action.has_effect:
         return PolicyDecision("allow", "it changes nothing")
     if action.kind == "edit" and mode in ("accept_edits", "auto"):
-        return PolicyDecision("allow", f"{mode} mode lets files be edited")
+        return PolicyDecision("allow", f"{mode} mode allows edits")
     if action.kind == "run" and action.sandboxed and mode == "auto":
         return PolicyDecision("allow", "auto mode runs commands in the sandbox")
     return PolicyDecision("ask", "")

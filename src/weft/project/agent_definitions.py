@@ -88,7 +88,7 @@ class AgentDefinitions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 GENERAL_AGENT: Final = AgentDefinition(
-    name=GENERAL, description="Does any task with the tools that you have yourself."
+    name=GENERAL, description="Handles any task, with the tools of this session."
 )
 
 
@@ -263,5 +263,5 @@ def _isolation(given: Any, path: str) -> Literal["", "worktree"]:
     if given in (None, "", "none"):
         return ""
     if given != "worktree":
-        raise UsageError(f"{path}: no isolation {brief(given)}; there is worktree")
+        raise UsageError(f"{path}: unknown isolation {brief(given)}; there is only worktree")
     return "worktree"

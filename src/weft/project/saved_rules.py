@@ -37,7 +37,7 @@ class SavedRules:
         try:
             kept = self._read()
         except (OSError, msgspec.DecodeError) as error:
-            logger.warning("kept rules are not read: %s", type(error).__name__)
+            logger.warning("saved rules are not read: %s", type(error).__name__)
             return ()
         return tuple(_rule(text, str(self.path)) for text in kept.get(project, ()))
 
@@ -61,7 +61,7 @@ class SavedRules:
             finally:
                 os.close(lock)
         except (OSError, msgspec.DecodeError) as error:
-            raise UsageError(f"the rule cannot be kept in {self.path}: {error}") from error
+            raise UsageError(f"the rule cannot be saved in {self.path}: {error}") from error
 
     def _read(self) -> dict[str, list[str]]:
         try:

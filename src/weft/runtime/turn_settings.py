@@ -134,7 +134,7 @@ class TurnSettings:
 
     def check(self, state: SessionState, options: Mapping[str, Any]) -> None:
         if not isinstance(options, Mapping):
-            raise UsageError(f"a budget has max_budget_usd and max_tokens, and is no {options!r}")
+            raise UsageError(f"a budget has max_budget_usd and max_tokens, not {options!r}")
         if "model" in options:
             self._models.check(self.model_name(state, options))
         if "tools" in options:

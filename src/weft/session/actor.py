@@ -408,7 +408,7 @@ class SessionActor:
 
     async def _keep_rule(self, rule: str) -> None:
         if self._env.keep_rule is None:
-            raise UsageError("a rule cannot be kept here; allow it for this session")
+            raise UsageError("a rule cannot be saved here; allow it for this session")
         await self._env.keep_rule(rule)
 
     async def _whole_answer(self, answer: Any) -> Any:

@@ -105,7 +105,7 @@ def read_answer(
     # A grant for the turn or session is bound to what was shown; another input was shown to no one.
     if "input" in meta and action != "allow_once":
         raise UsageError(
-            f"{given.behavior!r} is for what was asked about; allow another input once"
+            f"{given.behavior!r} covers only what was asked about; a changed input is allowed once"
         )
     return PermissionAnswer(action, meta, mode)
 

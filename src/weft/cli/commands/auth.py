@@ -41,10 +41,12 @@ def _provider(arguments: ParsedArguments) -> str:
 
 def _login(keys: KeyFile, provider: str) -> int:
     key = _read_key(provider)
-    if not key or len(key) > LONGEST or not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError("invalid key: it must be one word of plain characters")
+    if not key:
+        raise UsageError(f"no key was given; type it, or pipe it into `weft auth login {provider}`")
+    if len(key) > LONGEST or not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError("invalid key: it must be one word of printable ASCII characters")
     keys.keep(provider, key)
-    tell(f"saved the key of {provider} in {keys.path} (only you can read it)")
+    tell(f"saved the key for {provider} in {keys.path} (only you can read it)")
     for variable in key_variables().get(provider, ()):
         if os.environ.get(variable):
             tell(f"note: {variable} is set and takes precedence")
@@ -56,13 +58,13 @@ def _read_key(provider: str) -> str:
         return "" if sys.stdin is None else sys.stdin.readline(LONGEST + 2).strip()
     from getpass import getpass  # only at a terminal
 
-    return getpass(f"Key of {provider} (not shown): ").strip()
+    return getpass(f"Key for {provider} (not shown): ").strip()
 
 
 def _logout(keys: KeyFile, provider: str) -> int:
     if not keys.forget(provider):
-        raise UsageError(f"no key of {provider!r} is saved")
-    tell(f"deleted the key of {provider}")
+        raise UsageError(f"no key for {provider!r} is saved")
+    tell(f"deleted the key for {provider}")
     return OK
 
 

@@ -12,6 +12,7 @@ from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import write_line, write_pretty
+from weft.view import count_of
 
 MOST = 100_000
 
@@ -28,12 +29,12 @@ def run(arguments: ParsedArguments) -> int:
             return OK
         where = "in every folder" if folder is None else f"in {folder}"
         write_line(
-            f"{numbers['sessions']} sessions, {numbers['turns']} turns, "
-            f"{numbers['messages']} messages {where}; "
-            f"{money(numbers['cost_usd'])}"
+            f"{count_of(numbers['sessions'], 'session')}, {count_of(numbers['turns'], 'turn')}, "
+            f"{count_of(numbers['messages'], 'message')} {where}; {money(numbers['cost_usd'])}"
         )
         if numbers["price_unknown"]:
-            write_line(f"(the price of {numbers['price_unknown']} sessions is unknown)")
+            unknown = count_of(numbers["price_unknown"], "session")
+            write_line(f"(the price of {unknown} is unknown)")
         models = [
             (name, str(each["sessions"]), str(each["turns"]), money(each["cost_usd"]))
             for name, each in numbers["models"].items()

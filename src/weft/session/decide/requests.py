@@ -64,7 +64,7 @@ def _check_answer(command: RespondToPermission, request: PermissionRequest) -> N
     if command.save and (command.action != "allow_always" or not request.always_pattern):
         raise UsageError("only what is allowed always can be saved as a rule")
     if command.instead is not None and (command.action != "deny" or command.interrupt):
-        raise UsageError("another input takes the place of the one that was shown, once")
+        raise UsageError("a changed input can only be allowed once")
     if command.interrupt and command.action != "deny":
         raise UsageError("only a denial can end the turn")
 

@@ -202,7 +202,7 @@ def _judged(
     present = NOTHING if now is None else now.side
     # Before all refusals: what is already so needs neither content nor permission.
     if present.agrees(target):
-        return RewindItem(path=path, action="unchanged", reason="it is so already")
+        return RewindItem(path=path, action="unchanged", reason="it is in that state already")
     # A rewind runs without asking. To put back a hook or a shell profile would be to run what was
     # in it, so that not even `overwrite` covers these.
     if is_changed_by_hand(path):

@@ -35,7 +35,7 @@ class BallastFile:
             self.path.unlink()
         except OSError:
             return False
-        logger.warning("the disk is full: the store gave up its spare room")
+        logger.warning("the disk is full: the store removed its ballast file")
         return True
 
     def keep(self) -> None:

@@ -64,7 +64,7 @@ def open_writer(
         _make_file(path)
     except OSError as error:
         raise StoreUnavailable(
-            f"cannot make the store {path}: {error.strerror}; check the folder and its rights"
+            f"cannot make the store {path}: {error.strerror}; check the folder's permissions"
         ) from error
     try:
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
@@ -110,7 +110,7 @@ def explained(error: apsw.Error, path: Path, *, stream: str = "", number: int = 
     if isinstance(error, apsw.CantOpenError):
         return StoreUnavailable(f"cannot open the store {path}: it is missing or not readable")
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError)):
-        return StoreUnavailable(f"may not write to the store {path}: check its rights")
+        return StoreUnavailable(f"may not write to the store {path}: check its permissions")
     if isinstance(error, apsw.IOError):
         return StoreUnavailable(f"the disk failed under {path} ({detail}), nothing was written")
     return StoreUnavailable(f"the store {path} failed: {detail}")

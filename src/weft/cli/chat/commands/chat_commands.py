@@ -21,7 +21,7 @@ MODES = {
     "accept_edits": "changes files without asking; asks before commands",
     "plan": "changes nothing",
     "auto": "runs sandboxed commands without asking",
-    "bypass": "asks nothing at all",
+    "bypass": "never asks",
 }
 LISTED = 50
 
@@ -383,7 +383,7 @@ def _in_folder(path: str, folder: str) -> str:
 
 def _refuse_existing(path: str) -> None:
     if os.path.exists(path):
-        raise UsageError(f"{path} is there already; give another name")
+        raise UsageError(f"{path} already exists; give another name")
 
 
 def _when(at: float) -> str:

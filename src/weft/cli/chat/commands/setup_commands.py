@@ -96,7 +96,7 @@ class SetupCommands(CommandGroup):
             await self._chat.ask_trust(is_asked_for=True)
 
     async def _boundary(self, words: str) -> None:
-        session = self._session("hold to some lines")
+        session = self._session("set a boundary in")
         if words == "off":
             await session.clear_all_boundaries()
             self._say("every file may be edited everywhere")
@@ -115,11 +115,11 @@ class SetupCommands(CommandGroup):
         elif (lines_ := _LINES.fullmatch(rest)) is not None:
             first, last = int(lines_[1]), int(lines_[2])
             if first < 1 or last < first:
-                raise UsageError(f"{rest!r} are no lines; they are counted from 1")
+                raise UsageError(f"{rest!r} is not a range of lines; the first line is 1")
             await session.set_boundary(path, first - 1, last - 1)
             self._say(f"{path} may be edited in lines {first}-{last} only")
         else:
-            raise UsageError(f"{rest!r} are no lines; write them as 10-20, or off")
+            raise UsageError(f"{rest!r} is not a range of lines; write it as 10-20, or off")
 
 
 def _hooks_in(table: Any) -> list[tuple[str, str, str]]:

@@ -149,7 +149,7 @@ class PlainScreen(ChatScreen):
                 return None
             if answer.strip().isdecimal() and 1 <= int(answer) <= len(question.rows):
                 return int(answer) - 1
-            self._write(f"That is none of 1 to {len(question.rows)}.\n")
+            self._write(f"Type a number from 1 to {len(question.rows)}.\n")
 
     async def ask_line(self, label: str, text: str = "") -> str | None:
         async with self._one_question:
