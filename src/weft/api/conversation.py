@@ -367,7 +367,7 @@ class ConversationCalls(SessionBase):
           this project, for every session that is opened from then on.
         - `input`, with `allow_once`: the call runs with this input in the place of the one that was
           shown, if it passes rules, hooks and boundaries as well.
-        - `rules`: `Rule`s that hold in this session from now on, as long as the process lives.
+        - `rules`: `PermissionRule`s that hold in this session as long as the process lives.
         - `interrupt`, with `deny`: the turn ends.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Files and programs: the only door to the machine.
+"""Files and programs: the only access to the machine.
 
 Opens paths beneath a root, writes atomically, runs programs in groups of their own.  Knows no tool
 and no session. What few starts of the program need is loaded when it is first used.
