@@ -1,7 +1,7 @@
 """Tables that lie beside a module as text: one row a line, columns parted by tabs, `#` for
 comments.
 
-A list that somebody extends with knowledge of other programs (their files, their tokens) is data: a
+A list that is extended with knowledge of other programs (their files, their tokens) is data: a
 row names its source, and needs no Python.  A table is read when it is first used, not on import.
 """
 

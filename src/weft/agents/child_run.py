@@ -113,7 +113,7 @@ class ChildRun:
             WeftError: the child cannot be opened, or not be set to work.
         """
         host = self._host
-        host.family.enter(host.session_id, self._wanted.origin.call_uid, self.child)
+        host.agent_tree.enter(host.session_id, self._wanted.origin.call_uid, self.child)
         try:
             # Shielded: a cancel between the opening of the child and its first task would leave a
             # session that no one drives.
@@ -121,7 +121,7 @@ class ChildRun:
                 handle = await host.open_child(self._wanted)
                 self._begun = (handle, await self._set_to_work(handle))
         except WeftError:
-            host.family.exit(self.child)
+            host.agent_tree.exit(self.child)
             raise
 
     async def run(self) -> ChildEnd:
@@ -137,7 +137,7 @@ class ChildRun:
         except WeftError as error:
             return ChildEnd(reason="halted", detail=str(error))
         finally:
-            self._host.family.exit(self.child)
+            self._host.agent_tree.exit(self.child)
         await self._host.close_child(self.child)
         return end
 
@@ -244,7 +244,7 @@ class ChildRun:
             detail=detail,
             text=self._text,
             used=state.ledger.by_model(),
-            descendants=self._host.family.descendants(self.child),
+            descendants=self._host.agent_tree.descendants(self.child),
             files=() if self._wanted.project_path else _net(self._files, self._wanted),
         )
 

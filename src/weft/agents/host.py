@@ -54,7 +54,7 @@ class AgentHost(Protocol):
     """One session and the sessions that work for it."""
 
     session_id: SessionId
-    family: AgentTree
+    agent_tree: AgentTree
     runner: Runner
     worktrees: Path
     """Where copies of the project for isolated agents are made."""

@@ -135,7 +135,7 @@ class AgentTool(DelegateTool):
 
     def _new_child(self, context: ToolContext) -> SessionId:
         host = self._host
-        why = host.family.refuses_place(
+        why = host.agent_tree.refuses_place(
             host.session_id, depth_of(host.state), context.node, context.call_uid
         )
         if why is not None:
@@ -244,7 +244,7 @@ class AgentTool(DelegateTool):
         """Have a background agent at work and return; its task is on its own record by then."""
         child = wanted.child
         # A call that is run again after a crash may find its agent resumed.
-        if not self._host.family.is_at_work(child):
+        if not self._host.agent_tree.is_at_work(child):
             try:
                 await child_run.begin()
             except WeftError as error:
@@ -284,7 +284,7 @@ class AgentTool(DelegateTool):
     def resume(self, child: SessionId) -> None:
         """Go on with a background agent that another process left at work."""
         host = self._host
-        host.family.enter(host.session_id, None, child)
+        host.agent_tree.enter(host.session_id, None, child)
         host.start(lambda: self._go_on(child), f"agent {child}")
 
     async def _go_on(self, child: SessionId) -> None:

@@ -153,12 +153,12 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
     request: ModelRequest
     shape: OutputSchema | None
     limits: TurnLimits
-    is_told: bool = False
+    has_effort: bool = False
     """The call itself says how hard to think."""
 
     def at(self, effort: ThinkingLevel | None) -> _Question:
         """The same question with the effort of the model's name, unless the call has its own."""
-        if self.is_told or effort is None:
+        if self.has_effort or effort is None:
             return self
         request = msgspec.structs.replace(self.request, thinking=effort)
         return msgspec.structs.replace(self, request=request)
@@ -189,7 +189,7 @@ def _question(prompt: Content, system: str | None, schema: Any, options: QueryOp
         request=request,
         shape=shape,
         limits=TurnLimits(retries=given.retries),
-        is_told=given.thinking is not None,
+        has_effort=given.thinking is not None,
     )
 
 

@@ -19,7 +19,7 @@ USAGE = 2
 INTERRUPTED = 130
 HUNG_UP = 129
 TERMINATED = 143
-NOBODY_READS = 141
+OUTPUT_CLOSED = 141
 
 MEANINGS: dict[int, str] = {
     OK: "Success: the turn finished.",
@@ -28,7 +28,7 @@ MEANINGS: dict[int, str] = {
     USAGE: "The command line, a setting or a name in it is wrong; nothing was started.",
     HUNG_UP: "The terminal was closed (SIGHUP); everything was saved first.",
     INTERRUPTED: "Interrupted (Ctrl-C, SIGINT); everything was saved first.",
-    NOBODY_READS: "The reader of the output closed it (as `head` does).",
+    OUTPUT_CLOSED: "The reader of the output closed it (as `head` does).",
     TERMINATED: "Terminated (SIGTERM); everything was saved first.",
 }
 """Every exit code there is."""
@@ -52,7 +52,7 @@ def code_of(error: BaseException) -> int:
         case UsageError() | SessionNotFound() | AmbiguousId():
             return USAGE
         case BrokenPipeError():
-            return NOBODY_READS
+            return OUTPUT_CLOSED
         case KeyboardInterrupt():
             return INTERRUPTED
         case _:

@@ -10,8 +10,8 @@ import sys
 
 from weft.cli.exit_codes import (
     FAILED,
-    NOBODY_READS,
     OK,
+    OUTPUT_CLOSED,
     CommandExit,
     code_of,
     first_of,
@@ -59,7 +59,7 @@ def _failed(error: BaseException) -> int:
         from weft.cli.stdio import forget_output
 
         forget_output()
-        return NOBODY_READS
+        return OUTPUT_CLOSED
     _complain(sentence_of(error))
     if isinstance(error, UsageError) and "option" in str(error):
         _complain("`weft --help` lists the options")

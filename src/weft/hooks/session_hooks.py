@@ -137,19 +137,19 @@ class SessionHooks(TurnHooks):
     async def _consult_all(
         self, hooks: list[HookCommand], payload: Mapping[str, Any], *, at_most: float | None = None
     ) -> HookRuling:
-        words: list[_Word] = []
+        answers: list[_HookAnswer] = []
         for hook in hooks:
-            words.append(await self.run(hook, payload, at_most=at_most))
+            answers.append(await self.run(hook, payload, at_most=at_most))
             # Nothing that follows could allow it any more, and later hooks may have effects of
             # their own.
-            if words[-1].verdict == "deny":
+            if answers[-1].verdict == "deny":
                 break
-        return _together(words)
+        return _together(answers)
 
     async def run(
         self, hook: HookCommand, payload: Mapping[str, Any], *, at_most: float | None = None
-    ) -> _Word:
-        """Run one hook, and take its word."""
+    ) -> _HookAnswer:
+        """Run one hook, and take its answer."""
         if at_most is not None and hook.timeout_seconds > at_most:
             # A session that ends must not wait for minutes: its process may be about to be killed.
             hook = msgspec.structs.replace(hook, timeout_seconds=at_most)
@@ -163,36 +163,36 @@ class SessionHooks(TurnHooks):
         if self.agent:
             given |= {"agent_id": self._session_id, "agent_type": self.agent}
         if hook.callback is not None:
-            return self._word(hook, await call_back(hook, hook.callback, given))
+            return self._answer_of(hook, await call_back(hook, hook.callback, given))
         said = await run_hook(hook, given, runner=self._runner, project=self._project)
-        return self._word(hook, said)
+        return self._answer_of(hook, said)
 
-    def _word(self, hook: HookCommand, said: HookResult) -> _Word:
+    def _answer_of(self, hook: HookCommand, said: HookResult) -> _HookAnswer:
         if said.end == "fine":
             return self._fine(hook, said)
         reason = self._redact(said.reason).rstrip(".")
         if said.end == "blocked":
-            return _Word(verdict="deny", reason=f"a hook blocked it: {reason}")
+            return _HookAnswer(verdict="deny", reason=f"a hook blocked it: {reason}")
         facts = self._report_once(hook, said.end, reason)
         if said.end == "failed" or not hook.can_veto:
-            return _Word(facts=facts)
-        return _Word(
+            return _HookAnswer(facts=facts)
+        return _HookAnswer(
             verdict="deny",
             reason=f"the hook `{_name(hook)}` has to approve this, and it failed: {reason}",
             facts=facts,
         )
 
-    def _fine(self, hook: HookCommand, said: HookResult) -> _Word:
+    def _fine(self, hook: HookCommand, said: HookResult) -> _HookAnswer:
         output, specific = said.output, said.output.specific
         if specific.decision is not None and specific.decision.wants_more:
             unread = HookResult(
                 end="broken", reason="updatedPermissions of a hook are not supported"
             )
-            return self._word(hook, unread)
+            return self._answer_of(hook, unread)
         # To pass the tool's own output on would show the model what the hook wants hidden; so the
         # turn ends before it is read.
         if specific.replaces_result:
-            return _Word(verdict="deny", reason=NOT_REPLACED, halts=True)
+            return _HookAnswer(verdict="deny", reason=NOT_REPLACED, halts=True)
         # As with other agents: plain output is context for the model at these two events, and
         # dropped at all others.
         spoken = said.text if hook.event in ("UserPromptSubmit", "SessionStart") else ""
@@ -212,7 +212,7 @@ class SessionHooks(TurnHooks):
             reason = f"a hook blocked it: {reason}" if reason else "a hook blocked it"
         elif verdict is not None:
             reason = f"a hook decided: {reason}" if reason else "a hook decided"
-        return _Word(
+        return _HookAnswer(
             verdict=verdict,
             reason=self._redact(reason).rstrip("."),
             args=args,
@@ -232,7 +232,7 @@ class SessionHooks(TurnHooks):
         return (ErrorRaised(message=message, where="hook", error=end),)
 
 
-class _Word(msgspec.Struct, frozen=True, kw_only=True):
+class _HookAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What one hook says."""
 
     verdict: Verdict | None = None
@@ -251,17 +251,17 @@ class _Round:
         self._hooks = hooks
         self._call = call
         self._args = call.args
-        self._words: dict[int, _Word] = {}
+        self._answers: dict[int, _HookAnswer] = {}
         self._judged: dict[int, dict[str, Any]] = {}
         """The input that each hook has judged last, or made itself."""
 
     async def ruling(self) -> HookRuling:
         for number in range(len(self._hooks)):
-            word = await self._ask(number)
-            if word.verdict == "deny":
+            answer = await self._ask(number)
+            if answer.verdict == "deny":
                 return self._joined()
-            if word.args is not None:
-                self._args = self._judged[number] = word.args
+            if answer.args is not None:
+                self._args = self._judged[number] = answer.args
         for number in range(len(self._hooks)):
             # A hook that answered before the input was changed has answered about something else.
             # What it would change now is not taken, for it changed or left it once; whether it says
@@ -270,36 +270,36 @@ class _Round:
                 break
         return self._joined()
 
-    async def _ask(self, number: int) -> _Word:
+    async def _ask(self, number: int) -> _HookAnswer:
         payload = _call(self._call) | {"tool_input": self._args}
-        word = await self._session.run(self._hooks[number], payload)
+        answer = await self._session.run(self._hooks[number], payload)
         # After the run and before its own change is taken: this is what the hook has seen.
         self._judged[number] = self._args
-        before = self._words.get(number)
+        before = self._answers.get(number)
         if before is not None:
-            word = msgspec.structs.replace(
-                word, facts=before.facts + word.facts, context=before.context or word.context
+            answer = msgspec.structs.replace(
+                answer, facts=before.facts + answer.facts, context=before.context or answer.context
             )
-        self._words[number] = word
-        return word
+        self._answers[number] = answer
+        return answer
 
     def _joined(self) -> HookRuling:
-        ruling = _together(list(self._words.values()))
+        ruling = _together(list(self._answers.values()))
         return msgspec.structs.replace(ruling, args=self._args)
 
 
-def _together(words: list[_Word]) -> HookRuling:
-    """The strictest word counts; what is to be said and kept is added up."""
-    if not words:
+def _together(answers: list[_HookAnswer]) -> HookRuling:
+    """The strictest answer counts; what is to be said and kept is added up."""
+    if not answers:
         return HookRuling()
-    strictest = max(words, key=lambda word: _SEVERITY[word.verdict])
+    strictest = max(answers, key=lambda answer: _SEVERITY[answer.verdict])
     return HookRuling(
         verdict=strictest.verdict,
         reason=strictest.reason,
-        args=next((word.args for word in reversed(words) if word.args is not None), None),
-        context="\n\n".join(word.context for word in words if word.context),
-        halts=any(word.halts for word in words),
-        facts=tuple(fact for word in words for fact in word.facts),
+        args=next((answer.args for answer in reversed(answers) if answer.args is not None), None),
+        context="\n\n".join(answer.context for answer in answers if answer.context),
+        halts=any(answer.halts for answer in answers),
+        facts=tuple(fact for answer in answers for fact in answer.facts),
     )
 
 

@@ -80,7 +80,7 @@ class AgentTrees:
         """The host of a session that is about to open."""
         tree = None
         if parent is not None and parent.session_id in self._hosts:
-            tree = self._hosts[parent.session_id].family
+            tree = self._hosts[parent.session_id].agent_tree
         if tree is None:
             # A session without an open parent is a root of its own until `adopt`; its limits are
             # its own until then.
@@ -98,21 +98,21 @@ class AgentTrees:
         """The session is open."""
         host = self._hosts.get(actor.session_id)
         if host is not None:
-            host.family.join(actor.session_id, lambda: actor.state)
+            host.agent_tree.join(actor.session_id, lambda: actor.state)
 
     def adopt(self, child: SessionId, parent: SessionId) -> None:
         """A child that was opened by itself belongs to its parent's tree from now on."""
-        host, family = self._hosts[child], self._hosts[parent].family
+        host, agent_tree = self._hosts[child], self._hosts[parent].agent_tree
         # Both had a tree: what the child spends from now on counts for the parent's budget.
-        if host.family is not family:
-            host.family = family
-            family.join(child, lambda: self.ports[child].state)
+        if host.agent_tree is not agent_tree:
+            host.agent_tree = agent_tree
+            agent_tree.join(child, lambda: self.ports[child].state)
 
     def left(self, session_id: SessionId) -> None:
         """The session is closed."""
         host = self._hosts.pop(session_id, None)
         if host is not None:
-            host.family.leave(session_id)
+            host.agent_tree.leave(session_id)
 
     def _bounds(self) -> AgentLimits:
         return AgentLimits(
@@ -170,7 +170,7 @@ class AgentTrees:
             return False
         if host.shells is not None and host.shells.is_running:
             return True
-        return any(host.family.is_at_work(child) for child in port.state.children.known)
+        return any(host.agent_tree.is_at_work(child) for child in port.state.children.known)
 
     def runs_command(self, session_id: SessionId, name: str) -> bool:
         """True while a background command of this name runs here."""
@@ -189,7 +189,7 @@ class AgentTrees:
         beside = [
             child
             for child in port.state.children.at_work(background=True)
-            if host.family.is_at_work(child) and child in self.ports
+            if host.agent_tree.is_at_work(child) and child in self.ports
         ]
         # A child whose tool does not end would keep its parent, and with it the program, from
         # stopping. What is not on record by then is settled by the next process that opens the
@@ -208,7 +208,7 @@ class AgentTrees:
     ) -> None:
         """Put the end of a child on record that another process left behind."""
         host, port = self._hosts.get(session_id), self.ports.get(session_id)
-        if host is None or not isinstance(port, LocalPort) or host.family.is_at_work(child):
+        if host is None or not isinstance(port, LocalPort) or host.agent_tree.is_at_work(child):
             return
         await port.actor.append(
             lambda state: (
@@ -223,13 +223,13 @@ class SessionAgentHost:
     """One session, as its agents see it."""
 
     def __init__(
-        self, trees: AgentTrees, session_id: SessionId, family: AgentTree, tools: SessionTools
+        self, trees: AgentTrees, session_id: SessionId, agent_tree: AgentTree, tools: SessionTools
     ) -> None:
         services = trees.services
         self._trees = trees
         self._services = services
         self.session_id = session_id
-        self.family = family
+        self.agent_tree = agent_tree
         self.runner = services.workspaces.runner
         self.worktrees = services.places.worktrees
         self.entry = AgentEntry(self)
@@ -281,7 +281,7 @@ class SessionAgentHost:
         prompter = self._services.prompter
         return prompter.agents(self.state.about.project_path).masked(prompter.redact)
 
-    def told(self, state: SessionState) -> str:
+    def agents_text(self, state: SessionState) -> str:
         """What the system prompt says of the agents that are defined; nothing where none is."""
         return self._services.prompter.agents_text(state.about.project_path)
 
@@ -367,5 +367,5 @@ class SessionAgentHost:
         for child in state.children.at_work(background=True):
             # One whose call is still open is gone on with by that call.
             is_open_call = state.children.known[child].call_uid in state.turn.intents
-            if not is_open_call and not self.family.is_at_work(child):
+            if not is_open_call and not self.agent_tree.is_at_work(child):
                 self.entry.resume(child)

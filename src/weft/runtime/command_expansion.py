@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
 class MarkdownCommands:
     """The Markdown commands of an application's sessions."""
 
-    def __init__(self, equipment: Services, registry: SessionRegistry) -> None:
-        self._equipment = equipment
+    def __init__(self, services: Services, registry: SessionRegistry) -> None:
+        self._services = services
         self._registry = registry
 
     async def of(self, project_path: str) -> MarkdownCommandSet:
@@ -38,7 +38,7 @@ class MarkdownCommands:
             taken_names,  # only for those who ask: it costs start-up time
         )
 
-        find = self._equipment.prompter.commands
+        find = self._services.prompter.commands
         commands = await anyio.to_thread.run_sync(find, project_path)
         taken = taken_names()
         free = {k: v for k, v in commands.found.items() if f"/{k}" not in taken}
@@ -71,13 +71,13 @@ class MarkdownCommands:
             command,
             line[1],
             files=MentionReader(
-                self._equipment.workspaces.workspace(project),
-                home=str(self._equipment.places.user),
-                redact=self._equipment.redact,
+                self._services.workspaces.workspace(project),
+                home=str(self._services.places.user),
+                redact=self._services.redact,
                 ask=ask_read,
             ),
             run_shell=await self._shell_for(port, command, ask, client),
-            redact=self._equipment.redact,
+            redact=self._services.redact,
         )
 
     async def _shell_for(
@@ -106,7 +106,7 @@ class MarkdownCommands:
             ask,
             # A command of the user's own folder is trusted everywhere, one of the project's only
             # with the project.
-            is_trusted=command.source == "person" or await self._equipment.is_trusted(project),
+            is_trusted=command.source == "person" or await self._services.is_trusted(project),
             check_client=lambda: actor.clients.check(AddNote(text=command.name, client=client)),
         )
 

@@ -78,7 +78,7 @@ class ToolContexts:
         blobs: dict[BlobId, bytes] = {}
         done = outcome or ToolOutcome(text="")
         facts: list[Fact] = [
-            *touched_facts((*self.files.unclaimed(), *done.touched), call_uid, blobs),
+            *touched_facts((*self.files.unreported_changes(), *done.touched), call_uid, blobs),
             *(SystemNote(text=text, level="warning") for text in done.notes),
         ]
         beside = self.workspace.beside()

@@ -70,7 +70,7 @@ class SessionTurnFactory(TurnFactory):
         if self._system is None:
             has_tools = self._settings.can_call_tools(state, options)
             system = self._services.prompter.system(state, has_tools=has_tools)
-            agents = self._host.told(state) if "agent" in tools else ""
+            agents = self._host.agents_text(state) if "agent" in tools else ""
             self._system = f"{system}\n\n{agents}".strip()
         if is_planned(options):
             from weft.agents.plan import PLANNER  # as above
@@ -178,7 +178,7 @@ class SessionTurnFactory(TurnFactory):
             sleep=self._services.sleep,
             limits=limits,
             thinking=model.effort or "default",
-            shared_budget=self._host.family,
+            shared_budget=self._host.agent_tree,
             hooks=self._hooks,
         )
         return TurnEnvironment(
@@ -212,7 +212,7 @@ class SessionTurnFactory(TurnFactory):
             redact=self._services.redact,
             hooks=self._hooks,
             moved_ranges=self._contexts.workspace.beside,
-            unreported_changes=self._contexts.files.unclaimed,
+            unreported_changes=self._contexts.files.unreported_changes,
         )
 
     def _renewed(self, environment: TurnEnvironment, options: Mapping[str, Any]) -> TurnEnvironment:

@@ -20,7 +20,7 @@ from weft.cli.agent_sdk.control import ControlRequests
 from weft.cli.agent_sdk.control_channel import ControlChannel
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.cli.agent_sdk.program import ProgramAsker
-from weft.cli.exit_codes import FAILED, NOBODY_READS, OK
+from weft.cli.exit_codes import FAILED, OK, OUTPUT_CLOSED
 from weft.cli.headless.output_formats import OutputSink, StreamSink
 from weft.cli.headless.slash_prompt import expanded
 from weft.cli.headless.turn_driver import TurnDriver
@@ -80,7 +80,7 @@ class StreamInputSession:
             group.start_soon(self._read, self._sending)
             code = await self._answer_all(self._receiving)
             group.cancel_scope.cancel()
-        return NOBODY_READS if self._talk.is_unread else code
+        return OUTPUT_CLOSED if self._talk.is_unread else code
 
     async def _answer_all(self, receiving: MemoryObjectReceiveStream[PromptParts]) -> int:
         code = OK

@@ -15,7 +15,7 @@ from weft.api.results import Result
 from weft.api.session import Session
 from weft.app import App
 from weft.cli import stdio as output
-from weft.cli.exit_codes import FAILED, NOBODY_READS, OK, CommandExit, first_of, sentence_of
+from weft.cli.exit_codes import FAILED, OK, OUTPUT_CLOSED, CommandExit, first_of, sentence_of
 from weft.cli.gc import collect_garbage_again
 from weft.cli.headless.answers import answer_text, read_schema, write_file
 from weft.cli.headless.output_formats import make_sink
@@ -261,7 +261,7 @@ class _Run:
                 raise
             finally:
                 group.cancel_scope.cancel()
-        return NOBODY_READS if talk.is_unread else self._finish(result, talk.denied)
+        return OUTPUT_CLOSED if talk.is_unread else self._finish(result, talk.denied)
 
     async def _send(self, session: Session, options: dict[str, Any]) -> Result:
         if self._prompt:

@@ -80,7 +80,7 @@ class FileHistoryRunner(FileRestorer, Runner):
     def knows_changes(self, command: ProcessCommand) -> bool:
         return self._watches or self._runner.knows_changes(command)
 
-    def unclaimed(self) -> tuple[ChangedFile, ...]:
+    def unreported_changes(self) -> tuple[ChangedFile, ...]:
         """What commands changed that were cancelled before they could report it; reported once."""
         return () if self._watched is None else self._watched.unreported_changes().changes
 
@@ -126,14 +126,14 @@ class FileHistoryRunner(FileRestorer, Runner):
 
         return await self._threads.run(lambda: ignored_in(self._project))
 
-    async def end_strays(self) -> None:
+    async def kill_orphans(self) -> None:
         await self._threads.run(kill_orphans)
 
     async def interrupted(self, calls: Sequence[CallUid]) -> Commit:
         if not self._watches:
             return Commit(facts=())
         blobs: dict[BlobId, bytes] = {}
-        facts: list[Fact] = [*touched_facts(self.unclaimed(), None, blobs)]
+        facts: list[Fact] = [*touched_facts(self.unreported_changes(), None, blobs)]
         for label, found in (await self._watching().interrupted(calls)).items():
             facts += touched_facts(found.changes, CallUid(label), blobs)
         return Commit(facts=tuple(facts), blobs=blobs)

@@ -35,9 +35,9 @@ from weft.session.rewind.plan import (
     before_of,
     closes_itself,
     in_order,
+    note_to_model,
     plan,
     spans,
-    told_to_model,
 )
 from weft.state import SessionState
 from weft.store import Store
@@ -74,8 +74,8 @@ class FileRestorer(Protocol):
         """Paths that the history knows nothing of, with the reason; the first of them."""
         ...
 
-    async def end_strays(self) -> None:
-        """End what commands of dead processes left running."""
+    async def kill_orphans(self) -> None:
+        """Kill what commands of dead processes left running."""
         ...
 
     async def interrupted(self, calls: Sequence[CallUid]) -> Commit:
@@ -125,7 +125,7 @@ class FileRewinder:
         if command.files:
             steps = await self._plan(await self._changes_since(command, state), command.overwrite)
         return RewindDraft(
-            plan=await self._told(steps, command.to, conversation=command.conversation),
+            plan=await self._plan_for(steps, command.to, conversation=command.conversation),
             steps=tuple(steps),
         )
 
@@ -138,12 +138,12 @@ class FileRewinder:
         rewound, changed = await self._changes_of(state, own[-1])
         steps = await self._plan(changed, command.overwrite)
         return RewindDraft(
-            plan=await self._told(steps, rewound.left, conversation=rewound.conversation),
+            plan=await self._plan_for(steps, rewound.left, conversation=rewound.conversation),
             steps=tuple(steps),
             undoes=rewound.seq,
         )
 
-    async def _told(
+    async def _plan_for(
         self, steps: Sequence[RewindStep], to: NodeId | None, *, conversation: bool
     ) -> RewindPlan:
         left_out = await self._files.left_out() if steps else {}
@@ -237,7 +237,7 @@ class FileRewinder:
             facts = [*kept, *spare, rewound]
         # The conversation stays, so that the model would go on believing in files that are gone.
         elif any(not step.target.is_folder for step in acting):
-            note = told_to_model(acting)
+            note = note_to_model(acting)
             facts.append(SystemNote(text=note, to_model=True, node=state.tree.head))
         return Commit(facts=tuple(facts), blobs=await self._about_to_go(acting))
 

@@ -307,10 +307,10 @@ def _depth(path: str) -> int:
     return path.count("/")
 
 
-# --- telling ---------------------------------------------------------------------------
+# --- the note to the model -------------------------------------------------------------
 
 
-def told_to_model(steps: Sequence[RewindStep]) -> str:
+def note_to_model(steps: Sequence[RewindStep]) -> str:
     """What the model has to know when files went back and the conversation did not."""
     paths = [step.path for step in steps if step.acts and not step.target.is_folder]
     shown = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")

@@ -96,7 +96,7 @@ class SessionRecovery:
         if files is not None:
             # A command that outlived its program would go on changing files after its end is on
             # record.
-            await files.end_strays()
+            await files.kill_orphans()
             touched = await files.interrupted([each.call_uid for each in left.values()])
         facts = command_ends(self._log.state, left, self._env.clock.now())
         _RECOVER.before.hit()
@@ -161,7 +161,7 @@ class SessionRecovery:
         if files is not None:
             # Before anything is judged: a command that still runs would go on changing what was
             # looked at.
-            await files.end_strays()
+            await files.kill_orphans()
             if calls:
                 touched = await files.interrupted(calls)
         # Finishing what the sandbox left changes files, so that it comes before their hashes are
