@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "mcp": "messages permissions tools actors",
     "loop": "messages permissions events providers tools context state actors",
     "session": "messages permissions events tree state store actors loop",
-    "config": "messages workspace providers transport",
+    "config": "messages permissions workspace providers transport",
     "hooks": "messages permissions events workspace loop config",
     "project": "messages permissions events state workspace tools config hooks",
     "agents": f"{_TO_SESSION} project",

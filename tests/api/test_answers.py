@@ -286,6 +286,30 @@ async def test_rules_of_an_answer_hold_for_the_session(place: HookProject) -> No
     assert "deny list" in results(model)[2]
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        PermissionRule(verdict="deny", tool="shell", pattern="rm *"),
+        PermissionRule(verdict="deny", tool="Reed"),
+    ],
+    ids=str,
+)
+async def test_an_answer_with_a_rule_that_would_do_nothing_approves_nothing(
+    place: HookProject, rule: PermissionRule
+) -> None:
+    async with place.open() as app:
+        model = ScriptedModel([[CallTool(name="write", args={"path": "a", "content": "x"})], "x"])
+        session = await app.sessions.start_session(model=model)
+        await session.send_prompt("go")
+        request = await next_request(session)
+        with pytest.raises(UsageError, match="cannot be taken"):
+            await session.respond_to_permission(
+                "allow_once", request_id=request.request_id, meta={"rules": [rule]}
+            )
+        await session.abort()
+    assert not (place.project / "a").exists()
+
+
 @pytest.mark.process
 async def test_what_an_answer_denies_is_denied_to_agents_too(place: HookProject) -> None:
     model = role_model(

@@ -142,11 +142,28 @@ def test_tools_can_be_chosen_and_taken_away(weft: WeftProgram) -> None:
     assert not {"edit", "multi_edit"} & set(tools("--disallowedTools", "Edit"))
 
 
-@pytest.mark.parametrize("rule", ["Bash(rm:*)", "shell(rm *)"])
-def test_a_denied_rule_that_could_not_be_held_to_is_refused(weft: WeftProgram, rule: str) -> None:
-    done = weft.call("-p", "-m", weft.script("x"), "--yolo", "--disallowedTools", rule, "hi")
+@pytest.mark.parametrize("option", ["--allowedTools", "--disallowedTools"])
+@pytest.mark.parametrize("rule", ["Bash(rm:*)", "shell(rm *)", "Bsh", "Bash(ls", "Reed(.env)"])
+def test_a_rule_that_would_do_nothing_is_refused(weft: WeftProgram, option: str, rule: str) -> None:
+    done = weft.call("-p", "-m", weft.script("x"), option, rule, "hi")
     assert done.returncode == 2
-    assert f"the rule {rule!r} cannot be enforced" in done.stderr
+    assert f"{option}: the rule {rule!r} cannot be taken" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("rule", ["Bsh", "Bash(ls:*)", "Read(.env"])
+@pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
+def test_a_rule_in_the_settings_that_would_do_nothing_is_refused(
+    weft: WeftProgram, verdict: str, rule: str
+) -> None:
+    settings = weft.config / "config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(f'[permissions]\n{verdict} = ["{rule}"]\n')
+    done = weft.call("-p", "-m", weft.script("x"), "hi")
+    assert done.returncode == 2
+    assert f"the rule {rule!r} cannot be taken" in done.stderr
+    assert str(settings) in done.stderr
+    assert done.stdout == ""
 
 
 def test_a_denied_rule_counts_in_the_spelling_of_other_agents(weft: WeftProgram) -> None:

@@ -424,6 +424,12 @@ def test_an_answer_that_echoes_the_input_as_the_sdk_does_changes_nothing(weft: W
                 }
             ],
         },
+        {
+            "behavior": "allow",
+            "updatedPermissions": [
+                {"type": "addRules", "behavior": "deny", "rules": [{"toolName": "Reed"}]}
+            ],
+        },
         {"behavior": "allow", "updatedPermissions": [{"type": "setMode", "mode": "wild"}]},
         {"behavior": "allow_always", "updatedInput": {"command": "touch other"}},
     ],

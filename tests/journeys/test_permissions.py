@@ -330,6 +330,39 @@ async def test_deny_beats_ask_beats_allow_in_every_mode(plain_world: World, mode
     assert await outcome(plain_world, write("b"), config=allowed, **settings) == "ran"
 
 
+@pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
+async def test_a_rule_that_names_no_tool_refuses_the_session(
+    plain_world: World, verdict: str
+) -> None:
+    async def deploy(where: str) -> str:
+        """Deploy."""
+        return where
+
+    config = {f"permissions.{verdict}": ["deploy(prod)"]}
+    async with plain_world.open(ScriptedModel(["x"]), config=config) as app:
+        with pytest.raises(UsageError, match="there is no tool 'deploy'"):
+            await app.sessions.start_session()
+        assert not await app.sessions.list_saved()
+        # Of a program that brings the tool, the same rule is one.
+        await app.sessions.start_session(tools=["all", deploy])
+    later = {f"permissions.{verdict}": ["deploy*"]}
+    async with plain_world.open(ScriptedModel(["x"]), config=later) as app:
+        await app.sessions.start_session()
+
+
+async def test_a_wrong_rule_of_an_untrusted_folder_stops_nothing_and_is_named(
+    plain_world: World,
+) -> None:
+    plain_world.write(
+        ".weft/config.toml", '[permissions]\ndeny = ["Reed(x)", "write(b)", "Bash(ls:*)"]\n'
+    )
+    assert await outcome(plain_world, write("b")) == "denied"
+    async with plain_world.open(ScriptedModel(["x"])) as app:
+        [problem] = await app.project_problems()
+    assert "'Reed(x)'" in problem
+    assert "line 2" in problem
+
+
 @pytest.mark.requirement("manager:start_session:auto_approve")
 async def test_auto_approve_answers_every_ask_but_no_deny(plain_world: World) -> None:
     rules = {"permissions.deny": ["shell"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,24 +10,28 @@ from hypothesis import strategies as st
 from weft.permissions import (
     CLAUDE_NAMES,
     ActionKind,
+    PermissionRule,
     ToolAction,
     Verdict,
     claude_tool_name,
     decide,
     our_tool_name,
+    problem_of,
     read_rule,
+    rule_problem,
     spellings_of,
     taken_away,
-    why_unenforceable,
 )
 
 HOME = "/home/ann"
+PROJECT = "/work/app"
 
 
 def covers(verdict: Verdict, text: str, tool: str, target: str) -> bool:
     """True when a rule, as written, speaks of this use of a tool."""
     kind: ActionKind = "run" if tool == "shell" else "edit"
-    action = ToolAction(tool=tool, kind=kind, target=target)
+    place = target if target.startswith("/") else f"{PROJECT}/{target}"
+    action = ToolAction(tool=tool, kind=kind, target=target, place=place)
     return any(rule.covers(action) for rule in read_rule(verdict, text, home=HOME))
 
 
@@ -94,17 +99,113 @@ def test_a_rule_in_the_other_spelling_counts_in_the_decision() -> None:
     assert decide(run, mode="default", rules=read_rule("allow", "Bash(ls)")).verdict == "allow"
 
 
-@pytest.mark.parametrize("text", ["Bash(rm:*)", "Bash(git push *)", "shell(rm *)"])
-def test_a_restriction_of_commands_that_covers_nothing_is_named(text: str) -> None:
-    assert repr(text) in why_unenforceable(text)
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Bash(rm:*)", "exact"),
+        ("Bash(git push *)", "exact"),
+        ("shell(rm *)", "exact"),
+        ("shell(ls ?)", "exact"),
+        ("Bash(*)", "without a pattern"),
+        ("", "Tool(pattern)"),
+        ("  ", "Tool(pattern)"),
+        ("Bash(ls", "Tool(pattern)"),
+        ("Bash ls)", "Tool(pattern)"),
+        ("Bash()", "Tool(pattern)"),
+        ("(ls)", "Tool(pattern)"),
+        ("Bash(ls) now", "Tool(pattern)"),
+        ("deny shell", "Tool(pattern)"),
+        ("Read(.env))", "Tool(pattern)"),
+        ("read(!.env)", "!"),
+        ("read(*.{env,pem})", "each"),
+        ("edit(src/../.env)", ".."),
+        ("todo(x)", "no pattern"),
+        ("Shel", "did you mean 'shell'"),
+        ("Shel(ls)", "did you mean 'shell'"),
+        ("run_shell_command(git)", "there is no tool"),
+        ("bsh*", "there is no tool"),
+    ],
+)
+def test_a_rule_that_would_do_nothing_is_refused_with_a_sentence(text: str, says: str) -> None:
+    why = rule_problem(text)
+    assert repr(text) in why
+    assert says in why
 
 
-@pytest.mark.parametrize("text", ["Bash", "Bash(rm -rf /)", "Read(*.pem)", "mcp__x__*"])
-def test_a_restriction_that_can_be_held_to_is_fine(text: str) -> None:
-    assert why_unenforceable(text) == ""
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Bash", "Bash(rm -rf /)", "Read(*.pem)", "mcp__x__*", "mcp__git__log", "WebSearch"),
+        *("shell(echo $(date) | tee (x))", "read(app/[id]/page.ts)", "*", "shell_*"),
+        *("Task(general)", "architect", "NotebookEdit", "read(a b.txt)", "shell(a\nb)"),
+    ],
+)
+def test_a_rule_that_is_understood_is_fine(text: str) -> None:
+    assert rule_problem(text) == ""
+
+
+def test_a_tool_that_a_program_brings_is_known() -> None:
+    assert "there is no tool" in rule_problem("deploy(prod)")
+    assert rule_problem("deploy(prod)", tools=["deploy"]) == ""
+    assert rule_problem("dep*", tools=["deploy"]) == ""
+
+
+def test_a_rule_of_a_program_is_checked_like_one_that_is_written() -> None:
+    starred = PermissionRule(verdict="deny", tool="shell", pattern="rm *")
+    assert "exact" in problem_of(starred)
+    assert problem_of(msgspec.structs.replace(starred, is_exact=True)) == ""
+    assert "there is no tool" in problem_of(PermissionRule(verdict="deny", tool="shel"))
+    assert problem_of(PermissionRule(verdict="deny", tool="Bash")) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "target"),
+    [
+        ("read(.env)", "read", ".env"),
+        ("read(.env)", "grep", ".env"),
+        ("read(.env)", "read", "deep/er/.env"),
+        ("read(./.env)", "read", ".env"),
+        ("read(secrets)", "read", "secrets/key"),
+        ("read(secrets/)", "find", "secrets/key"),
+        ("read(~/.ssh)", "read", "/home/ann/.ssh/id"),
+        ("read(/work/app/.env)", "read", ".env"),
+        ("read(/work/*/.env)", "read", ".env"),
+        ("Read(//work/app/.env)", "read", ".env"),
+        ("read(app/[id]/page.ts)", "read", "app/[id]/page.ts"),
+        ("read", "grep", "a.py"),
+        ("edit(a.py)", "write", "a.py"),
+        ("edit(a.py)", "multi_edit", "a.py"),
+        ("write(a.py)", "edit", "a.py"),
+        ("edit", "write", "a.py"),
+        ("Edit", "write", "a.py"),
+    ],
+)
+def test_a_restriction_holds_for_every_tool_that_does_the_same(
+    text: str, tool: str, target: str
+) -> None:
+    assert covers("deny", text, tool, target)
+    assert covers("ask", text, tool, target)
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "target", "is_covered"),
+    [
+        ("read(./a.py)", "read", "a.py", True),
+        ("write(/work/app/a.py)", "write", "a.py", True),
+        ("write(~/a.py)", "write", "/home/ann/a.py", True),
+        ("write(a.py)", "write", "deep/a.py", False),
+        ("write(a.py)", "edit", "a.py", False),
+        ("write(*app/a.py)", "write", "a.py", False),
+        ("edit", "write", "a.py", False),
+    ],
+)
+def test_what_is_allowed_in_our_spelling_is_only_what_is_named(
+    text: str, tool: str, target: str, is_covered: bool
+) -> None:
+    assert covers("allow", text, tool, target) == is_covered
 
 
 def test_a_bare_tool_that_is_denied_is_taken_away_with_its_kind() -> None:
-    assert taken_away("Edit") == ("edit", "multi_edit")
+    assert taken_away("Edit") == taken_away("edit") == ("edit", "multi_edit", "write")
     assert taken_away("Task") == ("agent",)
     assert taken_away("Bash(ls)") == ()

@@ -367,15 +367,17 @@ class ConversationCalls(SessionBase):
           this project, for every session that is opened from then on.
         - `input`, with `allow_once`: the call runs with this input in the place of the one that was
           shown, if it passes rules, hooks and boundaries as well.
-        - `rules`: `PermissionRule`s that hold in this session as long as the process lives.
+        - `rules`: `PermissionRule`s that hold in this session from now on, as long as the process
+          lives; each is read like a rule of the settings, unless it is exact.
         - `interrupt`, with `deny`: the turn ends.
 
         Raises:
             NoPendingRequest: it is not open (any more); nothing was approved.
-            UsageError: several are open and none was named, the rule cannot be kept, or the answer
-                contradicts itself; nothing was approved.
+            UsageError: several are open and none was named, a rule cannot be kept or would cover
+                nothing, or the answer contradicts itself; nothing was approved.
         """
         more = meta or {}
+        rules = self._host.registry.session_rules(more.get("rules", ()))
         if action not in ("allow_once", "allow_turn", "allow_always", "deny"):
             raise UsageError(
                 f"no answer {action!r}; there are allow_once, allow_turn, allow_always and deny"
@@ -392,7 +394,7 @@ class ConversationCalls(SessionBase):
                 reason=str(more.get("reason", "")),
                 save=bool(more.get("save", False)),
                 instead=given,
-                rules=tuple(more.get("rules", ())),
+                rules=rules,
                 interrupt=bool(more.get("interrupt", False)),
                 **self._by(input_id),
             )

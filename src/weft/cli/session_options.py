@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from weft.api.manager import ExportFormat
@@ -11,7 +10,7 @@ from weft.app import App, open_app
 from weft.cli.parse import ParsedArguments
 from weft.errors import AmbiguousId, SessionNotFound, UsageError
 from weft.ids import SessionId
-from weft.permissions import our_tool_name, taken_away, why_unenforceable
+from weft.permissions import our_tool_name, rule_problem, taken_away
 from weft.protocol.session_options import (
     PERMISSION_MODES,
     SessionOptions,
@@ -64,8 +63,8 @@ def make_app(arguments: ParsedArguments, hooks: HookBook | None = None) -> App:
         given["sandbox.mode"] = "off"
     store = "memory" if arguments.flag("ephemeral") else None
     rules = {
-        "permissions.allow": _rules(arguments.many("allowedTools")),
-        "permissions.deny": _restrictions(arguments),
+        "permissions.allow": _rules(arguments, "allowedTools"),
+        "permissions.deny": _rules(arguments, "disallowedTools"),
     }
     more = {name: found for name, found in rules.items() if found}
     if more:
@@ -98,21 +97,16 @@ def _added(path: str) -> str:
     return folder
 
 
-def _rules(given: Iterable[str]) -> list[str]:
-    """The rules of texts with several of them, as they are written."""
-    return [rule for text in given for rule in split_rules(text)]
-
-
-def _restrictions(arguments: ParsedArguments) -> list[str]:
-    """The rules of --disallowedTools.
+def _rules(arguments: ParsedArguments, option: str) -> list[str]:
+    """The rules of an option, as they are written.
 
     Raises:
-        UsageError: one of them could not be held to; left out in silence it would be a veto that is
+        UsageError: one of them would cover nothing; left out in silence it would be a veto that is
             missing.
     """
-    rules = _rules(arguments.many("disallowedTools"))
-    if why := next(filter(None, map(why_unenforceable, rules)), ""):
-        raise UsageError(f"--disallowedTools: {why}")
+    rules = [rule for text in arguments.many(option) for rule in split_rules(text)]
+    if why := next(filter(None, map(rule_problem, rules)), ""):
+        raise UsageError(f"--{option}: {why}")
     return rules
 
 
@@ -173,7 +167,7 @@ def note_of_level(
 def _tools(arguments: ParsedArguments) -> list[str] | None:
     """The tools that the model has; None for all of them."""
     given = arguments.many("tools")
-    denied = {name for rule in _restrictions(arguments) for name in taken_away(rule)}
+    denied = {name for rule in _rules(arguments, "disallowedTools") for name in taken_away(rule)}
     if not given and not denied:
         return None
     if given:

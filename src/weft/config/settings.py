@@ -24,6 +24,7 @@ from msgspec import Meta
 
 from weft.config.documents import read_json, read_toml
 from weft.errors import UsageError, did_you_mean
+from weft.permissions import rule_problem
 from weft.thinking import ThinkingLevel
 from weft.workspace import read_small_file, user_folder
 
@@ -50,6 +51,8 @@ class SettingKey(msgspec.Struct, frozen=True, kw_only=True):
     """No project may set it, trusted or not."""
     joins: bool = False
     """What a project sets is added to what the user has set."""
+    are_rules: bool = False
+    """Permission rules: one that could cover nothing is a mistake."""
 
 
 KEYS: dict[str, SettingKey] = {
@@ -162,12 +165,23 @@ KEYS: dict[str, SettingKey] = {
         default=[],
         about="Rules, Tool or Tool(pattern), that are allowed.",
         joins=True,
+        are_rules=True,
     ),
     "permissions.ask": SettingKey(
-        kind=list[str], default=[], about="Rules that always ask.", safe=True, joins=True
+        kind=list[str],
+        default=[],
+        about="Rules that always ask.",
+        safe=True,
+        joins=True,
+        are_rules=True,
     ),
     "permissions.deny": SettingKey(
-        kind=list[str], default=[], about="Rules that are never allowed.", safe=True, joins=True
+        kind=list[str],
+        default=[],
+        about="Rules that are never allowed.",
+        safe=True,
+        joins=True,
+        are_rules=True,
     ),
     "permissions.ask_timeout": SettingKey(
         kind=float,
@@ -410,6 +424,9 @@ def _from_untrusted(
     for name, value in flat:
         if name not in KEYS and len(problems) > before:
             continue  # one sentence for one file, however much of it is wrong
+        value, why = _sound_rules(name, value)
+        if why and len(problems) == before:
+            problems.append(f"{source}{_line_of(name, data)}: {why}")
         try:
             setting = _value(name, value, source, data, _is_harmless)
         except UsageError as error:
@@ -419,6 +436,18 @@ def _from_untrusted(
         if setting is not None:
             found[name] = setting
     return found
+
+
+def _sound_rules(name: str, value: Any) -> tuple[Any, str]:
+    """The rules of an untrusted project that can be taken, and what is wrong with the first that
+    cannot; any other value stays as it is.
+    """
+    if name not in KEYS or not KEYS[name].are_rules or not isinstance(value, list):
+        return value, ""
+    # No tools of a program: a folder that came from elsewhere knows none of them.
+    wrong = {each: why for each in value if isinstance(each, str) and (why := rule_problem(each))}
+    sound = [each for each in value if not isinstance(each, str) or each not in wrong]
+    return sound, next(iter(wrong.values()), "")
 
 
 def _from_user(folder: Path) -> dict[str, SettingValue]:
@@ -530,6 +559,8 @@ def _converted(name: str, value: Any, source: str) -> Any:
         return _fitted(known(name), value)
     except msgspec.ValidationError as error:
         raise UsageError(f"{name} in {source} is not right: {error}{_choices(name)}") from error
+    except UsageError as error:
+        raise UsageError(f"{name} in {source}: {error}" if name in KEYS else str(error)) from error
 
 
 def _choices(name: str) -> str:
@@ -542,4 +573,12 @@ def _choices(name: str) -> str:
 def _fitted(key: SettingKey, value: Any) -> Any:
     if key.kind == list[str] and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
-    return msgspec.convert(value, key.kind, strict=False)
+    fitted = msgspec.convert(value, key.kind, strict=False)
+    # Names of tools are looked at when a session starts: a program brings tools of its own.
+    if key.are_rules and (why := next(filter(None, map(_rule_shape, fitted)), "")):
+        raise UsageError(why)
+    return fitted
+
+
+def _rule_shape(text: str) -> str:
+    return rule_problem(text, tools=None)

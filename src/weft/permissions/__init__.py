@@ -17,7 +17,13 @@ from weft.permissions.policy import (
     with_hook,
 )
 from weft.permissions.protected import is_changed_by_hand, is_git_record, is_protected
-from weft.permissions.rule_text import read_rule, split_rule, taken_away, why_unenforceable
+from weft.permissions.rule_text import (
+    problem_of,
+    read_rule,
+    rule_problem,
+    split_rule,
+    taken_away,
+)
 from weft.permissions.tool_names import (
     CLAUDE_NAMES,
     claude_tool_name,
@@ -42,10 +48,11 @@ __all__ = [
     "is_git_record",
     "is_protected",
     "our_tool_name",
+    "problem_of",
     "read_rule",
+    "rule_problem",
     "spellings_of",
     "split_rule",
     "taken_away",
-    "why_unenforceable",
     "with_hook",
 ]

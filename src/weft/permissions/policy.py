@@ -29,6 +29,8 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     kind: ActionKind
     target: str = ""
     """The path (relative to the project, forward slashes) or the exact command."""
+    place: str = ""
+    """The absolute path of a target that is a path: a rule may be written with it, too."""
     has_effect: bool = True
     outside: bool = False
     """The target lies outside the folders the session may work in."""
@@ -187,4 +189,13 @@ def _target_fits(action: ToolAction, pattern: str) -> bool:
     # A shell command has no safe pattern: `git *` would match `git log; curl …|sh`.
     if action.kind == "run":
         return action.target == pattern
-    return fnmatchcase(action.target, pattern)
+    if _fits(action.target, pattern):
+        return True
+    # Only for a pattern that is absolute itself: `*/x` means x in a folder of the project, and
+    # every path from the root of the disk on would fit it.
+    return bool(action.place) and pattern.startswith("/") and _fits(action.place, pattern)
+
+
+def _fits(path: str, pattern: str) -> bool:
+    # Equal first: a folder may be called `[id]`, which a pattern takes for one letter.
+    return path == pattern or fnmatchcase(path, pattern)

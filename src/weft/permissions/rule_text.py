@@ -3,29 +3,115 @@ those of Claude Code.
 
 In the second spelling a pattern of paths means what it means there: `./x` and `/x` are in the
 project, `//x` is absolute, `~/x` is in the home folder, and a plain name is meant at any depth.  A
-rule that restricts is read widely (`Edit(src/**)` holds for every tool that edits files), one that
-allows narrowly: what is read wrongly must only ever lead to a question too many.
+rule that restricts is read widely in both spellings (`edit(src/**)` holds for every tool that
+changes files), one that allows narrowly: what is read wrongly must only ever lead to a question too
+many.
+
+A rule that could cover nothing is refused (`rule_problem`): a veto that is missing is found out
+only when it is too late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from typing import Final
 
+from weft.errors import did_you_mean
 from weft.permissions.policy import PermissionRule, Verdict
-from weft.permissions.tool_names import our_tool_name
+from weft.permissions.tool_names import CLAUDE_NAMES, CLAUDE_ONLY, our_tool_name
 
 _EDITS: Final = ("edit", "multi_edit", "write")
 _READS: Final = ("read", "grep", "find", "list")
 _PATHS: Final = frozenset({*_EDITS, *_READS})
 """Tools whose patterns are paths."""
+_WITHOUT_TARGET: Final = frozenset({"todo"})
+"""Tools whose uses differ in nothing that a pattern could tell apart."""
+_OWN_NAMES: Final = frozenset({*CLAUDE_NAMES, "architect"})
+_RULE: Final = re.compile(r"\s*([\w.*?-]+)(?:\((.*[^\s].*)\))?\s*", re.DOTALL)
+_LONGEST_SHOWN: Final = 200
 
 
 def split_rule(text: str) -> tuple[str, str]:
     """The tool and the pattern of a rule; no pattern is an empty one."""
     # Only the first parenthesis opens and only the last one closes: patterns hold some, too.
     tool, _, rest = text.partition("(")
-    return tool.strip(), rest.removesuffix(")")
+    return tool.strip(), rest.rstrip().removesuffix(")")
+
+
+def rule_problem(text: str, *, tools: Iterable[str] | None = ()) -> str:
+    """Why a rule cannot be taken as it is written; empty when it can be.
+
+    `tools` names those that a program has brought, besides ours; None where it may bring more.
+    """
+    why = _malformed(text) or _wrong_pattern(text)
+    if not why and tools is not None:
+        why = _unknown_tool(text, tools)
+    shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return f"the rule {shown!r} cannot be taken: {why}" if why else ""
+
+
+def problem_of(rule: PermissionRule, *, tools: Iterable[str] = ()) -> str:
+    """Why a rule that a program hands over would cover nothing; empty when it is fine."""
+    text = f"{rule.tool}({rule.pattern})" if rule.pattern and not rule.is_exact else rule.tool
+    return rule_problem(text, tools=tools)
+
+
+def _malformed(text: str) -> str:
+    found = _RULE.fullmatch(text)
+    how = "write Tool or Tool(pattern), such as read or edit(src/*)"
+    if found is None:
+        return how
+    # Commands hold lonely parentheses in quotes; in a path one is a slip of the writer's.
+    is_path = our_tool_name(found[1]) in _PATHS
+    pattern = found[2] or ""
+    return how if is_path and pattern.count("(") != pattern.count(")") else ""
+
+
+def _unknown_tool(text: str, tools: Iterable[str]) -> str:
+    tool, _ = split_rule(text)
+    known = {*_OWN_NAMES, *tools}
+    # A server's tools come and go; where it is not there, there is nothing to allow or to deny.
+    if our_tool_name(tool) in known or tool in CLAUDE_ONLY or tool.startswith("mcp__"):
+        return ""
+    if any(fnmatchcase(name, tool) for name in known):
+        return ""
+    return f"there is no tool {tool!r}{did_you_mean(tool.lower(), sorted(known))}"
+
+
+def _wrong_pattern(text: str) -> str:
+    tool, pattern = split_rule(text)
+    ours = our_tool_name(tool)
+    if not pattern:
+        return ""
+    if ours in _WITHOUT_TARGET:
+        return f"{ours} takes no pattern; name the tool alone"
+    if ours == "shell":
+        return _wrong_command(pattern)
+    return _wrong_path(pattern) if ours in _PATHS else ""
+
+
+def _wrong_command(pattern: str) -> str:
+    if pattern.strip() == "*":
+        return "for all commands name the tool without a pattern"
+    # There is no string matching on command lines: `git *` would also mean `git log; curl … | sh`.
+    if "*" in pattern or "?" in pattern:
+        return (
+            "a pattern for commands is one exact command here, without * and ?; "
+            "name the tool without a pattern, or judge commands in a PreToolUse hook"
+        )
+    return ""
+
+
+def _wrong_path(pattern: str) -> str:
+    if pattern.startswith("!"):
+        return "a pattern with ! in front is not known; write a rule for what is meant"
+    if re.search(r"\{[^{}]*,[^{}]*\}", pattern):
+        return "braces are not known in patterns; write a rule for each of them"
+    if ".." in pattern.split("/"):
+        return "write the path without '..'"
+    return ""
 
 
 def read_rule(
@@ -37,24 +123,18 @@ def read_rule(
     that very name.
     """
     tool, pattern = split_rule(text)
-    written = PermissionRule(verdict=verdict, tool=tool, pattern=pattern, source=source)
     ours = our_tool_name(tool)
-    # A name of ours, or an unknown one: its pattern means what it says. Only the other spelling has
-    # to be translated.
-    if ours == tool:
-        return (written,)
     restricts = verdict != "allow"
     patterns = {pattern}
     if ours in _PATHS and pattern:
-        patterns = set(_path_patterns(pattern, home, restricts=restricts))
+        patterns = set(_path_patterns(pattern, home, restricts=restricts, is_own=ours == tool))
     tools = _family(ours, has_pattern=bool(pattern)) if restricts else (ours,)
-    return (
-        written,
-        *(
-            PermissionRule(verdict=verdict, tool=each, pattern=form, source=source)
-            for each in tools
-            for form in sorted(patterns)
-        ),
+    if ours != tool:
+        tools = (tool, *tools)
+    return tuple(
+        PermissionRule(verdict=verdict, tool=each, pattern=form, source=source)
+        for each in tools
+        for form in sorted(patterns)
     )
 
 
@@ -65,38 +145,24 @@ def taken_away(text: str) -> tuple[str, ...]:
     return () if pattern else _family(our_tool_name(tool), has_pattern=False)
 
 
-def why_unenforceable(text: str) -> str:
-    """Why a rule that restricts could not be enforced; empty when it can be.
-
-    A pattern for commands covers exactly its own text (there is no string matching on commands), so
-    one that is meant for several would cover none of them: a veto that is missing.
-    """
-    tool, pattern = split_rule(text)
-    if our_tool_name(tool) != "shell" or "*" not in pattern:
-        return ""
-    return (
-        f"the rule {text!r} cannot be enforced: a pattern for commands covers exactly its own text "
-        "here, not commands that begin like it; "
-        "name the tool without a pattern, or judge commands in a PreToolUse hook"
-    )
-
-
 def _family(tool: str, *, has_pattern: bool) -> tuple[str, ...]:
-    """The tools that a restriction of this one is meant for: several edits at once are edits,
-    too."""
-    if tool == "edit":
-        return _EDITS if has_pattern else ("edit", "multi_edit")
-    if tool == "read" and has_pattern:
-        return _READS
+    """The tools that a restriction of this one is meant for: what may not be edited may not be
+    written anew either, and a search shows what stands in a file."""
+    if tool == "edit" or (has_pattern and tool in _EDITS):
+        return _EDITS
+    if tool == "read":
+        return _READS if has_pattern else ("read", "grep")
     return (tool,)
 
 
-def _path_patterns(pattern: str, home: str, *, restricts: bool) -> Iterator[str]:
-    """Our patterns for one of Claude Code's."""
-    if pattern.startswith("//"):
-        whole = pattern[1:]
-    elif pattern.startswith("~/"):
+def _path_patterns(pattern: str, home: str, *, restricts: bool, is_own: bool) -> Iterator[str]:
+    """Our patterns for one as it is written; `is_own`: in our spelling, where `/x` is absolute."""
+    if pattern.startswith("~/") or pattern == "~":
         whole = f"{home}{pattern[1:]}"
+    elif is_own and pattern.startswith("/"):
+        whole = pattern
+    elif pattern.startswith("//"):
+        whole = pattern[1:]
     else:
         whole = pattern.removeprefix("./").removeprefix("/")
         # There `/x` is in the project, but the writer may have meant the root of the disk: a

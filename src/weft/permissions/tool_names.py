@@ -31,6 +31,15 @@ CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Our name of a tool → the one that Claude Code has for it."""
 
+CLAUDE_ONLY: Final = frozenset(
+    {
+        *("WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode", "EnterPlanMode"),
+        *("SlashCommand", "ListMcpResourcesTool", "ReadMcpResourceTool", "ToolSearch"),
+        *("TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "EnterWorktree"),
+    }
+)
+"""Tools of Claude Code that there are none of here: a rule about one has nothing to hold."""
+
 _LATER: Final = {
     "agent": "agent",
     "killbash": "shell_stop",

@@ -7,7 +7,7 @@ process.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,7 @@ from weft.events import CallOrigin, Fact, SessionCreated
 from weft.ids import BlobId, SessionId
 from weft.loop import TurnHooks
 from weft.messages import Usage
-from weft.permissions import PermissionRule, Verdict, read_rule
+from weft.permissions import PermissionRule, Verdict, problem_of, read_rule, rule_problem
 from weft.runtime.agent_host import AgentTrees
 from weft.runtime.output_types import OutputTypes
 from weft.runtime.ports.local import UNLOADED, HookProvider, LocalPort
@@ -306,8 +306,35 @@ class SessionRegistry:
         Raises:
             UsageError: it could not.
         """
+        names = {*self._tool_names(), *tools}
+        rules_of(self._services.config, str(self._services.places.user), names)
         settings = self.agents.settings(SessionTools(tools, {}))
         settings.check(SessionState(session_id=SessionId("")), options)
+
+    def session_rules(self, given: Iterable[PermissionRule]) -> tuple[PermissionRule, ...]:
+        """Rules that a program gives a session, read like those that are written.
+
+        Raises:
+            UsageError: one of them would cover nothing.
+        """
+        home, names = str(self._services.places.user), self._tool_names()
+        found: list[PermissionRule] = []
+        for rule in given:
+            if not isinstance(rule, PermissionRule):
+                raise UsageError(f"a rule is a PermissionRule, not {rule!r}")
+            if why := problem_of(rule, tools=names):
+                raise UsageError(why)
+            if rule.is_exact:
+                found.append(rule)
+                continue
+            text = f"{rule.tool}({rule.pattern})" if rule.pattern else rule.tool
+            found += read_rule(rule.verdict, text, source=rule.source, home=home)
+        return tuple(dict.fromkeys(found))
+
+    def _tool_names(self) -> set[str]:
+        """The tools that any session here has, or was lent."""
+        tables = (*self.tools.values(), *self.lent.values())
+        return {name for table in tables for name in table}
 
     def table_of(self, session_id: SessionId) -> Mapping[str, Tool]:
         """The tools that a session was started with."""
@@ -354,7 +381,7 @@ class SessionRegistry:
             history_bytes=files.kept_bytes,
             clock=services.clock,
             rules=(
-                *rules_of(services.config, str(services.places.user)),
+                *rules_of(services.config, str(services.places.user), self._tool_names()),
                 *services.saved_rules.of(project_path),
             ),
             keep_rule=lambda text: anyio.to_thread.run_sync(
@@ -438,16 +465,28 @@ class SessionRegistry:
             return {}
 
 
-def rules_of(config: Config, home: str) -> tuple[PermissionRule, ...]:
-    """The standing rules that the settings name; `home` is the folder that `~` means in them."""
+def rules_of(config: Config, home: str, tools: Collection[str]) -> tuple[PermissionRule, ...]:
+    """The standing rules that the settings name; `home` is the folder that `~` means in them, and
+    `tools` names those that a program has brought.
+
+    Raises:
+        UsageError: one of them names a tool that there is not.
+    """
     verdicts: tuple[Verdict, ...] = ("allow", "ask", "deny")
-    return tuple(
-        rule
-        for verdict in verdicts
-        for layer in config.layers(f"permissions.{verdict}")
-        for text in layer.value
-        for rule in read_rule(verdict, text, source=layer.source, home=home)
-    )
+    rules: list[PermissionRule] = []
+    for verdict in verdicts:
+        for layer in config.layers(f"permissions.{verdict}"):
+            for text in layer.value:
+                _check_rule(text, layer.source, tools)
+                rules += read_rule(verdict, text, source=layer.source, home=home)
+    return tuple(rules)
+
+
+def _check_rule(text: str, source: str, tools: Collection[str]) -> None:
+    # A program may lend a tool with a later message; `name*` is how it says that it will.
+    is_open = source == "caller" and "*" in text.partition("(")[0]
+    if why := rule_problem(text, tools=None if is_open else tools):
+        raise UsageError(why if source == "caller" else f"{source}: {why}")
 
 
 def title_of(state: SessionState) -> str:

@@ -19,8 +19,7 @@ from weft.permissions import (
     PermissionRule,
     Verdict,
     our_tool_name,
-    read_rule,
-    why_unenforceable,
+    rule_problem,
 )
 from weft.protocol.agent_sdk_dialect import OF_CHILD, ToolDialect
 from weft.protocol.session_options import PERMISSION_MODES
@@ -74,9 +73,9 @@ class _Response(msgspec.Struct, rename="camel"):
 
 
 def read_answer(
-    response: Mapping[str, Any], asked: PendingRequest, dialect: ToolDialect, home: str
+    response: Mapping[str, Any], asked: PendingRequest, dialect: ToolDialect
 ) -> PermissionAnswer:
-    """What the other side says; `home` is the folder that `~` means in its rules.
+    """What the other side says.
 
     Raises:
         UsageError: it cannot be understood, or asks for what there is not; the call is to be denied
@@ -90,7 +89,7 @@ def read_answer(
     action = _ACTIONS.get(given.behavior, "deny")
     if given.interrupt and action != "deny":
         raise UsageError("the answer allows the call and interrupts the turn; say one of them")
-    rules, mode = _updates(given.updated_permissions or (), asked, home)
+    rules, mode = _updates(given.updated_permissions or (), asked)
     meta: dict[str, Any] = {
         **({"reason": given.message} if given.message else {}),
         **({"interrupt": True} if given.interrupt else {}),
@@ -121,7 +120,7 @@ def suggestions(asked: PendingRequest, dialect: ToolDialect) -> list[dict[str, A
 
 
 def _updates(
-    updates: Sequence[_Update], asked: PendingRequest, home: str
+    updates: Sequence[_Update], asked: PendingRequest
 ) -> tuple[tuple[PermissionRule, ...], str]:
     """The rules that updated permissions add, and the mode that they set."""
     rules: list[PermissionRule] = []
@@ -136,14 +135,11 @@ def _updates(
         if update.type == "setMode":
             mode = _mode(update.mode)
             continue
-        for value in update.rules:
-            rules += _rules(update.behavior, value, asked, home)
+        rules += [_rule(update.behavior, value, asked) for value in update.rules]
     return tuple(rules), mode
 
 
-def _rules(
-    verdict: Verdict, value: _RuleValue, asked: PendingRequest, home: str
-) -> tuple[PermissionRule, ...]:
+def _rule(verdict: Verdict, value: _RuleValue, asked: PendingRequest) -> PermissionRule:
     content = value.rule_content or ""
     tool = asked.request.tool_name.rpartition(OF_CHILD)[2]
     if verdict == "allow" and (our_tool_name(value.tool_name), content) == (
@@ -151,16 +147,16 @@ def _rules(
         asked.request.tool_path,
     ):
         # Our own suggestion: this very target, whatever letters it is made of.
-        return (
-            PermissionRule(
-                verdict=verdict, tool=tool, pattern=content, source=SESSION, is_exact=True
-            ),
+        return PermissionRule(
+            verdict=verdict, tool=tool, pattern=content, source=SESSION, is_exact=True
         )
     text = f"{value.tool_name}({content})" if content else value.tool_name
     # A rule that would match less than its author means is refused, never narrowed in silence.
-    if why := why_unenforceable(text):
+    if why := rule_problem(text, tools=[tool]):
         raise UsageError(f"updatedPermissions: {why}")
-    return read_rule(verdict, text, source=SESSION, home=home)
+    return PermissionRule(
+        verdict=verdict, tool=value.tool_name.strip(), pattern=content, source=SESSION
+    )
 
 
 def _mode(name: str) -> str:

@@ -23,11 +23,9 @@ class ProgramAsker(RequestAsker):
     """Sends requests to the program on the other side, and carries out its answers; what is no
     clear yes is a no."""
 
-    def __init__(self, session: Session, sink: StreamSink, *, home: str) -> None:
-        """`home` is the folder that `~` means in rules."""
+    def __init__(self, session: Session, sink: StreamSink) -> None:
         self._session = session
         self._sink = sink
-        self._home = home
         self._asked: dict[str, PendingRequest | ArchitectPlan | QuestionAsked] = {}
         """What was asked and is not answered."""
         self._has_hung_up = False
@@ -112,7 +110,7 @@ class ProgramAsker(RequestAsker):
     async def _resolve(self, asked: PendingRequest, said: Mapping[str, Any]) -> None:
         request_id = asked.request.request_id
         try:
-            answer = read_answer(said, asked, self._sink.dialect, self._home)
+            answer = read_answer(said, asked, self._sink.dialect)
             # Set before the call is released, so that whatever the turn does next is judged under
             # it.
             if answer.mode:

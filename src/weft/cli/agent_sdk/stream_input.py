@@ -59,7 +59,7 @@ class StreamInputSession:
         self._hooks = hooks
         self._asks = asks
         self._channel = ControlChannel()
-        self._asker = ProgramAsker(session, sink, home=str(app.places.user))
+        self._asker = ProgramAsker(session, sink)
         self._talk = TurnDriver(app, session, sink, self._asker if asks else None)
         self._sending, self._receiving = anyio.create_memory_object_stream[PromptParts](WAITING)
         self._control = ControlRequests(
