@@ -55,7 +55,7 @@ class SessionHost:
         """The port of a session that is open here; None when it is not."""
         return self.registry.running(session_id)
 
-    async def local_port(self, session_id: SessionId) -> SessionPort:
+    async def local_port(self, session_id: SessionId) -> LocalPort:
         """The port of a session of this process; for other processes that ask us to drive it."""
         # Never a remote one: two processes that hand a command on to each other would not end.
         known = self.registry.running(session_id)

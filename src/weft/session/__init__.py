@@ -13,6 +13,7 @@ from weft.session.answers import (
     RewindPlan,
 )
 from weft.session.commands import (
+    UNNAMED_CLIENT,
     AbortTurn,
     AddNote,
     AnswerQuestion,
@@ -77,6 +78,7 @@ from weft.session.subscription import Subscription
 from weft.tree import Branch
 
 __all__ = [
+    "UNNAMED_CLIENT",
     "AbortReceipt",
     "AbortTurn",
     "Accepted",

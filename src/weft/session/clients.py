@@ -21,6 +21,9 @@ class AttachedClients:
     def __len__(self) -> int:
         return len(self._roles)
 
+    def __contains__(self, client: str) -> bool:
+        return client in self._roles
+
     def check(self, command: Command[Any]) -> None:
         """A client that came to watch cannot drive.
 

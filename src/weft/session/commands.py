@@ -7,7 +7,7 @@ carried out once: its digest and its answer are kept with the facts it caused.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -24,6 +24,10 @@ from weft.tree import Branch
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 CommandT = TypeVar("CommandT", bound="Command[Any]")
+
+
+UNNAMED_CLIENT: Final = "person"
+"""Who answered, in the log, when no attached client is named.  A stored word: it stays as it is."""
 
 
 class Command(

@@ -1,98 +1,70 @@
 """The command socket: a unix socket by which other processes of the same user drive our sessions.
 
-One JSON object a line.  A call is `{"id", "session", "call": <command>}` and is answered by `{"id",
-"answer"}` or `{"id", "error"}`; with `{"id", "session", "watch": true}` live events follow as
-`{"signal"}` lines, and `{"condition"}` whenever status, mode or error has changed.  Durable events
-are not sent: the other side reads them from the store.  The folder is 0700, so only the user's own
-processes can connect.
+`socket_protocol` says what goes over it.  The folder is 0700, so only the user's own processes can
+connect; but they may be of another version, broken, or suspended.  So whatever a client does ends
+at most its own connection, and what it says of itself counts only as far as we know it from here.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Final
 
 import anyio
 import msgspec
 from anyio.abc import ByteStream, SocketListener, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from weft import errors
-from weft.errors import UsageError, WeftError
-from weft.events import FactBase, Status, UnknownFact
+from weft.errors import SessionError, UsageError, WeftError
+from weft.events import FactBase, UnknownFact
 from weft.ids import SessionId
-from weft.permissions import Mode
-from weft.session import AbortTurn, AnyCommand, Command, SessionPort, answer_of
-
-T = TypeVar("T")
-CommandT = TypeVar("CommandT", bound=Command[Any])
+from weft.runtime.ports.local import LocalPort
+from weft.runtime.ports.socket_protocol import (
+    LINE_LIMIT,
+    STALL_SECONDS,
+    UNREADABLE,
+    LineWriter,
+    OwnerStatus,
+    SocketReply,
+    SocketRequest,
+    short_path,
+)
+from weft.session import (
+    UNNAMED_CLIENT,
+    AbortTurn,
+    AnyCommand,
+    AttachClient,
+    BeginCall,
+    Command,
+    DetachClient,
+    RecordUsage,
+    SendPrompt,
+    SessionPort,
+    StopSession,
+)
 
 logger = logging.getLogger(__name__)
 
 HANG_UP_SECONDS = 1.0
 """How long we wait for others to hang up before we do."""
-LINE_LIMIT = 64 * 1024 * 1024
-"""The longest line; a larger one ends the connection."""
-_PATH_LIMIT = 100
-"""A little less than what the kernel takes as the path of a socket."""
+CALLS_AT_ONCE = 256
+"""Calls of one client that may be under way; with one more it is hung up on."""
+_ACCEPT_AGAIN_SECONDS = 1.0
+"""How long to wait when no connection can be taken: the process has no descriptor left."""
+
+INTERNAL: Final[tuple[type[Command[Any]], ...]] = (BeginCall, RecordUsage, StopSession)
+"""Commands of the session's own process: by the first two a client could write down any cost."""
+
+FindPort = Callable[[SessionId], Awaitable[LocalPort]]
 
 
-@contextmanager
-def short_path(path: str) -> Iterator[str]:
-    """A spelling of `path` that the kernel takes: a long one is reached through an open handle on
-    its folder.
-    """
-    if len(os.fsencode(path)) <= _PATH_LIMIT:
-        yield path
-        return
-    # `sun_path` has 108 bytes on Linux, and data folders below a home or a test's folder are often
-    # longer. A symbolic link would do too, but would have to be removed again.
-    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
-    finally:
-        os.close(folder)
-
-
-class SocketRequest(msgspec.Struct, Generic[CommandT], kw_only=True, omit_defaults=True):
-    """One line to the owner: a command that the sender knows, or for the owner any of them."""
+class _LineId(msgspec.Struct):
+    """As much of a line as is needed to answer it."""
 
     id: int
-    session: SessionId
-    call: CommandT | None = None
-    watch: bool = False
-
-
-class OwnerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What only the owner knows of a session, besides its live events."""
-
-    status: Status
-    permission_mode: Mode
-    error: str = ""
-    seq: int = 0
-    """The last fact before it."""
-
-
-class SocketReply(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One line from the owner."""
-
-    id: int = 0
-    answer: Any = None
-    error: str = ""
-    kind: str = ""
-    """Class name of the error."""
-    details: dict[str, Any] = {}
-    """The error's attributes."""
-    gone: bool = False
-    """The session has stopped here; the next process that opens it may take it."""
-    signal: msgspec.Raw = msgspec.Raw()
-    condition: OwnerStatus | None = None
-    """With the first answer to one who watches, and whenever it has changed."""
 
 
 @cache
@@ -104,10 +76,13 @@ def _calls() -> msgspec.json.Decoder[SocketRequest[AnyCommand]]:
 class CommandSocket:
     """Listens, and hands commands to our sessions."""
 
-    def __init__(self, find: Callable[[SessionId], Awaitable[SessionPort]]) -> None:
+    def __init__(self, find: FindPort, *, stall_seconds: float = STALL_SECONDS) -> None:
+        """`stall_seconds`: how long a client may leave a line unread."""
         self._find = find
+        self._stall_seconds = stall_seconds
         self._listener: SocketListener | None = None
         self._path = ""
+        self._is_closed = False
         self._connections = 0
         self._hung_up = anyio.Event()
 
@@ -126,12 +101,15 @@ class CommandSocket:
 
     async def serve(self) -> None:
         """Take connections until closed."""
-        if self._listener is None:
-            return
-        try:
-            await self._listener.serve(self._connection)
-        except* anyio.ClosedResourceError:
-            pass  # we closed it
+        while self._listener is not None and not self._is_closed:
+            try:
+                await self._listener.serve(self._connection)
+            except* anyio.ClosedResourceError:
+                self._is_closed = True  # we closed it
+            except* OSError as error:
+                # Too many open files, as a rule: it passes, and the socket must outlive it.
+                logger.warning("no connection can be taken: %s", error.exceptions[0])
+                await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
 
     async def aclose(self) -> None:
         """Stop listening and remove the socket.
@@ -148,68 +126,146 @@ class CommandSocket:
     async def _connection(self, stream: ByteStream) -> None:
         self._connections += 1
         try:
-            await self._serve_one(stream)
+            await ClientConnection(stream, self._find, self._stall_seconds).serve()
         finally:
             self._connections -= 1
             # Set and replaced: each hang-up wakes `aclose`, which looks whether it was the last.
             self._hung_up.set()
             self._hung_up = anyio.Event()
 
-    async def _serve_one(self, stream: ByteStream) -> None:
-        lines = BufferedByteReceiveStream(stream)
+
+class ClientConnection:
+    """One client: its calls are carried out side by side, its answers written one by one."""
+
+    def __init__(self, stream: ByteStream, find: FindPort, stall_seconds: float) -> None:
+        self._stream = stream
+        self._find = find
+        self._writer = LineWriter(stream, stall_seconds)
+        self._under_way = 0
+        self._attached: set[tuple[SessionId, str]] = set()
+        """The names under which this client has attached, by session."""
+
+    async def serve(self) -> None:
+        """Serve until the client hangs up, or must be hung up on; nothing of it gets out."""
         try:
-            async with stream, anyio.create_task_group() as group:
+            async with self._stream:
                 try:
-                    while True:
-                        line = await lines.receive_until(b"\n", LINE_LIMIT)
-                        self._take(line, stream, group)
-                except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
-                    # The client is gone, and with it the reader of all answers. What the mailbox
-                    # has taken is carried out all the same.
-                    group.cancel_scope.cancel()
+                    await self._talk()
+                finally:
+                    await self._detach_all()
         except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass
+        except* TimeoutError:
+            logger.warning("a client of the command socket does not read; it was hung up on")
+        except* Exception:
+            # One of the few places that catch everything: the listener and the other clients live
+            # in the same task group, which an error would end.
+            logger.exception("a client of the command socket was hung up on")
 
-    def _take(self, line: bytes, stream: ByteStream, group: TaskGroup) -> None:
+    async def _talk(self) -> None:
+        lines = BufferedByteReceiveStream(self._stream)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._writer.run)
+            try:
+                while self._take(await lines.receive_until(b"\n", LINE_LIMIT), group):
+                    pass
+            except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
+                pass
+            # The client is gone, and with it the reader of all answers. What the mailbox has taken
+            # is carried out all the same.
+            group.cancel_scope.cancel()
+
+    def _take(self, line: bytes, group: TaskGroup) -> bool:
+        """Begin to carry out what a line asks for; False when the client is to be hung up on."""
+        if self._under_way >= CALLS_AT_ONCE:
+            logger.warning("a client of the command socket asks for too much at once")
+            return False
         try:
             call = _calls().decode(line)
-        except msgspec.MsgspecError as error:
-            group.start_soon(
-                _send, stream, SocketReply(error=f"not a call: {error}", kind="UsageError")
-            )
-            return
+        except msgspec.ValidationError as error:
+            # Whole JSON, but a command that another version knows: that call alone fails.
+            failed = SocketReply(id=_id_of(line), error=f"not a call: {error}", kind="UsageError")
+            group.start_soon(self._send, failed)
+            return True
+        except UNREADABLE as error:
+            # Not even JSON: what follows cannot be trusted to begin where it seems to.
+            logger.warning("a client of the command socket sent what is no call: %s", error)
+            return False
         # Each call in a task of its own: an abort must not wait behind a call that takes its time.
         # The actor's mailbox keeps the order of what it is given.
-        group.start_soon(self._watch if call.watch else self._answer, call, stream)
+        self._under_way += 1
+        group.start_soon(self._carry, call)
+        return True
 
-    async def _answer(self, call: SocketRequest[AnyCommand], stream: ByteStream) -> None:
+    async def _carry(self, call: SocketRequest[AnyCommand]) -> None:
+        try:
+            await (self._watch(call) if call.watch else self._answer(call))
+        finally:
+            self._under_way -= 1
+
+    async def _answer(self, call: SocketRequest[AnyCommand]) -> None:
         try:
             port = await self._find(call.session)
             answer = await self._carry_out(call, port)
         except WeftError as error:
             line = _failure(call, error)
+        except Exception:
+            logger.exception("a command of another process failed")
+            line = _failure(call, SessionError("the command failed; the owner's log says why"))
         else:
             line = SocketReply(id=call.id, answer=answer, condition=_condition(port))
-        await _send(stream, line)
+        await self._send(line)
 
-    async def _carry_out(self, call: SocketRequest[AnyCommand], port: SessionPort) -> Any:
+    async def _carry_out(self, call: SocketRequest[AnyCommand], port: LocalPort) -> Any:
         if call.call is None:
             raise UsageError("a call needs a command")
+        command = self._stamped(call.call, port)
         # An abort has a way of its own past the mailbox (`SessionPort.abort`), also from here.
-        if isinstance(call.call, AbortTurn):
-            return await port.abort(call.call)
-        return await port.call(call.call)
+        if isinstance(command, AbortTurn):
+            return await port.abort(command)
+        if isinstance(command, AttachClient):
+            # Before it is carried out: a client that hangs up meanwhile is detached all the same.
+            self._attached.add((call.session, command.client))
+        answer = await port.call(command)
+        if isinstance(command, DetachClient):
+            self._attached.discard((call.session, command.client))
+        return answer
 
-    async def _watch(self, call: SocketRequest[AnyCommand], stream: ByteStream) -> None:
+    def _stamped(self, command: AnyCommand, port: LocalPort) -> AnyCommand:
+        """The command as it may come from outside, under the name that this client has here.
+
+        Raises:
+            UsageError: it is none for others, or its name is another client's.
+        """
+        if isinstance(command, INTERNAL):
+            kind = type(command).__name__
+            raise UsageError(f"{kind} is only for the process that has the session; ask there")
+        if isinstance(command, SendPrompt) and command.context:
+            # What hooks add is added here, by the hooks of this process.
+            command = msgspec.structs.replace(command, context=())
+        name = command.client
+        if (port.session_id, name) in self._attached:
+            return command
+        if name in port.actor.clients:
+            raise UsageError(f"the name {name!r} is another client's; attach under one of your own")
+        if isinstance(command, AttachClient):
+            # The log has other names for answers that no client gave (`weft`, `abort`).
+            if not name.startswith("cli_"):
+                raise UsageError(f"{name!r} is no name of a client; those begin with 'cli_'")
+            return command
+        # Never empty: to the hooks of an agent that would be the session that it works for.
+        return msgspec.structs.replace(command, client=UNNAMED_CLIENT)
+
+    async def _watch(self, call: SocketRequest[AnyCommand]) -> None:
         try:
             port = await self._find(call.session)
             events = port.subscribe(live=True)
         except WeftError as error:
-            await _send(stream, _failure(call, error))
+            await self._send(_failure(call, error))
             return
         async with events:
             sent = _condition(port)
-            await _send(stream, SocketReply(id=call.id, answer=port.status, condition=sent))
+            await self._send(SocketReply(id=call.id, answer=port.status, condition=sent))
             async for event in events:
                 now = _condition(port)
                 line = SocketReply(id=call.id)
@@ -218,8 +274,28 @@ class CommandSocket:
                 if not isinstance(event, FactBase | UnknownFact):
                     line.signal = msgspec.Raw(msgspec.json.encode(event))
                 if line.condition is not None or bytes(line.signal):
-                    await _send(stream, line)
-        await _send(stream, SocketReply(id=call.id, gone=True))
+                    await self._send(line)
+        await self._send(SocketReply(id=call.id, gone=True))
+
+    async def _send(self, line: SocketReply) -> None:
+        await self._writer.put(msgspec.json.encode(line))
+
+    async def _detach_all(self) -> None:
+        """Detach what this client had attached: one that has hung up neither watches nor drives."""
+        with anyio.CancelScope(shield=True), anyio.move_on_after(HANG_UP_SECONDS):
+            for session_id, client in self._attached:
+                try:
+                    await (await self._find(session_id)).call(DetachClient(client=client))
+                except WeftError:
+                    continue  # the session has stopped, and its clients went with it
+
+
+def _id_of(line: bytes) -> int:
+    """The number of a line that is no call; 0 when it has none."""
+    try:
+        return msgspec.json.decode(line, type=_LineId).id
+    except UNREADABLE:
+        return 0
 
 
 def _condition(port: SessionPort) -> OwnerStatus:
@@ -248,116 +324,3 @@ def _make_private(folder: Path) -> None:
 
 def _remove(path: str) -> None:
     Path(path).unlink(missing_ok=True)
-
-
-async def _send(stream: ByteStream, line: SocketReply) -> None:
-    # One write a line: lines of different tasks never mix.
-    await stream.send(msgspec.json.encode(line) + b"\n")
-
-
-class OwnerLost(WeftError):
-    """The process that owned the session is gone."""
-
-
-class SocketClient:
-    """A connection to another process's `CommandSocket`."""
-
-    def __init__(
-        self,
-        stream: ByteStream,
-        on_signal: Callable[[bytes], None],
-        on_condition: Callable[[OwnerStatus], None],
-    ) -> None:
-        self._stream = stream
-        self._on_signal = on_signal
-        self._on_condition = on_condition
-        self._waiting: dict[int, tuple[anyio.Event, list[SocketReply]]] = {}
-        self._next = 0
-        self.lost = anyio.Event()
-
-    async def read(self) -> None:
-        """Take answers and signals until the connection ends."""
-        lines = BufferedByteReceiveStream(self._stream)
-        try:
-            while True:
-                raw = await lines.receive_until(b"\n", LINE_LIMIT)
-                self._take(msgspec.json.decode(raw, type=SocketReply))
-        except (
-            anyio.EndOfStream,
-            anyio.IncompleteRead,
-            anyio.DelimiterNotFound,
-            anyio.BrokenResourceError,
-            anyio.ClosedResourceError,
-        ):
-            pass
-        finally:
-            self.lost.set()
-            # Callers find no answer then, and raise `OwnerLost`.
-            for arrived, _ in self._waiting.values():
-                arrived.set()
-
-    def _take(self, line: SocketReply) -> None:
-        if line.condition is not None:
-            self._on_condition(line.condition)
-        if bytes(line.signal):
-            self._on_signal(bytes(line.signal))
-            return
-        if line.gone:
-            raise anyio.EndOfStream
-        if line.id in self._waiting:
-            arrived, answers = self._waiting[line.id]
-            answers.append(line)
-            arrived.set()
-
-    async def send(self, session: SessionId, command: Command[T]) -> T:
-        """Have the owner carry a command out, and wait for its answer.
-
-        Raises:
-            OwnerLost: the connection ended first; the log tells whether it was carried out.
-            WeftError: whatever the owner answered with.
-        """
-        call = SocketRequest(id=self._new_id(), session=session, call=command)
-        return answer_of(command, await self._exchange(call))
-
-    async def watch(self, session: SessionId) -> None:
-        """Have the owner send live events from now on; they come through `on_signal`.
-
-        Raises:
-            OwnerLost, WeftError: as `send`.
-        """
-        await self._exchange(SocketRequest(id=self._new_id(), session=session, watch=True))
-
-    def _new_id(self) -> int:
-        self._next += 1
-        return self._next
-
-    async def _exchange(self, call: SocketRequest[Any]) -> Any:
-        """Send one line and wait for the one that answers it, as plain data."""
-        arrived, answers = anyio.Event(), list[SocketReply]()
-        self._waiting[call.id] = (arrived, answers)
-        try:
-            try:
-                await self._stream.send(msgspec.json.encode(call) + b"\n")
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                raise OwnerLost("the process that owned the session is gone") from error
-            await arrived.wait()
-        finally:
-            self._waiting.pop(call.id, None)
-        if not answers:
-            raise OwnerLost("the process that owned the session is gone")
-        return _unwrapped(answers[0])
-
-    async def aclose(self) -> None:
-        """Hang up."""
-        await self._stream.aclose()
-
-
-def _unwrapped(line: SocketReply) -> Any:
-    if not line.error:
-        return line.answer
-    kind = getattr(errors, line.kind, UsageError)
-    # Without its constructor, which takes other arguments than the finished sentence that was sent.
-    error = kind.__new__(kind, line.error)
-    error.args = (line.error,)
-    error.__dict__.update(line.details)
-    raise error

@@ -21,7 +21,8 @@ from weft.ids import NodeId, SessionId
 from weft.loop import LineEntry
 from weft.messages import Part
 from weft.permissions import Mode
-from weft.runtime.ports.command_socket import OwnerLost, OwnerStatus, SocketClient, short_path
+from weft.runtime.ports.socket_client import SocketClient
+from weft.runtime.ports.socket_protocol import OwnerLost, OwnerStatus, short_path
 from weft.session import (
     AbortReceipt,
     AbortTurn,

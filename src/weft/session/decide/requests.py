@@ -15,15 +15,18 @@ from weft.events import (
 )
 from weft.ids import RequestId
 from weft.messages import clean_text
-from weft.session.commands import AnswerQuestion, DecidePlan, EditPlan, RespondToPermission
+from weft.session.commands import (
+    UNNAMED_CLIENT,
+    AnswerQuestion,
+    DecidePlan,
+    EditPlan,
+    RespondToPermission,
+)
 from weft.session.decide.base import DecidedCommand, DecisionContext
 from weft.state import SessionState
 
 RequestCommand: TypeAlias = RespondToPermission | AnswerQuestion | DecidePlan | EditPlan
 RequestT = TypeVar("RequestT", PermissionRequest, QuestionAsked)
-
-_USER = "person"
-"""Who answered, in the log, when no attached client is named.  A stored word: it stays as it is."""
 
 
 def decide_request(
@@ -49,7 +52,7 @@ def _respond(command: RespondToPermission, state: SessionState) -> DecidedComman
     resolved = PermissionResolved(
         request_id=request.request_id,
         action=command.action,
-        by=command.client or _USER,
+        by=command.client or UNNAMED_CLIENT,
         reason=clean_text(command.reason),
         pattern=request.always_pattern if grants else "",
         saved=command.save,
@@ -74,7 +77,7 @@ def _answer_question(command: AnswerQuestion, state: SessionState) -> DecidedCom
     answered = QuestionAnswered(
         request_id=request.request_id,
         answer=clean_text(command.answer),
-        by=command.client or _USER,
+        by=command.client or UNNAMED_CLIENT,
     )
     return DecidedCommand(facts=(answered,))
 
@@ -109,6 +112,6 @@ def _decide_plan(command: DecidePlan | EditPlan, state: SessionState) -> Decided
         plan_id=plan_id,
         approved=command.approved,
         reason=clean_text(command.reason),
-        by=command.client or _USER,
+        by=command.client or UNNAMED_CLIENT,
     )
     return DecidedCommand(facts=(decided,))

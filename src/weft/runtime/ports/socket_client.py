@@ -1,0 +1,144 @@
+"""A connection to the process that owns a session, through its command socket."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import anyio
+import msgspec
+from anyio.abc import ByteStream
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from weft import errors
+from weft.errors import UsageError
+from weft.ids import SessionId
+from weft.runtime.ports.socket_protocol import (
+    LINE_LIMIT,
+    UNREADABLE,
+    LineWriter,
+    OwnerLost,
+    OwnerStatus,
+    SocketReply,
+    SocketRequest,
+)
+from weft.session import Command, answer_of
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+_GONE = "the process that owned the session is gone"
+
+
+class SocketClient:
+    """A connection to another process's `CommandSocket`."""
+
+    def __init__(
+        self,
+        stream: ByteStream,
+        on_signal: Callable[[bytes], None],
+        on_condition: Callable[[OwnerStatus], None],
+    ) -> None:
+        self._stream = stream
+        self._writer = LineWriter(stream)
+        self._on_signal = on_signal
+        self._on_condition = on_condition
+        self._waiting: dict[int, tuple[anyio.Event, list[SocketReply]]] = {}
+        self._next = 0
+        self.lost = anyio.Event()
+
+    async def read(self) -> None:
+        """Take answers and signals, and send what waits, until the connection ends."""
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._writer.run)
+                await self._take_lines()
+                group.cancel_scope.cancel()
+        except* (anyio.BrokenResourceError, anyio.ClosedResourceError, TimeoutError):
+            pass
+        except* UNREADABLE:
+            logger.exception("the owner of a session sent a line that cannot be read")
+        finally:
+            self.lost.set()
+            # Callers find no answer then, and raise `OwnerLost`.
+            for arrived, _ in self._waiting.values():
+                arrived.set()
+
+    async def _take_lines(self) -> None:
+        lines = BufferedByteReceiveStream(self._stream)
+        try:
+            while True:
+                raw = await lines.receive_until(b"\n", LINE_LIMIT)
+                self._take(msgspec.json.decode(raw, type=SocketReply))
+        except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
+            pass
+
+    def _take(self, line: SocketReply) -> None:
+        if line.condition is not None:
+            self._on_condition(line.condition)
+        if bytes(line.signal):
+            self._on_signal(bytes(line.signal))
+            return
+        if line.gone:
+            raise anyio.EndOfStream
+        if line.id in self._waiting:
+            arrived, answers = self._waiting[line.id]
+            answers.append(line)
+            arrived.set()
+
+    async def send(self, session: SessionId, command: Command[T]) -> T:
+        """Have the owner carry a command out, and wait for its answer.
+
+        Raises:
+            OwnerLost: the connection ended first; the log tells whether it was carried out.
+            WeftError: whatever the owner answered with.
+        """
+        call = SocketRequest(id=self._new_id(), session=session, call=command)
+        return answer_of(command, await self._exchange(call))
+
+    async def watch(self, session: SessionId) -> None:
+        """Have the owner send live events from now on; they come through `on_signal`.
+
+        Raises:
+            OwnerLost, WeftError: as `send`.
+        """
+        await self._exchange(SocketRequest(id=self._new_id(), session=session, watch=True))
+
+    def _new_id(self) -> int:
+        self._next += 1
+        return self._next
+
+    async def _exchange(self, call: SocketRequest[Any]) -> Any:
+        """Send one line and wait for the one that answers it, as plain data."""
+        if self.lost.is_set():
+            raise OwnerLost(_GONE)
+        arrived, answers = anyio.Event(), list[SocketReply]()
+        self._waiting[call.id] = (arrived, answers)
+        try:
+            try:
+                await self._writer.put(msgspec.json.encode(call))
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+                raise OwnerLost(_GONE) from error
+            await arrived.wait()
+        finally:
+            self._waiting.pop(call.id, None)
+        if not answers:
+            raise OwnerLost(_GONE)
+        return _unwrapped(answers[0])
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        await self._stream.aclose()
+
+
+def _unwrapped(line: SocketReply) -> Any:
+    if not line.error:
+        return line.answer
+    kind = getattr(errors, line.kind, UsageError)
+    # Without its constructor, which takes other arguments than the finished sentence that was sent.
+    error = kind.__new__(kind, line.error)
+    error.args = (line.error,)
+    error.__dict__.update(line.details)
+    raise error

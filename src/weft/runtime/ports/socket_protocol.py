@@ -1,0 +1,146 @@
+"""What goes over the command socket: one JSON object a line, and the one writer of a connection.
+
+A call is `{"id", "session", "call": <command>}` and is answered by `{"id", "answer"}` or `{"id",
+"error"}`; with `{"id", "session", "watch": true}` live events follow as `{"signal"}` lines, and
+`{"condition"}` whenever status, mode or error has changed.  Durable events are not sent: the other
+side reads them from the store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+import anyio
+import msgspec
+from anyio.abc import ByteStream
+
+from weft.errors import WeftError
+from weft.events import Status
+from weft.ids import SessionId
+from weft.permissions import Mode
+from weft.session import Command
+
+CommandT = TypeVar("CommandT", bound=Command[Any])
+
+LINE_LIMIT = 64 * 1024 * 1024
+"""The longest line; a larger one ends the connection."""
+STALL_SECONDS = 30.0
+"""How long the other side may leave a line unread before it is hung up on."""
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding a foreign line raises: msgspec reports neither bad UTF-8 nor deep nesting as its
+own error.
+"""
+_LINES_WAITING = 64
+"""Lines that may wait for the writer; the next sender waits itself."""
+_PATH_LIMIT = 100
+"""A little less than what the kernel takes as the path of a socket."""
+
+
+@contextmanager
+def short_path(path: str) -> Iterator[str]:
+    """A spelling of `path` that the kernel takes: a long one is reached through an open handle on
+    its folder.
+    """
+    if len(os.fsencode(path)) <= _PATH_LIMIT:
+        yield path
+        return
+    # `sun_path` has 108 bytes on Linux, and data folders below a home or a test's folder are often
+    # longer. A symbolic link would do too, but would have to be removed again.
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+    finally:
+        os.close(folder)
+
+
+class SocketRequest(msgspec.Struct, Generic[CommandT], kw_only=True, omit_defaults=True):
+    """One line to the owner: a command that the sender knows, or for the owner any of them.
+
+    One with neither a command nor `watch` only asks whether the owner is still there.
+    """
+
+    id: int
+    session: SessionId
+    call: CommandT | None = None
+    watch: bool = False
+
+
+class OwnerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What only the owner knows of a session, besides its live events."""
+
+    status: Status
+    permission_mode: Mode
+    error: str = ""
+    seq: int = 0
+    """The last fact before it."""
+
+
+class SocketReply(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One line from the owner."""
+
+    id: int = 0
+    answer: Any = None
+    error: str = ""
+    kind: str = ""
+    """Class name of the error."""
+    details: dict[str, Any] = {}
+    """The error's attributes."""
+    gone: bool = False
+    """The session has stopped here; the next process that opens it may take it."""
+    signal: msgspec.Raw = msgspec.Raw()
+    condition: OwnerStatus | None = None
+    """With the first answer to one who watches, and whenever it has changed."""
+
+
+class OwnerLost(WeftError):
+    """The process that owned the session is gone."""
+
+
+class LineWriter:
+    """The one writer of a connection: lines of many tasks, one after the other."""
+
+    # Tasks do not write to the stream themselves: two at once are refused by anyio, and one that
+    # is cancelled in the middle of a line would leave half of it on the wire.
+    def __init__(self, stream: ByteStream, stall_seconds: float = STALL_SECONDS) -> None:
+        self._stream = stream
+        self._stall_seconds = stall_seconds
+        self._lines: deque[bytes] = deque()
+        self._room = anyio.Semaphore(_LINES_WAITING)
+        self._arrived = anyio.Event()
+        self._has_ended = False
+
+    async def put(self, line: bytes) -> None:
+        """Have a line sent; waits while too many wait.
+
+        Raises:
+            ClosedResourceError: the connection has ended.
+        """
+        await self._room.acquire()
+        if self._has_ended:
+            self._room.release()
+            raise anyio.ClosedResourceError
+        self._lines.append(line)
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Write until cancelled.
+
+        Raises:
+            TimeoutError: the other side does not read.
+        """
+        try:
+            while True:
+                while not self._lines:
+                    self._arrived = anyio.Event()
+                    await self._arrived.wait()
+                with anyio.fail_after(self._stall_seconds):
+                    await self._stream.send(self._lines.popleft() + b"\n")
+                self._room.release()
+        finally:
+            # Senders that wait for room wake one another, and find that no one writes.
+            self._has_ended = True
+            self._room.release()
