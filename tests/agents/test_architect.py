@@ -5,7 +5,7 @@ another.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import anyio
@@ -81,6 +81,8 @@ def editor(**roles: Sequence[AnswerSteps]) -> ScriptedModel:
 
 
 FAST = {"model.editor": "scripted:fast"}
+LEAVES = pytest.mark.parametrize("leave", [crash, App.aclose])
+"""How the program ends amid a turn."""
 
 
 async def start(app: App, **settings: Any) -> Session:
@@ -517,7 +519,10 @@ async def test_steps_are_paid_from_the_sessions_budget(world: World) -> None:
 # --- stopping and coming back --------------------------------------------------------------
 
 
-async def test_killed_in_its_second_step_of_four_it_goes_on_there(world: World) -> None:
+@LEAVES
+async def test_killed_or_closed_in_its_second_step_of_four_it_goes_on_there(
+    world: World, leave: Callable[[App], Awaitable[None]]
+) -> None:
     strong = planner(submit(*(step(n) for n in range(1, 5))))
     stalled = editor(make_2=[write(2), Stall()])
     app = await world.open(strong, stalled, config=FAST).__aenter__()
@@ -525,7 +530,7 @@ async def test_killed_in_its_second_step_of_four_it_goes_on_there(world: World) 
     await session.send_prompt("make them")
     await stalled.gate().reached.wait()
     children = await session.children()
-    await crash(app)
+    await leave(app)
     (world.project / "1.txt").write_text("kept")
     fast = editor()
     async with world.open(strong, fast, config=FAST) as app:
@@ -542,13 +547,16 @@ async def test_killed_in_its_second_step_of_four_it_goes_on_there(world: World) 
         assert len(await facts(session, ChildFinished)) == 4
 
 
-async def test_killed_while_it_waits_for_approval_it_waits_again(world: World) -> None:
+@LEAVES
+async def test_killed_or_closed_while_it_waits_for_approval_it_waits_again(
+    world: World, leave: Callable[[App], Awaitable[None]]
+) -> None:
     strong = planner(submit(step(1)))
     app = await world.open(strong, editor(), config=FAST).__aenter__()
     session = await start(app, permission_mode="accept_edits")
     await session.send_prompt("make it")
     await until_status(session, "awaiting_permission")
-    await crash(app)
+    await leave(app)
     async with world.open(strong, editor(), config=FAST) as app:
         session = await app.sessions.get("s")
         await session.continue_turn()
@@ -575,14 +583,17 @@ async def test_a_plan_approved_while_no_turn_ran_is_carried_out_when_it_goes_on(
         assert world.read("1.txt") == "1\n"
 
 
-async def test_killed_while_planning_it_plans_on(world: World) -> None:
+@LEAVES
+async def test_killed_or_closed_while_planning_it_plans_on(
+    world: World, leave: Callable[[App], Awaitable[None]]
+) -> None:
     stalled = planner((SayText(text="Let me"), Stall()))
     app = await world.open(stalled, editor(), config=FAST).__aenter__()
     session = await start(app, auto_approve=True)
     await session.send_prompt("make it")
     await stalled.gate().reached.wait()
-    await crash(app)
-    strong = planner(submit(step(1)))
+    await leave(app)
+    strong = planner(submit(step(1)), submit(step(1)))  # whether or not it sees its first words
     async with world.open(strong, editor(), config=FAST) as app:
         session = await app.sessions.start_session(session_id="s", auto_approve=True)
         assert (await session.continue_and_wait()).finish_reason == "stop"

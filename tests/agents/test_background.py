@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -204,7 +205,10 @@ async def test_a_turn_that_ends_meanwhile_does_not_answer_for_the_user(world: Wo
         assert (await until_ended(session)).reason == "stop"
 
 
-async def test_a_crash_leaves_it_to_be_gone_on_with_by_the_next_turn(world: World) -> None:
+@pytest.mark.parametrize("leave", [crash, App.aclose])
+async def test_a_crash_or_a_closing_leaves_it_to_be_gone_on_with_by_the_next_turn(
+    world: World, leave: Callable[[App], Awaitable[None]]
+) -> None:
     roles: dict[str, Any] = {
         "ask": [beside("dig"), "Fine.", "Gold, then."],
         "dig": [CallTool(name="list"), (Stall(), SayText(text="x"))],
@@ -215,7 +219,7 @@ async def test_a_crash_leaves_it_to_be_gone_on_with_by_the_next_turn(world: Worl
     await session.send_message("ask")
     await model.gate().reached.wait()
     child = await only_child(session)
-    await crash(app)
+    await leave(app)
     roles["dig"] = [CallTool(name="list"), "Gold."]
     roles["ask"] = [beside("dig"), "Fine.", "Hello.", "Gold, then."]
     async with world.open(model) as app:
@@ -226,6 +230,7 @@ async def test_a_crash_leaves_it_to_be_gone_on_with_by_the_next_turn(world: Worl
         await session.send_prompt("hello")
         ended = await until_ended(session)
         assert (ended.child, ended.text) == (child, "Gold.")
+        assert len(await facts(session, ChildFinished)) == 1
 
         async def has_heard() -> bool:
             return any("Gold." in line for line in await message_lines(session))

@@ -4,6 +4,7 @@ twice.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -62,7 +63,10 @@ async def start(app: App, *tools: Any) -> Session:
     )
 
 
-async def test_a_call_is_attached_again_to_the_child_that_was_at_work(world: World) -> None:
+@pytest.mark.parametrize("leave", [crash, App.aclose])
+async def test_a_call_is_attached_again_to_the_child_that_was_at_work(
+    world: World, leave: Callable[[App], Awaitable[None]]
+) -> None:
     counter = Counter()
     roles: dict[str, Any] = {
         "ask": [agent_call("work"), "Done."],
@@ -74,7 +78,7 @@ async def test_a_call_is_attached_again_to_the_child_that_was_at_work(world: Wor
     await session.send_prompt("ask")
     await model.gate().reached.wait()
     child = await only_child(session)
-    await crash(app)
+    await leave(app)
     roles["work"] = [COUNT, "Worked."]
     async with world.open(model) as app:
         session = await start(app, counter.tool)

@@ -511,7 +511,7 @@ async def test_a_second_crash_in_the_middle_of_coming_back_loses_nothing(world: 
     assert counter.runs == 1
 
 
-async def test_the_app_may_be_left_in_the_middle_of_a_turn(world: World) -> None:
+async def test_closing_the_app_suspends_a_turn_and_it_goes_on_afterwards(world: World) -> None:
     model = ScriptedModel([(SayText(text="half"), Stall(gate="g")), "rest"])
     async with world.open(model) as app:
         session = await start(app)
@@ -521,6 +521,108 @@ async def test_the_app_may_be_left_in_the_middle_of_a_turn(world: World) -> None
             pass
     async with world.open(model) as app:
         session = await app.sessions.get("s")
-        assert await message_lines(session) == ["user: go", "assistant: half"]
-        assert await session.get_status() == "idle"
+        assert await session.get_status() == "interrupted"
+        assert await facts(session, TurnFinished) == []
         assert (await session.continue_and_wait()).text == "rest"
+        assert await message_lines(session) == ["user: go", "assistant: half", "assistant: rest"]
+        assert len(await facts(session, TurnStarted)) == 1
+
+
+async def test_a_call_that_a_closing_app_cut_short_is_counted_once(world: World) -> None:
+    model = ScriptedModel([Stall(gate="g"), "rest"])
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_prompt("go")
+        await model.gate("g").reached.wait()
+    async with world.open(model) as app:
+        session = await app.sessions.get("s")
+        await session.continue_and_wait()
+        counted = await facts(session, UsageRecorded)
+        assert [each.estimated for each in counted] == [True, False]
+
+
+async def test_an_effect_that_a_closing_app_cut_short_is_not_run_again(world: World) -> None:
+    counter = Counter(waits=True)
+    model = ScriptedModel([CallTool(name="count"), "I see."])
+    async with world.open(model) as app:
+        session = await start(app, counter.tool)
+        await session.send_prompt("count")
+        await counter.reached.wait()
+    async with world.open(model) as app:
+        session = await start(app, counter.tool)
+        assert await facts(session, TurnFinished, ToolComplete) == []
+        assert (await session.continue_and_wait()).text == "I see."
+        (done,) = await facts(session, ToolComplete)
+        assert done.result.status == "interrupted"
+    assert counter.runs == 1
+
+
+async def test_a_permission_request_outlives_the_closing_of_the_app(world: World) -> None:
+    model = ScriptedModel([CallTool(name="write", args={"path": "a", "content": "1"}), "Done."])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s", tools=["write"])
+        await session.send_prompt("write")
+        asked = await until(session, PermissionRequest)
+    async with world.open(model) as app:
+        session = await app.sessions.get("s")
+        assert (await session.editor_snapshot()).requests == (asked,)
+        await session.respond_to_permission("allow_once", request_id=asked.request_id)
+        assert (await session.continue_and_wait()).text == "Done."
+    assert world.read("a") == "1"
+
+
+async def test_a_caller_that_waits_for_a_turn_hears_that_the_app_closed(world: World) -> None:
+    model = ScriptedModel([Stall(gate="g"), "rest"])
+    raised: list[Exception] = []
+    async with world.open(model) as app:
+        session = await start(app)
+
+        async def wait() -> None:
+            try:
+                await session.send_message("go")
+            except SessionInterrupted as error:
+                raised.append(error)
+
+        async with running(wait):
+            await model.gate("g").reached.wait()
+            await app.aclose()
+    assert len(raised) == 1
+
+
+@pytest.mark.parametrize("leave", ["stop", "abort"])
+async def test_stopping_a_session_and_aborting_still_end_the_turn(world: World, leave: str) -> None:
+    model = ScriptedModel([(SayText(text="half"), Stall(gate="g")), "rest"])
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_prompt("go")
+        await model.gate("g").reached.wait()
+        await (session.stop() if leave == "stop" else session.abort())
+    async with world.open(model) as app:
+        session = await app.sessions.get("s")
+        assert await session.get_status() == "idle"
+        assert [each.reason for each in await facts(session, TurnFinished)] == ["aborted"]
+
+
+async def test_a_tool_that_ignores_the_closing_neither_holds_it_up_nor_writes(world: World) -> None:
+    reached, opened = anyio.Event(), anyio.Event()
+
+    async def deaf() -> str:
+        """Work on, whatever comes."""
+        with anyio.CancelScope(shield=True):
+            reached.set()
+            await opened.wait()
+        return "late"
+
+    model = ScriptedModel([CallTool(name="deaf"), "Done."])
+    app = await world.open(model).__aenter__()
+    session = await start(app, weft.tool(deaf))
+    await session.send_prompt("go")
+    await reached.wait()
+    async with running(app.host.aclose):
+        pass
+    opened.set()
+    await app.aclose()
+    async with world.open(model) as app:
+        session = await start(app, weft.tool(deaf))
+        assert await session.get_status() == "interrupted"
+        assert await facts(session, TurnFinished, ToolComplete) == []

@@ -456,6 +456,22 @@ async def test_what_an_aborted_command_had_changed_goes_back_too(world: World) -
         assert (world.read("a"), (world.project / "b").exists()) == ("0\n", False)
 
 
+@SANDBOX
+async def test_what_a_command_had_changed_when_the_app_was_closed_goes_back_too(
+    world: World, sandbox: str
+) -> None:
+    world.write("a", "0\n")
+    model = turns(shell("echo 1 > a; echo 2 > b; echo ready; sleep 60"))
+    async with open_world(world, model, sandbox=sandbox) as app:
+        session = await start(app)
+        await session.send_prompt("go")
+        await until(session, ToolOutput)
+    async with open_world(world, model, sandbox=sandbox) as app:
+        session = await app.sessions.get("s")
+        await session.rewind(None)
+        assert (world.read("a"), (world.project / "b").exists()) == ("0\n", False)
+
+
 @pytest.mark.requirement("session:touched_files")
 async def test_touched_files_counts_commands_and_forgets_what_went_back(world: World) -> None:
     make_files(world)

@@ -109,6 +109,7 @@ class ArchitectRun(SessionWork):
         self.turn_id = turn_id
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
+        self.is_suspended = False
         self._planner: Turn | None = None
 
     @property
@@ -124,12 +125,12 @@ class ArchitectRun(SessionWork):
     async def run(self) -> None:
         """Work until the turn is finished.
 
-        A cancel from outside `scope` leaves it open, to go on.
+        One that is suspended, or cancelled from outside `scope`, stays open, to go on.
         """
         with self.scope:
             await self._work()
         if self.scope.cancelled_caught:
-            await self._env.journal.commit(self.settled)
+            await self._env.journal.commit(self._suspended if self.is_suspended else self.settled)
 
     async def _work(self) -> None:
         while self._is_open():
@@ -146,6 +147,12 @@ class ArchitectRun(SessionWork):
     def _is_open(self) -> bool:
         turn = self._state.turn.open
         return turn is not None and turn.turn_id == self.turn_id
+
+    def _suspended(self, state: SessionState) -> Commit:
+        """What is known and not on record yet; it ends nothing."""
+        if self._planner is not None:
+            return self._planner.suspended(state)
+        return self._pending.take(state, drop_draft=False)
 
     def settled(self, state: SessionState) -> Commit:
         """The facts that end the turn where it stands."""

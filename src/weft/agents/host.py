@@ -80,6 +80,11 @@ class AgentHost(Protocol):
         ...
 
     @property
+    def is_closing(self) -> bool:
+        """True once the program closes: what runs is suspended, not ended."""
+        ...
+
+    @property
     def is_aborting(self) -> bool:
         """Its work was asked to stop.
 

@@ -262,6 +262,10 @@ class AgentTool(DelegateTool):
         """Follow a background agent, and put its end on the record of the session."""
         host, child = self._host, wanted.child
         end = await child_run.run()
+        if host.is_closing:
+            # Not its end: it was suspended with the program, and the next process goes on with it,
+            # in the same copy.
+            return
         text = _end_text(end, await self._cleared(place))
 
         def build(state: SessionState) -> Commit:

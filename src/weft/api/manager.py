@@ -313,7 +313,10 @@ class SessionManager:
         return await self._host.unload_idle(older_than_seconds)
 
     async def aclose(self) -> None:
-        """Stop every session of this process, side by side; their records stay."""
+        """Close every session of this process, side by side; their records stay.
+
+        Turns that run are suspended: they are interrupted, and can go on.
+        """
         await self._host.aclose()
 
 

@@ -320,7 +320,10 @@ class App:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop all sessions (their records stay), then everything else."""
+        """Close all sessions (their records stay), then everything else.
+
+        Turns that run are suspended: they are interrupted, and can go on.
+        """
         try:
             if self._host is not None:
                 # From the top down: sessions end first, because they append their last facts

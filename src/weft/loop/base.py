@@ -55,8 +55,10 @@ class SessionWork(Protocol):
 
     turn_id: TurnId
     scope: anyio.CancelScope
-    """Cancelling it aborts the work."""
+    """Cancelling it aborts the work, or suspends it."""
     abort_reason: str
+    is_suspended: bool
+    """Set before `scope` is cancelled when the program closes: a turn stays open then, to go on."""
 
     async def run(self) -> None:
         """Work to the end, which is an append."""

@@ -274,6 +274,7 @@ class CompactionWork:
         self.turn_id = TurnId(new_id("cmp", environment.clock.now()))
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
+        self.is_suspended = False  # a compaction that the program's end cuts short is over
 
     async def run(self) -> None:
         """Write the summary and commit it.

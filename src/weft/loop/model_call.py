@@ -270,14 +270,18 @@ class ModelCaller:
         elif request.is_billed:
             self.usage.note_usage(node, partial, composed)
 
-    def note_in_flight(self) -> None:
-        """Keep what has come of a call that was cancelled, and count what it used."""
+    def note_in_flight(self, *, stays_open: bool = False) -> None:
+        """Keep what has come of a call that was cancelled, and count what it used.
+
+        With `stays_open` a call of which nothing has come is left to recovery, which counts it.
+        """
         request, node = self._request, self._in_flight
         self._request = self._in_flight = None
         if request is not None and node is not None:
             composed = self._line.compose()
             self.usage.note_discarded(node, request, composed)
-            self._note_partial(node, request, composed)
+            if not stays_open or request.partial().parts:
+                self._note_partial(node, request, composed)
 
     def _give_up(
         self,

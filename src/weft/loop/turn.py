@@ -38,6 +38,7 @@ from weft.messages import Node
 from weft.state import SessionState
 
 _ABORT = FailPointPair("loop.abort")
+_SUSPEND = FailPointPair("loop.suspend")
 
 EMPTY_ANSWER = (
     "Your last answer was empty. Answer with text, or call a tool; say so if the task is done."
@@ -55,8 +56,9 @@ class Turn:
         self._env = environment
         self.turn_id = turn_id
         self.scope = anyio.CancelScope()
-        """Cancelling it aborts the turn."""
+        """Cancelling it aborts the turn, or suspends it."""
         self.abort_reason = ""
+        self.is_suspended = False
         models = environment.models
         self._pending = PendingFacts(models.journal)
         self._line = TurnLine(models.journal, models.model.info)
@@ -73,16 +75,16 @@ class Turn:
         )
 
     async def run(self) -> None:
-        """Work until the turn is finished; the end is always a `TurnFinished` in the log.
+        """Work until the turn is finished; the end is a `TurnFinished` in the log.
 
-        A cancel from outside `scope` (the process is closing) leaves the turn open: it is
-        interrupted, and can go on.
+        One that is suspended, or cancelled from outside `scope`, stays open: it is interrupted, and
+        can go on.
         """
         try:
             with self.scope:
                 await self._work()
             if self.scope.cancelled_caught:
-                await self._abort()
+                await (self._suspend() if self.is_suspended else self._abort())
         finally:
             self._model.usage.release()
 
@@ -203,6 +205,19 @@ class Turn:
         _ABORT.before.hit()
         await self._env.journal.commit(self.settled)
         _ABORT.after.hit()
+
+    async def _suspend(self) -> None:
+        """Put on record what is known, and leave the rest open as a crash would."""
+        _SUSPEND.before.hit()
+        await self._env.journal.commit(self.suspended)
+        _SUSPEND.after.hit()
+
+    def suspended(self, state: SessionState) -> Commit:
+        """What a suspended turn knows and has not committed; it ends nothing."""
+        # What has come of an answer, rather than its draft, which lags behind and knows no usage.
+        self._model.note_in_flight(stays_open=True)
+        self._note_unreported_changes(state)
+        return self._pending.take(state, drop_draft=True)
 
     def settled(self, state: SessionState) -> Commit:
         """The facts that end the turn where it stands; partial text is kept, in the model's context

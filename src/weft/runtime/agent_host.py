@@ -177,14 +177,18 @@ class AgentTrees:
         host = self._hosts.get(session_id)
         return host is not None and host.shells is not None and host.shells.has(name)
 
-    async def end_background(self, session_id: SessionId) -> None:
-        """Stop what a session has in the background, and wait until the ends are on its record."""
+    async def end_background(self, session_id: SessionId, *, suspends: bool = False) -> None:
+        """Stop what a session has in the background, and wait until the ends are on its record.
+
+        With `suspends` its agents stay at work in the log, to go on with it later; its commands end
+        with the program.
+        """
         host, port = self._hosts.get(session_id), self.ports.get(session_id)
         if host is None or not isinstance(port, LocalPort):
             return
         if host.shells is not None:
             await host.shells.aclose()
-        if not port.is_open:
+        if suspends or not port.is_open:
             return
         beside = [
             child
@@ -271,6 +275,10 @@ class SessionAgentHost:
         port = self._trees.ports.get(self.session_id)
         return isinstance(port, LocalPort) and port.actor.is_aborting
 
+    @property
+    def is_closing(self) -> bool:
+        return self._trees.sessions.is_closing
+
     def now(self) -> float:
         return self._services.clock.now()
 
@@ -307,8 +315,12 @@ class SessionAgentHost:
 
     async def append(self, build: Build, *, wake: bool = False) -> None:
         # Opened again if it was unloaded: a background agent may outlast its parent's stay in
-        # memory.
-        port = await self._trees.sessions.port(self.session_id)
+        # memory. Not while the program closes: the next process finds the agent at work and goes on
+        # with it, and an end that is written now would be the end of a suspended child.
+        sessions = self._trees.sessions
+        if sessions.is_closing and sessions.running(self.session_id) is None:
+            raise SessionStopped(self.session_id, "the program is closing")
+        port = await sessions.port(self.session_id)
         if not isinstance(port, LocalPort):
             raise SessionStopped(self.session_id, "another process has taken it over")
         await port.actor.append(build, wake=wake)

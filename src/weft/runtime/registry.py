@@ -65,6 +65,8 @@ class SessionRegistry:
         self._services = services
         self.stores = services.stores
         self.ports: dict[SessionId, SessionPort] = {}
+        self.is_closing = False
+        """The program closes: what works in the background opens no session again."""
         self._opening: dict[SessionId, anyio.Lock] = {}
         self.tools: dict[SessionId, Mapping[str, Tool]] = {}
         """The tools that a session was started with."""

@@ -77,22 +77,22 @@ class SessionHost:
 
     # -- the end of sessions
 
-    async def stop(self, session_id: SessionId) -> None:
+    async def stop(self, session_id: SessionId, *, suspends: bool = False) -> None:
         """End a session's life in this process, and that of those that work for it.
 
-        A turn that runs is aborted; the record stays.
+        A turn that runs is aborted, or with `suspends` left open, to go on; the record stays.
         """
         # While it is still open: the ends of its agents and commands go on its record.
-        await self.registry.agents.end_background(session_id)
+        await self.registry.agents.end_background(session_id, suspends=suspends)
         # Out of the registry first: a call that comes while it stops opens it again, after us.
         port = self.registry.forget(session_id)
         children = [] if port is None else list(port.state.children.known)
         if port is not None:
-            await port.close("stopped")
+            await port.close("stopped", suspends=suspends)
         self.registry.agents.left(session_id)
         for child in children:
             if child in self.registry.ports:
-                await self.stop(child)
+                await self.stop(child, suspends=suspends)
             await self.registry.stores.release(child)
         await self.registry.stores.release(session_id)
 
@@ -145,7 +145,11 @@ class SessionHost:
         return unloaded
 
     async def aclose(self) -> None:
-        """Stop every session of this process, side by side; each stops those that work for it."""
+        """Stop every session of this process, side by side; each stops those that work for it.
+
+        Turns that run are suspended: they stay open, and can go on, like after a crash.
+        """
+        self.registry.is_closing = True
         ports = self.registry.ports
         roots = [each for each, port in ports.items() if port.state.about.parent is None]
         # Twice: a root stops its own agents, and what is left then has a parent that is not open
@@ -159,7 +163,7 @@ class SessionHost:
     async def _stop_quietly(self, session_id: SessionId) -> None:
         """Stop one session; what cannot be stored stays interrupted, and the others stop."""
         try:
-            await self.stop(session_id)
+            await self.stop(session_id, suspends=True)
         except WeftError:
             logger.exception("a session could not be stopped", extra={"session": session_id})
 

@@ -250,11 +250,14 @@ class SessionActor:
         self._worker.settled.set()
         self.stopped.set()
 
-    async def stop(self, why: str) -> None:
-        """End this life: the turn is aborted, the lease given back; the record stays."""
+    async def stop(self, why: str, *, suspends: bool = False) -> None:
+        """End this life: the turn is aborted, the lease given back; the record stays.
+
+        With `suspends` the turn stays open, as after a crash, and can go on.
+        """
         if self.stopped.is_set():
             return
-        await self._mailbox.call(StopSession(reason=why))
+        await self._mailbox.call(StopSession(reason=why, suspends=suspends))
         await self.stopped.wait()
 
     async def stop_if_unused(self, why: str) -> bool:
@@ -450,7 +453,10 @@ class SessionActor:
         if command.if_unused and (self.is_busy or self.is_watched or len(self._mailbox)):
             return False
         self._turns.is_stopping = True
-        await self._abort(f"the session was stopped: {command.reason}", wait_here=True)
+        if command.suspends:
+            await self._suspend()
+        else:
+            await self._abort(f"the session was stopped: {command.reason}", wait_here=True)
         if self.state.seq - self._snapshot_seq >= self._env.snapshot_after:
             await self._keep_snapshot()
         await self._store.release_lease(self._lease)
@@ -504,6 +510,16 @@ class SessionActor:
             turn_id=turn_id,
             surviving=await self.log.in_full(self.state.queue.entries.values()),
         )
+
+    async def _suspend(self) -> None:
+        """Stop the turn without ending it, and wait for its task, whose tools must not outlive the
+        lease.
+        """
+        turn = self._worker.turn
+        self._worker.suspend()
+        if turn is not None:
+            self._worker.watch_abort()
+            await self._serve_until_settled(turn)
 
     async def wait_settled(self, turn_id: TurnId | None) -> None:
         """Wait until this turn has come to its end."""

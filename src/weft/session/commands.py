@@ -344,6 +344,8 @@ class StopSession(Command[bool], frozen=True, tag="stop"):
     reason: str = "stopped"
     if_unused: bool = False
     """Only when no turn runs, no subscriber reads and no other command waits."""
+    suspends: bool = False
+    """A turn that runs is not aborted: it stays open, to go on in the next process."""
 
 
 AnyCommand: TypeAlias = (

@@ -81,8 +81,11 @@ class SessionPort(Protocol):
         """Read events."""
         ...
 
-    async def close(self, why: str) -> None:
-        """End the session's life in this process, or the way to another's."""
+    async def close(self, why: str, *, suspends: bool = False) -> None:
+        """End the session's life in this process, or the way to another's.
+
+        A turn that runs here is aborted; with `suspends` it stays open, to go on later.
+        """
         ...
 
     async def ended(self) -> str:

@@ -63,8 +63,8 @@ class HookedPort(LocalPort):
             added = await self._added_to(command)
             return await super().call(_with_context(command, added) if added else command)
 
-    async def close(self, why: str) -> None:
-        await super().close(why)
+    async def close(self, why: str, *, suspends: bool = False) -> None:
+        await super().close(why, suspends=suspends)
         if self._hooks.has_begun:
             # Once per life of the session in this process, and only where its start was seen.
             self._hooks.has_begun = False

@@ -87,8 +87,8 @@ class LocalPort(SessionPort):
     ) -> Subscription:
         return self.actor.subscribe(after=after, live=live)
 
-    async def close(self, why: str) -> None:
-        await self.actor.stop(why)
+    async def close(self, why: str, *, suspends: bool = False) -> None:
+        await self.actor.stop(why, suspends=suspends)
 
     async def ended(self) -> str:
         await self.actor.stopped.wait()

@@ -145,7 +145,7 @@ class RemotePort(SessionPort):
         except (OSError, TimeoutError):
             return None
 
-    async def close(self, why: str) -> None:
+    async def close(self, why: str, *, suspends: bool = False) -> None:
         """Hang up; the session lives on where it is."""
         self._end()
         if self._client is not None:

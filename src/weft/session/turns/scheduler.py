@@ -312,6 +312,9 @@ class TurnScheduler:
         # The turn's task ends after its last append; by then the next turn may be at work.
         if turn is not self._worker.turn:
             return
+        if self._is_suspended(turn):
+            self._let_go(error)
+            return
         # Held on to: a restart begins a turn with an event of its own, and those who wait for this
         # one must be woken too.
         settled = self._worker.settled
@@ -332,6 +335,9 @@ class TurnScheduler:
         """A tool does not let go: settle the turn without it; what it still writes is refused."""
         if turn is not self._worker.turn:
             return
+        if self._is_suspended(turn):
+            self._let_go(None)
+            return
         try:
             _OVERDUE.before.hit()
             await self._log.commit(self._titled(turn.settled(self._log.state)))
@@ -341,6 +347,18 @@ class TurnScheduler:
             raise
         finally:
             await self._release()
+
+    def _is_suspended(self, work: SessionWork) -> bool:
+        """True for a turn that the program's end has stopped before its own."""
+        return work.is_suspended and self._log.state.turn.open is not None
+
+    def _let_go(self, error: BaseException | None) -> None:
+        """A suspended turn is not at work any more; what it still writes is refused."""
+        if error is not None:
+            # Nothing is lost that a crash would not lose; the turn is open in any case.
+            logger.error("a suspended turn could not store its last facts", exc_info=error)
+        self._worker.release()
+        self._set_status(self.status)
 
     # -- coming back
 

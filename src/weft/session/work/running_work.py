@@ -87,6 +87,13 @@ class RunningWork:
         self.turn.scope.cancel()
         return self.turn.turn_id
 
+    def suspend(self) -> None:
+        """Stop it because the program closes; a turn stays open in the log, and can go on."""
+        # What the user has aborted stays aborted: its clean-up is at work already.
+        if self.turn is not None and not self.is_aborting:
+            self.turn.is_suspended = True
+            self.turn.scope.cancel()
+
     def watch_abort(self) -> None:
         """See to it that the actor hears when it does not stop in time."""
         if (turn := self.turn) is not None:
