@@ -54,6 +54,15 @@ class SessionOpener(Protocol):
     @property
     def output_types(self) -> OutputTypes: ...
 
+    @property
+    def is_closing(self) -> bool:
+        """The program closes: nothing is opened any more."""
+        ...
+
+    def running(self, session_id: SessionId) -> SessionPort | None:
+        """The port of a session that is open."""
+        ...
+
     async def port(self, session_id: SessionId) -> SessionPort:
         """The port of a session; opens one that is stored."""
         ...
