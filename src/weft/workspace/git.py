@@ -22,7 +22,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -203,9 +203,15 @@ def _read_small(path: str) -> bytes | None:
 
 @asynccontextmanager
 async def open_safe_git(
-    runner: Runner, repository: GitRepository, scratch: Path
+    runner: Runner,
+    repository: GitRepository,
+    scratch: Path,
+    *,
+    settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[SafeGit]:
     """Git over a repository, for a few calls; `scratch` is a folder that only the user can enter.
+
+    `settings` are those of the repository where the caller knows them; otherwise git reads them.
 
     Raises:
         FinalToolError: there is no git, or the repository cannot be read.
@@ -213,7 +219,7 @@ async def open_safe_git(
     place, lock = await anyio.to_thread.run_sync(_new_place, scratch)
     try:
         git = SafeGit(runner, repository, place)
-        await git.prepare()
+        await git.prepare(settings)
         yield git
     finally:
         with anyio.CancelScope(shield=True):
@@ -281,10 +287,12 @@ class SafeGit:
         self._runner = runner
         self._program = program
 
-    async def prepare(self) -> None:
+    async def prepare(self, given: Mapping[str, str] | None = None) -> None:
         """Make the stand-in."""
         await anyio.to_thread.run_sync(self._link)
-        settings = await self._settings(f"{self.repository.common}/config")
+        settings = dict(given or {})
+        if given is None:
+            settings = await self._settings(f"{self.repository.common}/config")
         await anyio.to_thread.run_sync(self._check_settings, settings)
         if _is_true(settings.get("extensions.worktreeconfig")):
             own = await self._settings(f"{self.repository.records}/config.worktree")
@@ -303,13 +311,14 @@ class SafeGit:
         self,
         *args: str,
         work_tree: str = "",
+        stdin: bytes = b"",
         on_output: Callable[[str], None] | None = None,
     ) -> RunResult:
         """Call git; `on_output` gets everything that it prints."""
         environ = {"GIT_DIR": str(self._records), **self._own_home()}
         if work_tree:
             environ["GIT_WORK_TREE"] = work_tree
-        return await self._call(args, environ, cwd=work_tree, on_output=on_output)
+        return await self._call(args, environ, cwd=work_tree, stdin=stdin, on_output=on_output)
 
     async def user_excludes(self) -> str:
         """The user's own ignore file for every repository: all that is read of their settings."""
@@ -368,6 +377,7 @@ class SafeGit:
         args: tuple[str, ...],
         environ: dict[str, str],
         cwd: str = "",
+        stdin: bytes = b"",
         on_output: Callable[[str], None] | None = None,
     ) -> RunResult:
         return await self._runner.run(
@@ -375,6 +385,7 @@ class SafeGit:
                 argv=(self._program, *_SWITCHES, *args),
                 cwd=cwd or str(self._home),
                 env=environ,
+                stdin=stdin,
                 timeout_seconds=SECONDS,
                 errors_apart=True,
                 # A command with a `stop` event shows its watcher all output; others cut it.

@@ -17,7 +17,7 @@ import msgspec
 
 from weft.events import AnyFact, FileChange, FileTouched, Rewound
 from weft.ids import BlobId
-from weft.permissions import is_changed_by_hand
+from weft.permissions import is_changed_by_hand, is_git_record
 from weft.session.answers import RewindAction, RewindItem
 
 _KIND = {stat.S_IFDIR: "folder", stat.S_IFLNK: "link", stat.S_IFREG: "file"}
@@ -205,7 +205,8 @@ def _judged(
         return RewindItem(path=path, action="unchanged", reason="it is in that state already")
     # A rewind runs without asking. To put back a hook or a shell profile would be to run what was
     # in it, so that not even `overwrite` covers these.
-    if is_changed_by_hand(path):
+    # Git's own records (a branch that a command removed) are data, which no program runs.
+    if is_changed_by_hand(path) and not is_git_record(path):
         return RewindItem(
             path=path,
             action="conflict",

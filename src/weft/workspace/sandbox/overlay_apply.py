@@ -200,7 +200,39 @@ def _touch(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
 
 
 def _remove(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
-    os.unlink(leaf, dir_fd=folder)
+    if not step.aside:
+        os.unlink(leaf, dir_fd=folder)
+        return
+    try:
+        _move_aside(leaf, folder, step.aside)
+    except OSError as error:
+        if error.errno != errno.EXDEV or step.before is None:
+            raise
+        # Another disk: it is not gone from the one before it is on the other.
+        _copy_aside(leaf, folder, step.aside)
+        os.unlink(leaf, dir_fd=folder)
+
+
+def _move_aside(leaf: str, folder: int, target: str) -> None:
+    try:
+        os.rename(leaf, target, src_dir_fd=folder)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        os.rename(leaf, target, src_dir_fd=folder)
+
+
+def _copy_aside(leaf: str, folder: int, target: str) -> None:
+    os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    given = open_beneath(folder, leaf, os.O_RDONLY)
+    try:
+        made = os.open(target, flags, 0o600)
+        try:
+            _copy_content(given, made, os.fstat(given).st_size)
+        finally:
+            os.close(made)
+    finally:
+        os.close(given)
 
 
 def _remove_folder(step: ApplyStep, folder: int, leaf: str, source: str) -> None:

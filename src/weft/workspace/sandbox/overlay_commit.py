@@ -3,7 +3,8 @@
 Judging is where boundaries, rules and protected paths have their say, on each path by itself and
 before anything is put in place.  A file that another program changed while the command ran is
 merged where that is clean; else theirs stays, the command's version is kept aside, and both are
-reported.  A repository is never removed, for its history is in no other place.
+reported.  A repository is never removed, for its history is in no other place; what its records
+come to is for the `GitGuard` to judge.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from weft.workspace.base import ChangedFile, unkept
 from weft.workspace.boundaries.workspace import MAX_BYTES, MovedRange, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.watchers import note_own_write
+from weft.workspace.sandbox.git_guard import GitGuard
 from weft.workspace.sandbox.merge import merge
 from weft.workspace.sandbox.overlay_apply import (
     ApplyOutcome,
@@ -42,6 +44,7 @@ MOST_REPORTED = 10_000
 """Changes of one command that the history records; more are counted."""
 MOST_BYTES = 128 * 1024 * 1024
 """Content that the history is handed for one command."""
+ASK_OUTSIDE = "if the user wants it, a command with outside_sandbox asks for it"
 MOST_NAMED = 20
 """Paths that the result names of a kind."""
 
@@ -110,6 +113,7 @@ class OverlayCommit:
         base_of: Callable[[str], bytes | None],
         aside: str,
         threads: DiskThreads,
+        guard: GitGuard,
         kept_bytes: int = KEPT_BYTES,
         tidy: Callable[[], None] = lambda: None,
     ) -> None:
@@ -127,6 +131,7 @@ class OverlayCommit:
         self._base_of = base_of
         self._aside = aside
         self._threads = threads
+        self._guard = guard
         self._kept_bytes = kept_bytes
         self._tidy: Callable[[], None] | None = tidy
         self._refused: list[str] = []
@@ -163,6 +168,8 @@ class OverlayCommit:
             committed.is_held_back = True
             return
         allowed = await self._judged(steps, root, upper)
+        # After all others: the records are judged as they would be, without what was refused.
+        allowed = await self._guarded(allowed, root, upper, committed)
         if not allowed:
             return
         why = unkept(self._kept_bytes)
@@ -188,6 +195,25 @@ class OverlayCommit:
             if verdict is not None:
                 allowed.append(verdict)
         return allowed
+
+    async def _guarded(
+        self, steps: list[ApplyStep], root: str, upper: str, committed: CommittedChanges
+    ) -> list[ApplyStep]:
+        """The steps without those in repositories that would lose history."""
+        found = await self._guard.judge(root, upper, steps, lambda path: self._shown(root, path))
+        committed.changes += found.lost_refs
+        committed.remarks += found.remarks
+        for folder, why in found.refused.items():
+            self._refused.append(f"{self._shown(root, folder)}: {why}; {ASK_OUTSIDE}")
+        inside = tuple(f"{folder}/" for folder in found.refused)
+        return [
+            self._kept_aside(step) if step.path in found.kept else step
+            for step in steps
+            if not f"{step.path}/".startswith(inside)
+        ]
+
+    def _kept_aside(self, step: ApplyStep) -> ApplyStep:
+        return msgspec.structs.replace(step, aside=f"{self._aside}/{step.path}")
 
     async def _verdict(
         self, step: ApplyStep, shown: str, root: str, upper: str

@@ -79,6 +79,8 @@ class ApplyStep(msgspec.Struct, frozen=True, kw_only=True):
     """It began as a copy of a file of the project's: the command changed that one, or moved it
     here.
     """
+    aside: str = ""
+    """Where a removed file is moved to instead; empty when it is not kept."""
     is_disarmed: bool = False
     """The command set a bit that lets it run as its owner or group, which is not carried over."""
 

@@ -31,6 +31,7 @@ from weft.workspace.paths import WorkspaceRoots
 from weft.workspace.process.capture import OutputCapture
 from weft.workspace.process.runner import GRACE_SECONDS, REAP_SECONDS, OutputPipe, stdin_file
 from weft.workspace.sandbox.client import Cell, CellRun, ExecRequest
+from weft.workspace.sandbox.git_guard import GitGuard
 from weft.workspace.sandbox.machine import ProcessSandbox
 from weft.workspace.sandbox.overlay_commit import ChangeJudge, CommittedChanges, OverlayCommit
 from weft.workspace.sandbox.overlay_plan import KEPT_BYTES, started_now
@@ -91,6 +92,7 @@ class SandboxRunner(Runner):
         self._is_required = is_required
         self._kept_bytes = kept_bytes
         self._threads = DiskThreads.of(self._names.root)
+        self._guard = GitGuard(inner, self._threads, lambda: sandbox.scratch.folder)
         self._has_notified = False
         """The user was shown the notice that there is no sandbox."""
 
@@ -183,6 +185,7 @@ class SandboxRunner(Runner):
             base_of=self._base_of,
             aside=scratch.aside(),
             threads=self._threads,
+            guard=self._guard,
             kept_bytes=self._kept_bytes,
             tidy=lambda: scratch.settle(place, label),
         )

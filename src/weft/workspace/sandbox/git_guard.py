@@ -1,0 +1,541 @@
+"""The guard of git history: what a command may do to the records of a repository.
+
+A command writes below `.git` all the time, so the paths say nothing; what counts is what can still
+be reached.  Before the changes of a command are put into the project, these hold:
+
+- a branch or tag that is gone was merged: its commit can be reached from another ref;
+- every commit that a ref, or a reflog of the last 30 days, named is still named, or an ancestor of
+  one that is.  Git itself forgets older entries (`gc.reflogExpireUnreachable`);
+- one stash may go at a time (`git stash pop`), and is named;
+- every object that was removed is still there in another place, unless it was neither reachable
+  nor younger than the two weeks for which git spares what it cannot reach (`gc.pruneExpire`);
+- refs name objects that are there, and the history is not cut off by `shallow` or `alternates`.
+
+Otherwise nothing of what the command did to that repository reaches the project: half of it could
+be a repository that no git reads.  Refs that are gone are handed to the file history, so that a
+rewind brings them back; their objects stay.
+
+Most commands are judged by reading a few small files.  Git is asked only where these do not tell,
+and never on the repository itself: it gets a view of it with the changes, made of links, through
+`SafeGit`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from weft.errors import ToolError
+from weft.ids import BlobId
+from weft.workspace.base import ChangedFile, ProcessCommand, Runner, RunResult
+from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.git import GitRepository, SafeGit, open_safe_git
+from weft.workspace.git_records import (
+    GitRecords,
+    LogLine,
+    indexed,
+    is_oid,
+    is_sound,
+    is_whole,
+    loose_object,
+    pack_of,
+)
+from weft.workspace.sandbox.overlay_plan import ApplyStep
+
+FORGOTTEN_SECONDS: Final = 30 * 24 * 3600
+SPARED_SECONDS: Final = 14 * 24 * 3600
+MOST_KEPT_BYTES: Final = 256 * 1024 * 1024
+"""Removed objects that one command may leave on the disk until they are swept."""
+MOST_NAMED: Final = 5
+_STASH: Final = "refs/stash"
+_PLAINLY: Final = ("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false")
+"""Both files repeat what objects and packs say; a command could have made them say otherwise."""
+_MERGED_ONLY: Final = ("refs/heads/", "refs/tags/", "refs/notes/")
+_COPIES: Final = ("refs/remotes/",)
+"""Refs that repeat what another repository has: `git fetch --prune` takes them away."""
+
+
+class GitJudgement(msgspec.Struct, kw_only=True):
+    """What the guard says of the changes of one command."""
+
+    refused: dict[str, str] = {}
+    """Git directory → why nothing of it may change."""
+    lost_refs: list[ChangedFile] = []
+    """Refs that are gone and stashes that were dropped, for the history."""
+    kept: set[str] = set()
+    """Paths of removed files that are to be kept for a while."""
+    remarks: list[str] = []
+
+
+class RefLosses(msgspec.Struct, kw_only=True):
+    """What refs and reflogs no longer name."""
+
+    gone: dict[str, str] = {}
+    """Refs that are there no more, with what they named."""
+    unmerged: dict[str, str] = {}
+    """Those whose commit no other ref names; another one may lead to it."""
+    dropped: set[str] = set()
+    """Objects that a ref or a reflog named, and none of the changed ones does."""
+    stashes: list[str] = []
+
+
+class GitGuard:
+    """Judges what commands do to repositories."""
+
+    def __init__(self, runner: Runner, threads: DiskThreads, scratch: Callable[[], str]) -> None:
+        """`runner` runs git; `scratch` is a folder that only the user can enter."""
+        self._runner = _ReadingRunner(runner)
+        self._threads = threads
+        self._scratch = scratch
+
+    async def judge(
+        self,
+        root: str,
+        upper: str,
+        steps: Sequence[ApplyStep],
+        shown: Callable[[str], str],
+    ) -> GitJudgement:
+        """What to make of the steps that lie in repositories; none costs nothing."""
+        judgement = GitJudgement()
+        for folder, below in (await self._repositories(root, steps)).items():
+            change = RepositoryChange(root, upper, folder, below)
+            try:
+                why = await self._why_not(change, root)
+            except (ToolError, OSError) as error:
+                why = f"what it did to the repository could not be checked ({error})"
+            if why:
+                judgement.refused[folder] = why
+                continue
+            judgement.lost_refs += [
+                msgspec.structs.replace(lost, path=shown(f"{folder}/{lost.path}"))
+                for lost in change.lost_records()
+            ]
+            judgement.kept |= change.kept
+            judgement.remarks += [
+                f"A stash was dropped; `git stash store {oid}` brings it back."
+                for oid in change.losses.stashes
+            ]
+        return judgement
+
+    async def _repositories(
+        self, root: str, steps: Sequence[ApplyStep]
+    ) -> Mapping[str, list[ApplyStep]]:
+        inside = [step for step in steps if ".git/" in step.path and step.do in ("put", "remove")]
+        if not inside:
+            return {}
+        return await self._threads.run(lambda: by_repository(root, inside))
+
+    async def _why_not(self, change: RepositoryChange, root: str) -> str:
+        if why := await self._threads.run(change.why_not):
+            return why
+        if not change.needs_git:
+            return ""
+        scratch = self._scratch()
+        view = await self._threads.run(lambda: change.make_view(scratch))
+        try:
+            repository = GitRepository(top=root, records=view, common=view)
+            settings = {"extensions.objectformat": "sha256"} if change.is_sha256 else {}
+            async with open_safe_git(
+                self._runner, repository, Path(scratch), settings=settings
+            ) as git:
+                return await _asked(git, change)
+        finally:
+            await self._threads.run(lambda: shutil.rmtree(view, ignore_errors=True))
+
+
+async def _asked(git: SafeGit, change: RepositoryChange) -> str:
+    for pack in change.new_packs:
+        if (await git.run("index-pack", "--verify", pack)).exit_code:
+            return f"the pack {os.path.basename(pack)} is damaged"
+    losses, after = change.losses, change.after
+    asked = set(losses.unmerged.values())
+    if asked and (lost := await _unreachable(git, asked, after.tips(with_logs=False))):
+        names = sorted(name for name, oid in losses.unmerged.items() if oid in lost)
+        named = _listed(names or sorted(losses.unmerged))
+        return f"{named} would be gone, with commits that are in no other branch"
+    if losses.dropped and (lost := await _unreachable(git, losses.dropped, after.tips())):
+        return f"commits would be lost: {_listed(sorted(oid[:12] for oid in lost))}"
+    if change.missing and not await _is_connected(git, change.before.tips()):
+        return "objects of the history would be gone"
+    return ""
+
+
+async def _unreachable(git: SafeGit, asked: set[str], tips: set[str]) -> list[str]:
+    """Those of some objects that no tip leads to; what is no commit counts as reached."""
+    if not (left := asked - tips):
+        return []
+    # With `^` and not after `--not`: git before 2.42 takes no options from standard input.
+    lines = [*sorted(left), *(f"^{tip}" for tip in sorted(tips))]
+    options = ("--ignore-missing", "--max-count=100", "--stdin")
+    found = await git.run(*_PLAINLY, "rev-list", *options, stdin=_lines(lines))
+    if found.exit_code:
+        raise ToolError(f"git: {found.errors.strip()[-200:]}")
+    listed = set(found.output.split())
+    # The first commits are the tips themselves, unless one is an ancestor of another.
+    return sorted(left & listed) or sorted(listed)[:1]
+
+
+async def _is_connected(git: SafeGit, tips: set[str]) -> bool:
+    """True when everything that tips lead to is there."""
+    lines = _lines(sorted(tips))
+    options = ("--objects", "--quiet", "--ignore-missing", "--stdin")
+    return not (await git.run(*_PLAINLY, "rev-list", *options, stdin=lines)).exit_code
+
+
+class RepositoryChange:
+    """What a command did to one git directory."""
+
+    def __init__(self, root: str, upper: str, folder: str, steps: Sequence[ApplyStep]) -> None:
+        start = len(folder) + 1
+        self._folder = folder
+        put = {step.path[start:] for step in steps if step.do == "put"}
+        removed = {step.path[start:] for step in steps if step.do == "remove"}
+        self.before = GitRecords(f"{root}/{folder}")
+        self.after = GitRecords(f"{root}/{folder}", f"{upper}/{folder}", put, removed)
+        self.replaced = {step.path[start:] for step in steps if step.do == "put" and step.before}
+        self.changed = put | removed
+        self.losses = RefLosses()
+        self.missing: set[bytes] = set()
+        """Removed objects that are in no other place."""
+        self.new_packs: list[str] = []
+        """Packs of the command's that git has to verify."""
+        self.kept: set[str] = set()
+        """Removed files that are to be kept, as the steps name them."""
+        self.heirs: set[str] = set()
+        """Packs of the command's that hold what it removed, by the names of their files."""
+
+    @property
+    def is_sha256(self) -> bool:
+        """True for a repository that names objects by SHA-256."""
+        known = (*self.losses.unmerged.values(), *self.losses.dropped)
+        return any(len(oid) > 40 for oid in known) or any(len(oid) > 20 for oid in self.missing)
+
+    @property
+    def needs_git(self) -> bool:
+        """True when files do not tell whether all is well."""
+        return bool(self.losses.unmerged or self.losses.dropped or self.missing or self.new_packs)
+
+    def why_not(self) -> str:
+        """What is wrong as far as files tell; fills in what git has to be asked."""
+        return self._why_not_refs() or self._why_not_cut() or self._why_not_objects()
+
+    # -- refs
+
+    def _why_not_refs(self) -> str:
+        if not any(_is_ref(name) or _is_log(name) for name in self.changed):
+            return ""
+        names = self._changed_refs()
+        if why := self._broken(names):
+            return why
+        self._find_losses(names)
+        # Reading all of it only now: a commit or a fetch leaves nothing to look for.
+        if self.losses.dropped:
+            self.losses.dropped -= self.after.tips()
+        if unmerged := self.losses.unmerged:
+            named = set(self.after.refs().values())
+            self.losses.unmerged = {name: oid for name, oid in unmerged.items() if oid not in named}
+        if len(self.losses.stashes) > 1:
+            return f"{len(self.losses.stashes)} stashes would be dropped at once"
+        return ""
+
+    def _changed_refs(self) -> set[str]:
+        names = {name for name in self.changed if _is_ref(name) and name != "packed-refs"}
+        if "packed-refs" in self.changed:
+            old, new = self.before.packed(), self.after.packed()
+            names |= {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+        return {name for name in names if not name.endswith(".lock")}
+
+    def _broken(self, names: Iterable[str]) -> str:
+        """Which ref would name nothing that git can find."""
+        for name in sorted(names):
+            now = self.after.ref(name)
+            if now is None or now == self.before.ref(name) or now.startswith("ref: refs/"):
+                continue
+            if not is_oid(now):
+                return f"{name} would hold nothing that git can read"
+            if not self.after.has_object(now):
+                return f"{name} would name an object that is not there"
+        return ""
+
+    def _find_losses(self, names: Iterable[str]) -> None:
+        losses = self.losses
+        for name in names:
+            old, new = self.before.ref(name), self.after.ref(name)
+            if old is None or old == new or not is_oid(old) or name.startswith(_COPIES):
+                continue
+            if name == _STASH:
+                continue  # its reflog is the list of stashes
+            if new is None:
+                losses.gone[name] = old
+            if new is None and name.startswith(_MERGED_ONLY):
+                losses.unmerged[name] = old
+            else:
+                losses.dropped.add(old)
+        named: set[str] = {new for name in names if (new := self.after.ref(name)) is not None}
+        for name in filter(_is_log, self.changed):
+            old_lines, new_lines = self.before.log(name), self.after.log(name)
+            named |= {line.new for line in new_lines} | {line.old for line in new_lines}
+            if name.endswith(f"logs/{_STASH}"):
+                kept = {line.new for line in new_lines}
+                losses.stashes += [line.new for line in old_lines if line.new not in kept]
+            elif not any(f"logs/{each}" in name for each in _COPIES):
+                losses.dropped |= _recent(old_lines)
+        losses.dropped -= named
+        losses.dropped = {oid for oid in losses.dropped if oid.strip("0")}
+
+    def lost_records(self) -> list[ChangedFile]:
+        """What a rewind has to put back so that git finds again what was named."""
+        found = [_record(name, f"{oid}\n".encode(), None) for name, oid in self.losses.gone.items()]
+        if self.losses.stashes:
+            for name in (_STASH, f"logs/{_STASH}"):
+                before = self.before.read(name)
+                if before is not None:
+                    found.append(_record(name, before, self.after.read(name)))
+        return found
+
+    # -- what cuts the history off
+
+    def _why_not_cut(self) -> str:
+        if "shallow" in self.changed and (now := self.after.read("shallow")) is not None:
+            before = set((self.before.read("shallow") or b"").split())
+            new = [oid.decode() for oid in set(now.split()) - before]
+            # A commit that was here with its parents must not become the end of the history; one
+            # that was just fetched may be.
+            if any(is_oid(oid) and self.before.has_object(oid) for oid in new):
+                return "its history would be cut off (.git/shallow)"
+        alternates = "objects/info/alternates"
+        if alternates in self.changed and self.before.borrowed():
+            return "it would lose the objects that it borrows from another repository"
+        return ""
+
+    # -- objects
+
+    def _why_not_objects(self) -> str:
+        if why := self._why_not_replaced():
+            return why
+        candidates = self._removed_objects()
+        if not candidates:
+            return ""
+        recent, old = self._missing(candidates)
+        if recent:
+            return f"{len(recent):,} objects younger than two weeks would be gone"
+        if why := self._why_not_heirs():
+            return why
+        self.missing = old
+        if any(bytes.fromhex(tip) in old for tip in (self.before.tips() if old else ())):
+            return "commits that refs or reflogs name would be gone"
+        return ""
+
+    def _why_not_replaced(self) -> str:
+        for name in sorted(self.replaced):
+            if (oid := loose_object(name)) and not is_sound(f"{self.after.over}/{name}", oid):
+                return f"the object {oid[:12]} would be damaged"
+            if pack := pack_of(name):
+                # Both halves or none: git names a pack after what it holds, and so never changes
+                # one of them.
+                if not {f"{pack}.pack", f"{pack}.idx"} <= self.replaced:
+                    return f"{os.path.basename(name)} would be damaged"
+                self._verify(pack)
+        return ""
+
+    def _verify(self, pack: str) -> None:
+        path = f"{self.after.over}/{pack}.pack"
+        if path not in self.new_packs:
+            self.new_packs.append(path)
+
+    def _why_not_heirs(self) -> str:
+        """Whether packs that took over from what was removed (`git gc`) can be trusted.
+
+        To have git verify each object takes as long as making them did.  So the checksums must be
+        right, and what they take over from is kept for a while; only where it cannot be, git
+        verifies.
+        """
+        for pack in sorted(self.heirs):
+            over = f"{self.after.over}/{pack}"
+            if not is_whole(f"{over}.pack", f"{over}.idx"):
+                return f"the pack {os.path.basename(pack)} is damaged"
+        if self.heirs and not self._keep_removed():
+            for pack in sorted(self.heirs):
+                self._verify(pack)
+        return ""
+
+    def _keep_removed(self) -> bool:
+        """Keep what is removed; False when there is too much of it."""
+        names = [name for name in self.after.removed if loose_object(name) or pack_of(name)]
+        before = self.before.folder
+        if sum(os.lstat(f"{before}/{name}").st_size for name in names) > MOST_KEPT_BYTES:
+            return False
+        self.kept = {f"{self._folder}/{name}" for name in names}
+        return True
+
+    def _removed_objects(self) -> dict[bytes, float]:
+        """The objects of what was removed, with the time of the file that held them."""
+        found: dict[bytes, float] = {}
+        packs: set[str] = set()
+        for name in self.after.removed:
+            if oid := loose_object(name):
+                found[bytes.fromhex(oid)] = _time(f"{self.before.folder}/{name}")
+            elif pack := pack_of(name):
+                packs.add(pack)
+        for pack in packs & set(self.before.packs()):
+            then = _time(f"{self.before.folder}/{pack}.pack")
+            found |= dict.fromkeys(indexed(f"{self.before.folder}/{pack}.idx"), then)
+        return found
+
+    def _missing(self, candidates: Mapping[bytes, float]) -> tuple[set[bytes], set[bytes]]:
+        """Those that are in no other place: recent ones, and old ones."""
+        left = set(candidates)
+        for pack in self.after.packs():
+            path = self.after.where(f"{pack}.idx")
+            held = frozenset() if path is None else indexed(path)
+            if not left.isdisjoint(held):
+                left -= held
+                if f"{pack}.pack" in self.after.put:
+                    self.heirs.add(pack)
+        if left and self.after.borrowed():
+            for index in self.after.indexes():
+                left -= indexed(index)
+        left = {oid for oid in left if not self._is_loose(oid.hex())}
+        oldest = time.time() - SPARED_SECONDS
+        recent = {oid for oid in left if candidates[oid] > oldest}
+        return recent, left - recent
+
+    def _is_loose(self, oid: str) -> bool:
+        name = f"objects/{oid[:2]}/{oid[2:]}"
+        path = self.after.where(name)
+        if path is None or not os.path.isfile(path):
+            return False
+        return name not in self.after.put or is_sound(path, oid)
+
+    # -- for git
+
+    def make_view(self, scratch: str) -> str:
+        """A git directory of links in which git sees the objects as they would be."""
+        view = tempfile.mkdtemp(prefix="view-", dir=scratch)
+        os.makedirs(f"{view}/objects/info")
+        os.mkdir(f"{view}/refs")
+        Path(view, "HEAD").write_text("ref: refs/heads/none\n")
+        if os.path.isfile(f"{self.before.folder}/shallow"):
+            os.symlink(f"{self.before.folder}/shallow", f"{view}/shallow")
+        sources = [*self.before.borrowed()]
+        # Alternates are enough where nothing was removed; otherwise git would find it there.
+        if any(name.startswith("objects/") for name in (*self.after.removed, *self.replaced)):
+            self._link_objects(view)
+        else:
+            sources.append(f"{self.before.folder}/objects")
+            if os.path.isdir(f"{self.after.over}/objects"):
+                sources.append(f"{self.after.over}/objects")
+        text = "".join(f"{path}\n" for path in sources)
+        Path(view, "objects/info/alternates").write_text(text)
+        return view
+
+    def _link_objects(self, view: str) -> None:
+        for name in self.after.names("objects"):
+            if name.startswith("objects/info/"):
+                continue
+            if (path := self.after.where(name)) is not None:
+                os.makedirs(os.path.dirname(f"{view}/{name}"), exist_ok=True)
+                os.symlink(path, f"{view}/{name}")
+
+
+def by_repository(root: str, steps: Iterable[ApplyStep]) -> dict[str, list[ApplyStep]]:
+    """Steps by the git directory that they lie in; one that the command made itself is none."""
+    found: dict[str, list[ApplyStep]] = {}
+    known: dict[str, str] = {}
+    for step in steps:
+        parent = os.path.dirname(step.path)
+        if parent not in known:
+            known[parent] = _repository_of(root, parent)
+        if known[parent]:
+            found.setdefault(known[parent], []).append(step)
+    return found
+
+
+def _repository_of(root: str, folder: str) -> str:
+    """The innermost git directory that a folder is, or lies in: a submodule's lies in another."""
+    names = folder.split("/")
+    if ".git" not in names:
+        return ""
+    for end in range(len(names), names.index(".git"), -1):
+        path = "/".join(names[:end])
+        here = f"{root}/{path}"
+        if os.path.lexists(f"{here}/HEAD") and os.path.isdir(f"{here}/objects"):
+            return path
+    return ""
+
+
+class _ReadingRunner(Runner):
+    """A runner of commands that change nothing, so that none is watched for what it changed."""
+
+    def __init__(self, inner: Runner) -> None:
+        self._inner = inner
+
+    def which(self, program: str, *, not_below: str = "") -> str | None:
+        return self._inner.which(program, not_below=not_below)
+
+    async def run(
+        self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
+    ) -> RunResult:
+        command = msgspec.structs.replace(command, only_reads=True)
+        return await self._inner.run(command, on_output)
+
+
+def _is_ref(name: str) -> bool:
+    if name.startswith("worktrees/"):
+        parts = name.split("/", 2)
+        return len(parts) == 3 and (parts[2] == "HEAD" or parts[2].startswith("refs/"))
+    return name in ("HEAD", "packed-refs") or name.startswith("refs/")
+
+
+def _is_log(name: str) -> bool:
+    return name.startswith("logs/") or (name.startswith("worktrees/") and "/logs/" in name)
+
+
+def _recent(lines: Iterable[LogLine]) -> set[str]:
+    """What the entries name that git would not forget by itself yet."""
+    oldest = time.time() - FORGOTTEN_SECONDS
+    return {oid for line in lines if line.time > oldest for oid in (line.old, line.new)}
+
+
+def _record(name: str, before: bytes, after: bytes | None) -> ChangedFile:
+    """A file of git's that goes back as a whole."""
+    mode = stat.S_IFREG | 0o644
+    return ChangedFile(
+        path=name,
+        action="deleted" if after is None else "modified",
+        before=_hash(before),
+        after=None if after is None else _hash(after),
+        data_before=before,
+        data_after=after,
+        mode_before=mode,
+        mode_after=0 if after is None else mode,
+    )
+
+
+def _hash(data: bytes) -> BlobId:
+    return BlobId(hashlib.sha256(data).hexdigest())
+
+
+def _time(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return time.time()
+
+
+def _lines(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
