@@ -78,8 +78,7 @@ async def test_what_is_taken_back_from_the_queue_comes_back_whole(world: World) 
         session = await app.sessions.get("s")
         steering, follow_up = await session.get_queued_messages()
         assert (steering[0].text, follow_up[0].parts) == (LONG, (Text(text=LONG), PICTURE))
-        taken = await session.dequeue_steering()
-        assert taken is not None
+        (taken,) = await session.dequeue_steering()
         assert taken.text == LONG
         _, follow_up = await session.recall_queues()
         assert follow_up[0].parts == (Text(text=LONG), PICTURE)

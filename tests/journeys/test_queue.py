@@ -178,19 +178,20 @@ async def test_recalling_returns_both_queues_and_empties_them(world: World) -> N
 
 
 @pytest.mark.requirement("session:dequeue_steering", "session:clear_queues")
-async def test_steering_can_be_taken_back_one_by_one(world: World) -> None:
+async def test_all_steering_is_taken_back_and_follow_ups_stay(world: World) -> None:
     async with world.open(ScriptedModel([Stall()])) as app:
         session = await busy(app)
         await session.queue_steering("s1")
         await session.queue_steering("s2")
         await session.queue_follow_up("f1")
-        taken = await session.dequeue_steering()
-        assert taken is not None
-        assert taken.text == "s1"
-        assert [entry.text for entry in (await session.get_queued_messages())[0]] == ["s2"]
+        taken = await session.dequeue_steering(input_id="i")
+        assert [entry.text for entry in taken] == ["s1", "s2"]
+        assert await session.dequeue_steering(input_id="i") == taken, "a repeat takes nothing more"
+        steering, follow_up = await session.get_queued_messages()
+        assert (steering, [entry.text for entry in follow_up]) == ((), ["f1"])
         await session.clear_queues()
         assert await session.get_queued_messages() == ((), ())
-        assert await session.dequeue_steering() is None
+        assert await session.dequeue_steering() == ()
 
 
 async def test_a_queue_entry_that_is_gone_cannot_be_changed(world: World) -> None:

@@ -378,10 +378,10 @@ class SessionMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.plain.queue)
     @rule()
-    def take_back_the_next_steering(self) -> None:
+    def take_back_all_steering(self) -> None:
         expected = self.plain.dequeue()
         taken = self.run(self.session.dequeue_steering)
-        assert (taken.text if taken else None) == (expected.text if expected else None)
+        assert [each.text for each in taken] == [each.text for each in expected]
 
     def _entry_id(self, queued: Queued) -> str:
         steering, follow_up = self.run(self.session.get_queued_messages)

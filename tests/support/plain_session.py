@@ -145,11 +145,10 @@ class PlainSession:
         recalled, self.queue = self.queue, []
         return recalled
 
-    def dequeue(self) -> Queued | None:
-        waiting = self.waiting("steering")
-        if waiting:
-            self.queue.remove(waiting[0])
-        return waiting[0] if waiting else None
+    def dequeue(self) -> list[Queued]:
+        """All steering is taken back."""
+        taken, self.queue = self.waiting("steering"), self.waiting("follow_up")
+        return taken
 
     def reorder(self, first: list[Queued]) -> None:
         self.queue = first + [each for each in self.queue if each not in first]
@@ -180,8 +179,10 @@ class PlainSession:
 
     def close(self) -> None:
         """The program ends in order, and starts again."""
-        self.abort()
-        self.is_mode_trusted = False
+        if self.is_busy:
+            # Unlike after a crash, what had come of an answer is on record at once.
+            self._keep_streamed()
+        self.crash()
 
     def crash(self) -> None:
         """The program dies, and another one starts."""

@@ -204,7 +204,7 @@ ROWS: dict[str, Requirement] = {
     "session:queue:idle": Requirement("On an idle session both are the same as a prompt.", "api 3"),
     "session:get_queued_messages": Requirement("Looks only.", "api 3"),
     "session:recall_queues": Requirement("Returns both queues and empties them.", "api 3"),
-    "session:dequeue_steering": Requirement("Takes the next steering message back.", "api 3"),
+    "session:dequeue_steering": Requirement("Takes all steering messages back.", "api 3"),
     "session:clear_queues": Requirement("Empties both queues.", "api 3"),
     "session:combine_queue_entries_to_text": Requirement("One string, images named.", "api 3"),
     "session:edit_queued": Requirement("A queued message can be changed.", "api 3"),

@@ -147,8 +147,8 @@ class ConversationCalls(SessionBase):
         """Empty both queues."""
         await self.recall_queues(input_id=input_id)
 
-    async def dequeue_steering(self, *, input_id: str | None = None) -> QueueEntry | None:
-        """Take back the next steering message; None when there is none."""
+    async def dequeue_steering(self, *, input_id: str | None = None) -> tuple[QueueEntry, ...]:
+        """Take back all steering messages that wait."""
         return await self._call(DequeueSteering(**self._by(input_id)))
 
     @staticmethod

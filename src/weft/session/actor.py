@@ -417,8 +417,8 @@ class SessionActor:
     async def _whole_answer(self, answer: Any) -> Any:
         """An answer as the caller gets it: what comes out of the queue has all its words."""
         match answer:
-            case QueueEntry():
-                return (await self.log.in_full([answer]))[0]
+            case [QueueEntry(), *_]:
+                return await self.log.in_full(answer)
             case QueuedMessages(steering=steering, follow_up=follow_up):
                 return QueuedMessages(
                     steering=await self.log.in_full(steering),

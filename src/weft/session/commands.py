@@ -56,6 +56,9 @@ def answer_of(command: Command[T], plain: Any) -> T:
     # Read off the class and not listed in a table: a new command cannot be forgotten here.
     kinds = [get_args(base) for base in vars(type(command))["__orig_bases__"]]
     [[kind]] = [args for args in kinds if args]
+    if isinstance(command, DequeueSteering) and not isinstance(plain, list | tuple):
+        # Earlier versions took one message back, or none; their answers are still in logs.
+        plain = () if plain is None else (plain,)
     try:
         answer: T = msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
@@ -113,8 +116,8 @@ class RecallQueues(Command[QueuedMessages], frozen=True, tag="recall_queues"):
     """Hand both queues back and empty them."""
 
 
-class DequeueSteering(Command[QueueEntry | None], frozen=True, tag="dequeue_steering"):
-    """Hand the next steering message back."""
+class DequeueSteering(Command[tuple[QueueEntry, ...]], frozen=True, tag="dequeue_steering"):
+    """Hand all steering messages back."""
 
 
 class RespondToPermission(Command[None], frozen=True, tag="respond_to_permission"):

@@ -63,6 +63,5 @@ def _recall(state: SessionState) -> DecidedCommand:
 
 def _dequeue(state: SessionState) -> DecidedCommand:
     waiting = state.queue.waiting("steering")
-    if not waiting:
-        return DecidedCommand()
-    return DecidedCommand(facts=(InputRemoved(entry_id=waiting[0].entry_id),), answer=waiting[0])
+    removed = tuple(InputRemoved(entry_id=entry.entry_id) for entry in waiting)
+    return DecidedCommand(facts=removed, answer=waiting)
