@@ -96,7 +96,7 @@ class PlainState:
         self.settings: dict[str, Any] = {}
         self.todos: tuple[Todo, ...] = ()
         self.files: list[str] = []
-        """Paths that differ from before the session, last touched last."""
+        """Paths that the session changed, last touched last."""
         self.absent: set[str] = set()
         """Paths that did not exist before the session."""
         self.gone: set[str] = set()
@@ -363,8 +363,7 @@ class HistoryGenerator:
             plain.gone.add(path)
         if path in plain.files:
             plain.files.remove(path)
-        if not (path in plain.absent and path in plain.gone):
-            plain.files.append(path)
+        plain.files.append(path)
 
     def ask(self) -> None:
         calls = self._open_calls()

@@ -133,10 +133,9 @@ class TouchedFiles(msgspec.Struct):
             action = "created"
         else:
             action = "modified"
-        if original.exists or exists_now:
-            self.touched[path] = TouchedFile(path=path, action=action, at=at)
-        else:
-            del self.originals[path]  # as absent as it was
+        # What the session made and removed again stays: a tool had its hands there. Only a rewind
+        # makes it as if the session had never been there.
+        self.touched[path] = TouchedFile(path=path, action=action, at=at)
 
 
 def _is_there(content: BlobId | None, mode: int) -> bool:
