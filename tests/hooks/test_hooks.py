@@ -528,7 +528,14 @@ async def test_a_message_that_was_refused_may_be_sent_again_under_its_id(
         assert (await session.send_prompt("hello", input_id="one")).status == "started"
 
 
-@pytest.mark.parametrize("command", ["kill -9 $$", "no-such-command-here", "echo '{'"])
+DEEP = (
+    """printf '{"hookSpecificOutput":{"updatedInput":{"a":'; """
+    """head -c 100000 /dev/zero | tr '\\0' '['"""
+)
+"""JSON that is nested deeper than any reader follows."""
+
+
+@pytest.mark.parametrize("command", ["kill -9 $$", "no-such-command-here", "echo '{'", DEEP])
 async def test_a_broken_hook_keeps_every_message_out(place: HookProject, command: str) -> None:
     place.on("UserPromptSubmit", command)
     async with place.open() as app:
