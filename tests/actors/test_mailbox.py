@@ -158,3 +158,17 @@ async def test_refusing_many_callers_keeps_nothing_of_them() -> None:
         lengths.append(len(caught.traceback))
         await checkpoint()
     assert len(set(lengths)) == 1
+
+
+async def test_an_end_that_must_not_get_lost_needs_no_room() -> None:
+    mailbox: Mailbox[str] = Mailbox("m", capacity=1)
+    await mailbox.post("a")
+    mailbox.post_now("end")
+    assert [(await mailbox.take()).message for _ in range(2)] == ["a", "end"]
+    await mailbox.post("b")
+    with anyio.move_on_after(0.01) as scope:
+        await mailbox.post("c")
+    assert scope.cancelled_caught, "what took no room must not give any back"
+    mailbox.close()
+    with pytest.raises(SessionStopped):
+        mailbox.post_now("end")

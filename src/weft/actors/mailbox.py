@@ -21,10 +21,12 @@ class Envelope(Generic[T]):
     The answer outlives a sender that stopped waiting.
     """
 
-    __slots__ = ("_done", "_error", "_value", "message")
+    __slots__ = ("_done", "_error", "_value", "message", "takes_room")
 
-    def __init__(self, message: T) -> None:
+    def __init__(self, message: T, *, takes_room: bool = True) -> None:
         self.message = message
+        self.takes_room = takes_room
+        """It counts against the mailbox's capacity."""
         # An event and two slots instead of a future: cancelling the task that awaits a future
         # cancels the future, and the actor could not answer it any more.
         self._done = anyio.Event()
@@ -75,7 +77,18 @@ class Mailbox(Generic[T]):
         except WeftError:
             self._room.release()
             raise
-        envelope = Envelope(message)
+        return self._put(Envelope(message))
+
+    def post_now(self, message: T) -> Envelope[T]:
+        """Put a message in, however full the mailbox is.
+
+        For what must not get lost and comes at most once for each piece of work, so that it cannot
+        fill the mailbox: how a turn has ended.  Raises what `close` was given, once closed.
+        """
+        self._refuse_if_closed()
+        return self._put(Envelope(message, takes_room=False))
+
+    def _put(self, envelope: Envelope[T]) -> Envelope[T]:
         self._waiting.append(envelope)
         self._arrived.set()
         return envelope
@@ -89,16 +102,20 @@ class Mailbox(Generic[T]):
         while not self._waiting:
             self._arrived = anyio.Event()
             await self._arrived.wait()
-        self._room.release()
-        return self._waiting.popleft()
+        return self._first()
+
+    def _first(self) -> Envelope[T]:
+        envelope = self._waiting.popleft()
+        if envelope.takes_room:
+            self._room.release()
+        return envelope
 
     def close(self, error: WeftError | None = None) -> None:
         """Take no more messages; those that wait, and all later ones, fail with `error`."""
         self._closed = error or SessionStopped(self._name, "it was closed")
         while self._waiting:
             # Senders that wait for room wake up, find the mailbox closed, and fail as well.
-            self._room.release()
-            self._waiting.popleft().fail(self._closed)
+            self._first().fail(self._closed)
 
     def _refuse_if_closed(self) -> None:
         if self._closed is not None:

@@ -7,6 +7,8 @@ settled by the actor, which hears of it through the mailbox like of everything e
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import anyio
 
 from weft.actors import Mailbox, Supervisor, no_strays
@@ -56,13 +58,10 @@ class RunningWork:
             await no_strays(turn.run())
         except Exception as failure:
             error = failure
-        # The scope of the turn is cancelled after an abort, and the actor must still hear of its
-        # end. Bounded, because the mailbox of a stopping session is not served for ever.
-        with anyio.CancelScope(shield=True), anyio.move_on_after(5):
-            try:
-                await self._mailbox.post(TurnEnded(turn, error))
-            except WeftError:
-                return
+        # Without waiting for room: an end that is lost would leave the session busy for ever, and
+        # behind a slow disk a thousand commands may wait.
+        with suppress(WeftError):  # the session is gone
+            self._mailbox.post_now(TurnEnded(turn, error))
 
     def release(self) -> SessionWork | None:
         """It is over; returns what it was."""
@@ -105,10 +104,8 @@ class RunningWork:
         with anyio.move_on_after(self._abort_seconds):
             await self.settled.wait()
             return
-        try:
-            await self._mailbox.post(AbortOverdue(turn))
-        except WeftError:
-            return
+        with suppress(WeftError):  # the session is gone
+            self._mailbox.post_now(AbortOverdue(turn))
 
     async def wait_settled(self, turn_id: TurnId | None) -> None:
         """Wait until this turn has come to its end."""
