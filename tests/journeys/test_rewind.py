@@ -636,6 +636,30 @@ async def test_a_rewind_that_was_cut_short_is_finished_or_never_was(
         assert project_tree(world) == before
 
 
+async def test_a_folder_that_cannot_be_looked_at_when_it_is_closed_is_named_and_blocks_nothing(
+    world: World,
+) -> None:
+    """A rewind that stayed unsettled would fail every later command, which has to finish it."""
+    world.write("d/closed/file", "0\n")
+    (world.project / "d/closed").chmod(0o555)
+    async with open_world(world, turns(shell("chmod u+w d/closed; rm -r d"), shell("true"))) as app:
+        session = await start(app)
+        await session.send_message("go")
+
+        def take_the_project_away(name: str) -> None:
+            world.project.rename(world.base / "away")
+
+        faults.arm("session.rewind.between_files", at=3, action=take_the_project_away)
+        try:
+            plan = await session.rewind(None)
+        finally:
+            faults.disarm_all()
+        assert "d/closed" in plan.conflicts
+        await session.add_system_message("the next command")
+        rewinds = await facts(session, Rewound)
+        assert [bool(each.settles) for each in rewinds] == [False, True]
+
+
 async def test_what_another_program_did_while_a_rewind_was_cut_short_is_left_and_named(
     world: World,
 ) -> None:

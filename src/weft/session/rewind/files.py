@@ -278,7 +278,13 @@ class FileRewinder:
         return failed
 
     async def _close(self, step: RewindStep, failed: dict[str, RewindItem]) -> None:
-        found = await self._files.look(step.path)
+        try:
+            found = await self._files.look(step.path)
+        # Raised from here it would leave the rewind unsettled, and every later command, which has
+        # to finish it first, would fail in the same way.
+        except ToolError as error:
+            failed[step.path] = RewindItem(path=step.path, action="conflict", reason=str(error))
+            return
         await self._put(step.path, step.target, found, failed)
 
     async def _put(
