@@ -64,7 +64,7 @@ async def test_commands_are_found_by_nearness_and_never_in_place_of_a_built_in(
     assert found["review"].description == "ours"
     assert found["docs:check"].description == "Check the docs"
     assert (found["mine"].argument_hint, found["mine"].model) == ("[file]", "scripted:b")
-    assert (found["mine"].source, found["review"].source) == ("person", "project")
+    assert (found["mine"].source, found["review"].source) == ("user", "project")
     assert "/help" in names
     assert "/docs:check" in names
     assert names.count("/quit") == 1

@@ -44,7 +44,7 @@ _TOKEN: Final = re.compile(rf"!`([^`\n]+)`|\$ARGUMENTS\b|\$([1-9])(?!\d)|{MENTIO
 _SLOT: Final = re.compile(r"\$ARGUMENTS\b|\$([1-9])(?!\d)")
 _PLAIN: Final = re.compile(r"[\w./:=@%+,-]*")
 
-Source: TypeAlias = Literal["project", "person"]
+Source: TypeAlias = Literal["project", "user"]
 RunShell: TypeAlias = Callable[[str], Awaitable[str]]
 """Runs a command line if it may be run, and gives what it printed.
 
@@ -168,7 +168,7 @@ def read_command(folder: SourceFolder, names: Sequence[str]) -> MarkdownCommand 
         name=":".join(names),
         body=body,
         path=file.path,
-        source="project" if folder.is_project else "person",
+        source="project" if folder.is_project else "user",
         description=_line(settings.get("description")) or _first_line(body),
         argument_hint=_line(settings.get("argument-hint")),
         model=_line(setting_text(settings, "model", file.path)),

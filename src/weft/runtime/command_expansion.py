@@ -106,7 +106,7 @@ class MarkdownCommands:
             ask,
             # A command of the user's own folder is trusted everywhere, one of the project's only
             # with the project.
-            is_trusted=command.source == "person" or await self._services.is_trusted(project),
+            is_trusted=command.source == "user" or await self._services.is_trusted(project),
             check_client=lambda: actor.clients.check(AddNote(text=command.name, client=client)),
         )
 
