@@ -149,7 +149,8 @@ def _answer(result: RunResult) -> HookResult:
     whole = result.full_output if result.full_output is not None else text.encode()
     try:
         output = msgspec.json.decode(whole.strip(), type=HookOutput)
-    # msgspec raises `RecursionError`, which is not one of its own, for JSON that is nested too deep.
+    # msgspec raises `RecursionError`, which is not one of its own, for JSON that is nested too
+    # deep.
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return HookResult(end="broken", reason=f"its answer cannot be read: {error}")
     return HookResult(end="fine", output=short_output(output))
