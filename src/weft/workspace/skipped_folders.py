@@ -37,6 +37,25 @@ SKIPPED_FOLDERS: Final[Mapping[str, SkipReason]] = {
 """Name of a folder → why it is left out."""
 
 
+REMADE_SUFFIXES: Final = frozenset(
+    {
+        *(".o", ".a", ".so", ".obj", ".lo", ".la", ".d", ".gch", ".pch"),
+        *(".pyc", ".pyo", ".class", ".jar", ".beam", ".hi", ".cmi", ".cmx", ".cmo", ".rlib"),
+        *(".tsbuildinfo", ".gcda", ".gcno", ".aux", ".toc", ".swp", ".tmp", ".log"),
+    }
+)
+"""Endings of files that compilers and tools write again; where they are ignored, they are no loss.
+"""
+
+
+def is_remade(path: str) -> bool:
+    """True for an ignored path that a tool makes again: `make clean` and `npm ci` remove such."""
+    *folders, name = path.split("/")
+    if any(folder in SKIPPED_FOLDERS for folder in folders):
+        return True
+    return name[name.rfind(".") :] in REMADE_SUFFIXES if "." in name else False
+
+
 def skipped_for(*reasons: SkipReason) -> tuple[str, ...]:
     """The names that are left out for these reasons, in the order of the table."""
     return tuple(name for name, reason in SKIPPED_FOLDERS.items() if reason in reasons)

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.source_code import ROOT
-from weft.workspace.sandbox.overlay_recovery import KEPT_DAYS, RecoveredCommand, settle, sweep
+from weft.workspace.sandbox.overlay_recovery import RecoveredCommand, settle, sweep
+from weft.workspace.sandbox.scratch import KEPT_DAYS
 
 pytestmark = pytest.mark.process
 

@@ -35,6 +35,7 @@ class SandboxFactory:
         self._is_required = config.get("sandbox.mode") == "on"
         is_kept = config.get("history.quota") > 0
         self._kept_bytes = max(0, config.get("history.max_file")) if is_kept else 0
+        self._aside_bytes = max(0, config.get("history.quota")) // 2
         self._added = tuple(added)
         self._folder = os.path.realpath(places.home / "sandbox")
         # Keys, trust and conversations: a command that a model wrote must neither read nor change
@@ -76,6 +77,7 @@ class SandboxFactory:
             base_of=base_of,
             is_required=self._is_required,
             kept_bytes=self._kept_bytes,
+            aside_bytes=self._aside_bytes,
         )
 
     async def recovered(self, label: str) -> RecoveredCommand | None:

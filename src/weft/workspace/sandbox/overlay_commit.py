@@ -38,12 +38,22 @@ from weft.workspace.sandbox.overlay_plan import (
     plan,
     size_of,
 )
-from weft.workspace.sandbox.scratch import DONE, PLAN, ScratchPlace
+from weft.workspace.sandbox.removals import (
+    RemovalPlan,
+    as_text,
+    folder_size,
+    is_text,
+    plan_removals,
+    why_not_held,
+)
+from weft.workspace.sandbox.scratch import DONE, KEPT_DAYS, PLAN, ScratchPlace
 
 MOST_REPORTED = 10_000
 """Changes of one command that the history records; more are counted."""
 MOST_BYTES = 128 * 1024 * 1024
 """Content that the history is handed for one command."""
+ASIDE_BYTES = 512 * 1024 * 1024
+"""Removed files that are kept aside, of all commands together."""
 ASK_OUTSIDE = "if the user wants it, a command with outside_sandbox asks for it"
 MOST_NAMED = 20
 """Paths that the result names of a kind."""
@@ -115,6 +125,7 @@ class OverlayCommit:
         threads: DiskThreads,
         guard: GitGuard,
         kept_bytes: int = KEPT_BYTES,
+        aside_bytes: int = ASIDE_BYTES,
         tidy: Callable[[], None] = lambda: None,
     ) -> None:
         """`shown` names a path of a folder, `base_of` knows earlier versions of files, `aside` is
@@ -133,12 +144,15 @@ class OverlayCommit:
         self._threads = threads
         self._guard = guard
         self._kept_bytes = kept_bytes
+        self._aside_bytes = aside_bytes
         self._tidy: Callable[[], None] | None = tidy
         self._refused: list[str] = []
         self._failed: list[str] = []
         self._merged: list[str] = []
         self._lost: list[str] = []
         self._disarmed: list[str] = []
+        self._set_aside: list[str] = []
+        self._gone: list[str] = []
         self._moved: dict[str, MovedRange] = {}
 
     async def run(self) -> CommittedChanges:
@@ -170,14 +184,16 @@ class OverlayCommit:
         allowed = await self._judged(steps, root, upper)
         # After all others: the records are judged as they would be, without what was refused.
         allowed = await self._guarded(allowed, root, upper, committed)
+        allowed, removals = await self._with_removals(allowed, root)
         if not allowed:
             return
         why = unkept(self._kept_bytes)
-        reported = _reports(allowed, lambda path: self._shown(root, path), why)
+        reported = _reports(allowed, lambda path: self._shown(root, path), why, removals)
         outcome = await self._threads.run(
             lambda: self._apply(allowed, reported, root, upper, number)
         )
         self._settle(outcome, root)
+        self._name_removed(outcome.done, removals, root)
         _report(outcome.done, reported, committed)
 
     # --- judging -------------------------------------------------------------------------------
@@ -214,6 +230,37 @@ class OverlayCommit:
 
     def _kept_aside(self, step: ApplyStep) -> ApplyStep:
         return msgspec.structs.replace(step, aside=f"{self._aside}/{step.path}")
+
+    async def _with_removals(
+        self, steps: list[ApplyStep], root: str
+    ) -> tuple[list[ApplyStep], RemovalPlan]:
+        """The steps with what becomes of removed files that the history does not hold."""
+        # Where the user keeps no history, there is none to miss.
+        if not self._kept_bytes or not any(map(why_not_held, steps)):
+            return steps, RemovalPlan()
+        kept_before = await self._threads.run(lambda: folder_size(os.path.dirname(self._aside)))
+        found = plan_removals(steps, room=self._aside_bytes - kept_before)
+        if found.is_bulk:
+            for path in found.gone:
+                self._refused.append(
+                    f"{as_text(self._shown(root, path))}: no rewind could bring it back "
+                    f"({found.gone[path]}); {ASK_OUTSIDE}"
+                )
+            steps = [step for step in steps if step.do != "remove" or step.path not in found.gone]
+        return [
+            self._kept_aside(step) if step.path in found.aside and step.do == "remove" else step
+            for step in steps
+        ], found
+
+    def _name_removed(self, done: Sequence[ApplyStep], removals: RemovalPlan, root: str) -> None:
+        for step in done:
+            if step.do != "remove":
+                continue
+            shown = self._shown(root, step.path)
+            if why := removals.aside.get(step.path):
+                self._set_aside.append(f"{as_text(shown)} ({why}): {as_text(step.aside)}")
+            elif why := removals.gone.get(step.path):
+                self._gone.append(f"{as_text(shown)} ({why})")
 
     async def _verdict(
         self, step: ApplyStep, shown: str, root: str, upper: str
@@ -346,6 +393,12 @@ class OverlayCommit:
             ),
             ("These changes could not be carried over", self._failed),
             (
+                "These files were removed and a rewind does not bring them back; they are "
+                f"kept for {KEPT_DAYS} days",
+                self._set_aside,
+            ),
+            ("These files were removed and nothing brings them back", self._gone),
+            (
                 "These files came over, but not as programs that run as their owner or "
                 "group (set-user-id, set-group-id)",
                 self._disarmed,
@@ -393,6 +446,11 @@ def mark(found: FoundEntry | None) -> str:
         return ""
     if found.hash is not None:
         return str(found.hash)
+    return mark_of_looks(found)
+
+
+def mark_of_looks(found: FoundEntry) -> str:
+    """The mark of what was not read."""
     return " ".join(map(str, found.identity))
 
 
@@ -415,7 +473,10 @@ def _taken_away(steps: Sequence[ApplyStep]) -> list[str]:
 
 
 def _reports(
-    steps: Sequence[ApplyStep], shown: Callable[[str], str], unkept: str
+    steps: Sequence[ApplyStep],
+    shown: Callable[[str], str],
+    unkept: str,
+    removals: RemovalPlan,
 ) -> dict[StepId, ChangedFile]:
     """The changes to report to the history, should these steps be carried out."""
     room = MOST_BYTES
@@ -426,13 +487,40 @@ def _reports(
         if step.do == "remove" and step.is_ignored and step.before is not None
     }
     for step in steps:
-        if len(reported) < MOST_REPORTED and _is_worth_reporting(step) and _is_text(step.path):
+        if len(reported) >= MOST_REPORTED:
+            break
+        if (fact := _beyond_history(step, shown, removals)) is not None:
+            reported[identified(step)] = fact
+        elif _is_reported(step, removals) and is_text(step.path):
             fact = touched(step, shown(step.path), with_data=room > 0, unkept=unkept)
             if taken and _came_from_elsewhere(step, taken):
                 fact = msgspec.structs.replace(fact, is_certain=False)
             room -= len(fact.data_before or b"") + len(fact.data_after or b"")
             reported[identified(step)] = fact
     return reported
+
+
+def _beyond_history(
+    step: ApplyStep, shown: Callable[[str], str], removals: RemovalPlan
+) -> ChangedFile | None:
+    """A removed file that a rewind has to name, for it cannot bring it back."""
+    if step.do != "remove" or step.before is None:
+        return None
+    why = removals.aside.get(step.path) or removals.gone.get(step.path)
+    if not why:
+        return None
+    where = f"{why}; it is kept in {as_text(step.aside)}" if step.aside else why
+    return ChangedFile(
+        path=as_text(shown(step.path)),
+        action="deleted",
+        before=step.before.hash,
+        mode_before=step.before.mode,
+        missing=where,
+    )
+
+
+def _is_reported(step: ApplyStep, removals: RemovalPlan) -> bool:
+    return _is_worth_reporting(step) or (step.do == "remove" and step.path in removals.kept)
 
 
 def _came_from_elsewhere(step: ApplyStep, taken: Container[int]) -> bool:
@@ -461,8 +549,8 @@ def _report(
         if (fact := reported.get(identified(step))) is not None:
             committed.changes.append(fact)
         elif _is_worth_reporting(step):
-            unnamed += not _is_text(step.path)
-            untold += _is_text(step.path)
+            unnamed += not is_text(step.path)
+            untold += is_text(step.path)
     for count, what in (
         (unnamed, "whose names are no text"),
         (untold, "more than the history takes of one command"),
@@ -487,14 +575,6 @@ def _content(path: str, found: FoundEntry | None) -> bytes | None:
             return file.read()
     except OSError:
         return None
-
-
-def _is_text(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _listed(title: str, lines: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ import msgspec
 from weft.ids import BlobId
 from weft.workspace.ignore import NAME, IgnoreRules, ignore_of
 from weft.workspace.sandbox.overlay_changes import DEEPEST, Kind, OverlayChange, TooMuch, changes
+from weft.workspace.skipped_folders import is_remade
 
 Do: TypeAlias = Literal["put", "make", "mode", "touch", "remove", "remove_folder", "leave"]
 
@@ -39,6 +40,9 @@ HASHED_BYTES = 64 * 1024 * 1024
 
 Larger ones are compared by size and times: one with holes can be larger than any disk.
 """
+IGNORED_FILES = 200
+"""Removed files of one command that are ignored, and whose content is read for the history."""
+IGNORED_BYTES = 16 * 1024 * 1024
 SET_ID = stat.S_ISUID | stat.S_ISGID
 """Bits that let a program run as its owner or group."""
 HEART = re.compile(r"(?:.*/)?\.git(?:/HEAD|/objects|/refs)?")
@@ -59,6 +63,8 @@ class FoundEntry(msgspec.Struct, frozen=True, kw_only=True):
     hash: BlobId | None = None
     """Of the content, or of a link's target; None where it was not read."""
     data: bytes | None = None
+    disk_bytes: int = 0
+    """What it takes on the disk; less than its size where it has holes."""
 
 
 class ApplyStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +85,8 @@ class ApplyStep(msgspec.Struct, frozen=True, kw_only=True):
     """It began as a copy of a file of the project's: the command changed that one, or moved it
     here.
     """
+    is_remade: bool = False
+    """It is ignored, and tools make it again."""
     aside: str = ""
     """Where a removed file is moved to instead; empty when it is not kept."""
     is_disarmed: bool = False
@@ -111,6 +119,7 @@ class _Planner:
         to be ignored.
         """
         self._sources: set[int] | None = None
+        self._ignored_left, self._ignored_room = IGNORED_FILES, IGNORED_BYTES
 
     def steps(self) -> Iterator[ApplyStep]:
         """Each folder before what is in it."""
@@ -225,12 +234,15 @@ class _Planner:
             return
         if not stat.S_ISDIR(found.st_mode):
             ignored = self._ignored(path, is_folder=False)
+            remade = ignored and is_remade(path)
             yield ApplyStep(
                 path=path,
                 do="remove",
-                before=self._look(path, found, keep=None if ignored else self._kept_bytes),
+                # Of an ignored file, too: nothing else has its content once it is removed.
+                before=self._look(path, found, keep=self._kept_of(found, ignored, remade)),
                 is_stale=self._is_stale(found),
                 is_ignored=ignored,
+                is_remade=remade,
             )
             return
         if path.count("/") > DEEPEST:
@@ -245,6 +257,22 @@ class _Planner:
             before=FoundEntry(kind="folder", mode=found.st_mode),
             is_ignored=self._ignored(path, is_folder=True),
         )
+
+    def _kept_of(self, found: os.stat_result, ignored: bool, remade: bool) -> int | None:
+        """Up to how many bytes the content of a removed file is read.
+
+        Of ignored files only so much for one command: they may be a data set of many gigabytes.
+        """
+        if not ignored:
+            return self._kept_bytes
+        size = found.st_size
+        if remade or size > self._kept_bytes or not self._ignored_left:
+            return None
+        if size > self._ignored_room:
+            return None
+        self._ignored_left -= 1
+        self._ignored_room -= size
+        return self._kept_bytes
 
     def _look(self, path: str, found: os.stat_result, *, keep: int | None) -> FoundEntry:
         return _look(f"{self._root}/{path}", found, keep=keep)
@@ -324,7 +352,12 @@ def _look(
     path: str, about: os.stat_result, *, keep: int | None, is_ours: bool = False
 ) -> FoundEntry:
     """What is at a path, with content up to so many bytes; None reads nothing."""
-    found = FoundEntry(kind=_kind(about.st_mode), mode=about.st_mode, identity=identity(about))
+    found = FoundEntry(
+        kind=_kind(about.st_mode),
+        mode=about.st_mode,
+        identity=identity(about),
+        disk_bytes=min(about.st_size, about.st_blocks * 512),
+    )
     if keep is None:
         return found
     if found.kind == "link":

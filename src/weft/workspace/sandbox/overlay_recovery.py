@@ -23,12 +23,19 @@ import msgspec
 from weft.workspace.base import ChangedFile
 from weft.workspace.sandbox.overlay_apply import OverlayApplier, finish_folders
 from weft.workspace.sandbox.overlay_changes import TooMuch, changes, is_empty
-from weft.workspace.sandbox.overlay_commit import PlannedStep, identified, mark, mark_of_ours
+from weft.workspace.sandbox.overlay_commit import (
+    PlannedStep,
+    identified,
+    mark,
+    mark_of_looks,
+    mark_of_ours,
+)
 from weft.workspace.sandbox.overlay_plan import ApplyStep, plan
 from weft.workspace.sandbox.scratch import (
     DONE,
     JOB,
     KEPT,
+    KEPT_DAYS,
     LOCK,
     PLAN,
     ScratchJob,
@@ -37,8 +44,6 @@ from weft.workspace.sandbox.scratch import (
     remove,
 )
 
-KEPT_DAYS = 7
-"""How long what was never finished is kept."""
 _NAMED = 10
 
 
@@ -185,7 +190,11 @@ def _is_as_before(step: ApplyStep, planned: PlannedStep) -> bool:
     """True when the project still has what it had when the step was judged, and the layer what it
     was judged for.
     """
-    return (mark(step.before), mark_of_ours(step.after)) == (planned.before, planned.after)
+    known = {mark(step.before)}
+    # How many ignored files are read depends on how many are left: this one may not have been.
+    if step.before is not None and step.do == "remove":
+        known.add(mark_of_looks(step.before))
+    return planned.before in known and mark_of_ours(step.after) == planned.after
 
 
 def _written(place: ScratchPlace) -> tuple[str, ...]:

@@ -33,7 +33,12 @@ from weft.workspace.process.runner import GRACE_SECONDS, REAP_SECONDS, OutputPip
 from weft.workspace.sandbox.client import Cell, CellRun, ExecRequest
 from weft.workspace.sandbox.git_guard import GitGuard
 from weft.workspace.sandbox.machine import ProcessSandbox
-from weft.workspace.sandbox.overlay_commit import ChangeJudge, CommittedChanges, OverlayCommit
+from weft.workspace.sandbox.overlay_commit import (
+    ASIDE_BYTES,
+    ChangeJudge,
+    CommittedChanges,
+    OverlayCommit,
+)
 from weft.workspace.sandbox.overlay_plan import KEPT_BYTES, started_now
 from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace
 
@@ -77,10 +82,12 @@ class SandboxRunner(Runner):
         base_of: Callable[[str], bytes | None] = lambda path: None,
         is_required: bool = False,
         kept_bytes: int = KEPT_BYTES,
+        aside_bytes: int = ASIDE_BYTES,
     ) -> None:
         """`is_required`: where there is no sandbox, commands are refused instead of run by `inner`.
 
-        `kept_bytes`: the content of larger files is not kept for the history.
+        `kept_bytes`: the content of larger files is not kept for the history; removed ones are
+        moved aside, up to `aside_bytes` of all commands.
         """
         self._sandbox = sandbox
         self._inner = inner
@@ -91,6 +98,7 @@ class SandboxRunner(Runner):
         self._base_of = base_of
         self._is_required = is_required
         self._kept_bytes = kept_bytes
+        self._aside_bytes = aside_bytes
         self._threads = DiskThreads.of(self._names.root)
         self._guard = GitGuard(inner, self._threads, lambda: sandbox.scratch.folder)
         self._has_notified = False
@@ -187,6 +195,7 @@ class SandboxRunner(Runner):
             threads=self._threads,
             guard=self._guard,
             kept_bytes=self._kept_bytes,
+            aside_bytes=self._aside_bytes,
             tidy=lambda: scratch.settle(place, label),
         )
 

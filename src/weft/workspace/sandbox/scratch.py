@@ -31,6 +31,8 @@ DONE = "done"
 """A plan that was carried out."""
 KEPT = "kept"
 """Folder for versions of files that could not be put into the project."""
+KEPT_DAYS = 7
+"""How long what was never finished, or was moved aside, is kept."""
 _REST = 4
 """Places that rest before they are used again: the kernel may still be taking the last overlay
 apart.

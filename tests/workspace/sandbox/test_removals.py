@@ -1,0 +1,135 @@
+"""Removed files that the history does not hold: kept where there is room, named, and asked about
+where many would be gone.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.sandboxed_project import SandboxedProject, sandboxed_project
+from weft.workspace import RunResult
+
+pytestmark = pytest.mark.anyio
+
+LARGE = 5_000_000
+
+
+def told(result: RunResult) -> dict[str, tuple[str, str]]:
+    return {each.path: (each.action, each.missing) for each in result.changes or ()}
+
+
+def kept(there: SandboxedProject, name: str) -> list[Path]:
+    base = Path(there.sandbox.scratch.base) / "kept"
+    return [path for path in base.rglob("*") if path.name == name]
+
+
+async def test_an_ignored_file_that_a_command_removes_goes_to_the_history(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "*.env\n")
+        there.write("a.env", "KEY=1\n")
+        result = await there.shell("rm a.env")
+        [change] = result.changes or ()
+        assert (change.path, change.action, change.missing) == ("a.env", "deleted", "")
+        assert change.data_before == b"KEY=1\n"
+        assert result.remarks == ()
+
+
+async def test_a_large_file_that_a_command_removes_is_kept_aside_and_named(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "*.db\n")
+        there.write("big", b"x" * LARGE)
+        there.write("my.db", b"y" * LARGE)
+        result = await there.shell("rm big my.db; echo 1 > a")
+        for name, why in (("big", "too large"), ("my.db", "ignored")):
+            [path] = kept(there, name)
+            assert path.stat().st_size == LARGE
+            assert told(result)[name] == ("deleted", f"{why}; it is kept in {path}")
+            assert f"- {name} ({why}): {path}" in result.remarks[0]
+        assert "kept for 7 days" in result.remarks[0]
+        assert not result.is_held_back
+        assert not (there.project / "big").exists()
+
+
+async def test_a_file_whose_name_is_no_text_is_kept_aside_and_named(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(os.fsdecode(b"bad\xff"), "data")
+        result = await there.shell("rm bad*")
+        assert os.listdir(there.project) == []
+        action, missing = told(result)["bad\\xff"]
+        assert (action, missing[:32]) == ("deleted", "its name is not text; it is kept")
+        [path] = kept(there, os.fsdecode(b"bad\xff"))
+        assert path.read_bytes() == b"data"
+        assert "- bad\\xff (its name is not text): " in result.remarks[0]
+
+
+async def test_without_room_each_is_named_as_gone(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path, aside_bytes=1_000) as there:
+        there.write("big", b"x" * LARGE)
+        result = await there.shell("rm big")
+        assert told(result) == {"big": ("deleted", "too large")}
+        assert "nothing brings them back:\n- big (too large)" in result.remarks[0]
+        assert not (there.project / "big").exists()
+
+
+async def test_many_files_that_would_be_gone_stay_and_the_command_has_to_ask(
+    tmp_path: Path,
+) -> None:
+    async with sandboxed_project(tmp_path, aside_bytes=1_000) as there:
+        there.write(".gitignore", "data/\n")
+        for number in range(30):
+            there.write(f"data/{number:02}", b"x" * 2_000_000)
+        result = await there.shell("rm -rf data; echo 1 > a")
+        # The first eight fit into the history, so they go and come back with a rewind.
+        assert sorted(os.listdir(there.project / "data")) == [f"{each:02}" for each in range(8, 30)]
+        assert [each.path for each in result.changes or () if each.action == "deleted"] == [
+            f"data/{each:02}" for each in range(8)
+        ]
+        assert result.is_held_back
+        assert "no rewind could bring it back (ignored)" in result.remarks[0]
+        assert "outside_sandbox asks" in result.remarks[0]
+        assert there.read("a") == "1\n"
+
+
+@pytest.mark.parametrize("name", ["node_modules/p/{}.js", "src/{}.o", "target/debug/{}", "{}.pyc"])
+async def test_what_tools_make_again_asks_nothing_and_is_not_kept(
+    tmp_path: Path, name: str
+) -> None:
+    async with sandboxed_project(tmp_path, aside_bytes=0) as there:
+        there.write(".gitignore", "node_modules/\ntarget/\n*.o\n*.pyc\n")
+        there.write("src/keep", "1")
+        for number in range(30):
+            there.write(name.format(number), b"x" * 10)
+        there.write(name.format("large"), b"x" * LARGE)
+        result = await there.shell("rm -rf node_modules target *.pyc src/*.o")
+        assert (told(result), result.remarks, result.left_out) == ({}, (), ())
+        assert not kept(there, "0")
+
+
+async def test_a_file_that_was_moved_is_neither_kept_nor_named(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "cache/\n")
+        there.write("big", b"x" * LARGE)
+        there.write("cache/small", "1")
+        result = await there.shell("mkdir to; mv big to/big; cp cache/small to; rm -r cache")
+        assert sorted(told(result)) == ["big", "to", "to/big", "to/small"]
+        assert result.remarks == ()
+        assert not kept(there, "big")
+
+
+async def test_of_many_ignored_files_the_first_go_to_the_history_and_the_rest_aside(
+    tmp_path: Path,
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "data/\n")
+        for number in range(205):
+            there.write(f"data/{number:03}", "x")
+        result = await there.shell("rm -r data")
+        facts = [each for each in result.changes or () if each.action == "deleted"]
+        assert len(facts) == 205
+        assert [each.path for each in facts if each.missing] == [
+            f"data/{number}" for number in range(200, 205)
+        ]
+        assert "- data/200 (ignored): " in result.remarks[0]
