@@ -30,9 +30,11 @@ from weft.project.system_prompt import MOST_PROBLEMS, SystemPromptWriter
 from weft.providers import Provider
 from weft.redact import Redactor
 from weft.runtime.ports.local import HookProvider
+from weft.runtime.registry import standing_rules
 from weft.runtime.services import Services
 from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import AsyncCloseable, StoreRegistry, WantedStore, open_place, place_of
+from weft.runtime.workspaces.read_guard import read_judge
 from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
 from weft.store import Store
 from weft.workspace import Runner
@@ -220,7 +222,8 @@ class App:
 
         workspace = self._workspaces.workspace(self.project_path)
         home = str(self.places.user)
-        return MentionReader(workspace, home=home, redact=self._redact, ask=ask)
+        judge = read_judge(standing_rules(self.config, home), workspace.root)
+        return MentionReader(workspace, home=home, redact=self._redact, ask=ask, judge=judge)
 
     def _read_config(self) -> Config:
         seen = self._look()

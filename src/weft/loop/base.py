@@ -15,7 +15,7 @@ from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Stat
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
 from weft.loop.hooks import TurnHooks
 from weft.messages import Usage
-from weft.permissions import PolicyDecision, ToolAction
+from weft.permissions import PermissionRule, PolicyDecision, ToolAction
 from weft.providers import Model
 from weft.state import SessionState
 from weft.thinking import ThinkingLevel
@@ -129,6 +129,11 @@ class PermissionGate(Protocol):
     def decide(self, action: ToolAction) -> PolicyDecision:
         """Judge one action by mode, rules and grants."""
         ...
+
+    @property
+    def read_rules(self) -> tuple[PermissionRule, ...]:
+        """The rules that keep some files from being read."""
+        return ()
 
     @property
     def when_asking(self) -> Literal["wait", "yes", "no"]:

@@ -394,6 +394,12 @@ class ToolCallBatch:
                     "Denied: only the user can let a command out of the sandbox, "
                     "and this session asks no one.",
                 )
+            case "yes" if ready.prepared.action.exposes:
+                return self._denied(
+                    ready,
+                    f"Denied: {decision.reason}; only the user can allow it, "
+                    "and this session asks no one.",
+                )
             case "yes":
                 return True
             case "no":

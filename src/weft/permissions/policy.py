@@ -43,10 +43,13 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     escapes: bool = False
     """A command that is to run outside the sandbox that there is: only the user can allow that."""
 
+    exposes: str = ""
+    """Of a command: why it could read what a rule keeps from being read; empty when it cannot."""
+
     @property
     def is_delicate(self) -> bool:
         """True when a permission has to name exactly this."""
-        return self.escapes or (self.protected and self.has_effect)
+        return self.escapes or bool(self.exposes) or (self.protected and self.has_effect)
 
 
 class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,8 +110,10 @@ def decide(
 ) -> PolicyDecision:
     """Judge one action; the strictest voice wins."""
     rules = tuple(rules)
-    # The mode first: of equally strict voices `max` takes the first, and its reason is shown.
-    voices = [_by_mode(action, mode)]
+    # The order counts: of equally strict voices `max` takes the first, and its reason is shown.
+    # What a command could read is a voice of its own, for no mode is freer than a rule.
+    voices = [PolicyDecision("ask", action.exposes)] if action.exposes else []
+    voices.append(_by_mode(action, mode))
     voices += [
         PolicyDecision(rule.verdict, _because_of(rule)) for rule in rules if rule.covers(action)
     ]

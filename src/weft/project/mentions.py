@@ -35,6 +35,7 @@ from weft.messages import (
     image_info,
     image_problem,
 )
+from weft.permissions import PolicyDecision
 from weft.tools.text import decode, is_binary
 from weft.workspace import FileState, Workspace
 from weft.workspace.os_errors import kind_of
@@ -55,7 +56,8 @@ _LONGEST_PATH: Final = 4096
 
 Parts: TypeAlias = tuple[Text | Image | File, ...]
 AskRead: TypeAlias = Callable[[str], Awaitable[bool]]
-"""Asks the user whether the file at this real path, outside the project, may be read."""
+"""Asks the user whether the file at this real path may be read."""
+JudgeRead: TypeAlias = Callable[[str], PolicyDecision]
 
 
 class _Located(NamedTuple):
@@ -86,12 +88,17 @@ class MentionReader:
         home: str = "",
         redact: Callable[[str], str] = str,
         ask: AskRead | None = None,
+        judge: JudgeRead = lambda path: PolicyDecision("allow"),
     ) -> None:
-        """`home` is what `~` means; without `ask`, what lies outside is refused."""
+        """`home` is what `~` means; without `ask`, what lies outside is refused.
+
+        `judge` says what the rules about reading say of an absolute path.
+        """
         self._workspace = workspace
         self._home = home
         self._redact = redact
         self._ask = ask
+        self._judge = judge
 
     async def attached(self, words: Iterable[str]) -> Parts:
         """The files that these words name: the arguments of a command line, or a whole message.
@@ -214,6 +221,7 @@ class MentionReader:
         """The content of a file, after the user allowed it where that is needed."""
         # Before the question: what cannot be read anyhow is not worth one.
         _check_kind(located)
+        await self._refuse_by_rule(located)
         if self._workspace.is_outside(located.real):
             if self._ask is None:
                 folder = shlex.quote(os.path.dirname(located.real))
@@ -224,6 +232,14 @@ class MentionReader:
             if not await self._ask(located.real):
                 raise UsageError(f"reading {located.real!r} was not allowed; nothing was sent")
         return await self._read(located)
+
+    async def _refuse_by_rule(self, located: _Located) -> None:
+        decision = self._judge(located.real)
+        if decision.verdict == "allow":
+            return
+        if decision.verdict == "ask" and self._ask is not None and await self._ask(located.real):
+            return
+        raise UsageError(f"{located.name!r} is not attached: {decision.reason}; nothing was sent")
 
     async def _read(self, located: _Located) -> FileState:
         _check_kind(located)

@@ -10,8 +10,9 @@ import msgspec
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.runtime.ports.local import LocalPort
-from weft.runtime.registry import SessionRegistry
+from weft.runtime.registry import SessionRegistry, standing_rules
 from weft.runtime.services import Services
+from weft.runtime.workspaces.read_guard import read_judge
 from weft.session import AddNote, SessionPort
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
         MarkdownCommandSet,
         RunShell,
     )
-    from weft.project.mentions import AskRead
+    from weft.project.mentions import AskRead, JudgeRead
 
 
 class MarkdownCommands:
@@ -75,10 +76,20 @@ class MarkdownCommands:
                 home=str(self._services.places.user),
                 redact=self._services.redact,
                 ask=ask_read,
+                judge=self._read_judge(port, project),
             ),
             run_shell=await self._shell_for(port, command, ask, client),
             redact=self._services.redact,
         )
+
+    def _read_judge(self, port: SessionPort, project: str) -> JudgeRead:
+        """What the rules about reading say: those of the session, where it is open here."""
+        if isinstance(port, LocalPort):
+            rules = port.actor.gate.read_rules
+        else:
+            home = str(self._services.places.user)
+            rules = standing_rules(self._services.config, home)
+        return read_judge(rules, self._services.workspaces.workspace(project).root)
 
     async def _shell_for(
         self, port: SessionPort, command: MarkdownCommand, ask: Ask | None, client: str

@@ -37,7 +37,7 @@ from weft.loop import (
     within,
 )
 from weft.messages import ToolCall
-from weft.permissions import PolicyDecision, ToolAction
+from weft.permissions import PermissionRule, PolicyDecision, ToolAction
 from weft.project.markdown_commands import Ask, ShellRequest
 from weft.session import SessionActor
 from weft.state import SessionState
@@ -88,6 +88,10 @@ class CommandGate(PermissionGate):
         # Whatever the mode: a folder that came from elsewhere starts no program unseen.  Firm, so
         # that no hook can answer in the user's place.
         return PolicyDecision("ask", "this folder is not trusted", is_firm=True)
+
+    @property
+    def read_rules(self) -> tuple[PermissionRule, ...]:
+        return self._gate.read_rules
 
     @property
     def when_asking(self) -> Literal["wait", "yes", "no"]:

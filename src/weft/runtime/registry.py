@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
 
@@ -467,6 +467,9 @@ class SessionRegistry:
             return {}
 
 
+_VERDICTS: Final[tuple[Verdict, ...]] = ("allow", "ask", "deny")
+
+
 def rules_of(config: Config, home: str, tools: Collection[str]) -> tuple[PermissionRule, ...]:
     """The standing rules that the settings name; `home` is the folder that `~` means in them, and
     `tools` names those that a program has brought.
@@ -474,14 +477,22 @@ def rules_of(config: Config, home: str, tools: Collection[str]) -> tuple[Permiss
     Raises:
         UsageError: one of them names a tool that there is not.
     """
-    verdicts: tuple[Verdict, ...] = ("allow", "ask", "deny")
-    rules: list[PermissionRule] = []
-    for verdict in verdicts:
+    for verdict in _VERDICTS:
         for layer in config.layers(f"permissions.{verdict}"):
             for text in layer.value:
                 _check_rule(text, layer.source, tools)
-                rules += read_rule(verdict, text, source=layer.source, home=home)
-    return tuple(rules)
+    return standing_rules(config, home)
+
+
+def standing_rules(config: Config, home: str) -> tuple[PermissionRule, ...]:
+    """The standing rules of the settings, whether or not there is every tool that they name."""
+    return tuple(
+        rule
+        for verdict in _VERDICTS
+        for layer in config.layers(f"permissions.{verdict}")
+        for text in layer.value
+        for rule in read_rule(verdict, text, source=layer.source, home=home)
+    )
 
 
 def _check_rule(text: str, source: str, tools: Collection[str]) -> None:

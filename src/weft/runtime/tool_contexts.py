@@ -54,6 +54,7 @@ class ToolContexts:
             ),
             todos=journal.state.todos.items,
             background=self._shells,
+            read_guard=self.workspace.read_guard,
         )
 
     def outside_turn(
@@ -68,6 +69,7 @@ class ToolContexts:
             runner=self.workspace.runner,
             reads=self._read_log(state()),
             call_uid=call_uid,
+            read_guard=self.workspace.read_guard,
         )
 
     def changes_of(self, call_uid: CallUid, outcome: ToolOutcome | None) -> Commit:

@@ -96,10 +96,21 @@ class SessionPermissionGate(PermissionGate):
     def when_asking(self) -> Literal["wait", "yes", "no"]:
         return self._asking
 
-    def decide(self, action: ToolAction) -> PolicyDecision:
+    @property
+    def read_rules(self) -> tuple[PermissionRule, ...]:
+        return tuple(
+            rule
+            for rule in self._all_rules
+            if rule.verdict != "allow" and rule.pattern and rule.tool == "read"
+        )
+
+    @property
+    def _all_rules(self) -> tuple[PermissionRule, ...]:
         # The order does not matter: `decide` lets the strictest rule win.
-        rules = (*self._rules, *self._given, *self._inherited())
-        return decide(action, mode=self.mode, rules=rules, grants=self._grants)
+        return (*self._rules, *self._given, *self._inherited())
+
+    def decide(self, action: ToolAction) -> PolicyDecision:
+        return decide(action, mode=self.mode, rules=self._all_rules, grants=self._grants)
 
     def mode_was_set(self) -> None:
         """The mode was set in this process, so it holds whatever it is."""

@@ -124,6 +124,25 @@ class BackgroundCommands(Protocol):
         ...
 
 
+class ReadGuard(Protocol):
+    """The rules that keep some files from being read, for tools that reach many at once."""
+
+    @property
+    def has_rules(self) -> bool:
+        """False when every file may be read."""
+        ...
+
+    def forbids(self, path: str) -> str:
+        """Why this file, named as the policy names it, may not be read; empty when it may be."""
+        ...
+
+    async def why_exposed(self, *, is_sandboxed: bool) -> str:
+        """Why a command could read what may not be read; empty when all of it is hidden from
+        it.
+        """
+        ...
+
+
 MAX_REMEMBERED = 10_000
 """How many files a `ReadLog` remembers."""
 
@@ -164,6 +183,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The answer that made the call."""
     background: Callable[[], BackgroundCommands] | None = None
     """The way to background commands; None where there can be none."""
+    read_guard: ReadGuard | None = None
+    """The rules about reading; None where there can be none."""
 
 
 @runtime_checkable

@@ -46,10 +46,16 @@ def action(tool: str, path: str, context: ToolContext, *, edits: bool) -> ToolAc
         tool=tool,
         kind="edit" if edits else "read",
         target=path,
+        place=place_of(path, context),
         has_effect=edits,
         outside=context.workspace.is_outside(path),
         protected=is_protected(path),
     )
+
+
+def place_of(path: str, context: ToolContext) -> str:
+    """The absolute path of one that is already resolved."""
+    return path if path.startswith("/") else f"{context.workspace.root.rstrip('/')}/{path}"
 
 
 async def target_of(path: str, context: ToolContext) -> EditTarget:

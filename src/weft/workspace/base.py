@@ -92,6 +92,10 @@ class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     """We ourselves start it, and it changes nothing: what it changed need not be looked for."""
     is_unconfined: bool = False
     """Run it outside the sandbox: the user was asked, and allowed it."""
+    hidden: tuple[str, ...] = ()
+    """Absolute paths that it must not see, besides those that no command sees; only a sandbox can
+    hide them.
+    """
     label: str = ""
     """The id of the call it runs for, by which what a crash left of it is found."""
     errors_apart: bool = False

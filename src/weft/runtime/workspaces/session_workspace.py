@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from weft.errors import ToolError, UsageError
 from weft.events import BoundaryChanged
 from weft.ids import BlobId, CallUid, SessionId
 from weft.loop import Commit, PermissionGate, RecoveredCall, touched_facts
 from weft.messages import Usage
 from weft.permissions import ToolAction, is_git_record, is_protected
+from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.runtime.workspaces.violation_report import ViolationReportingRunner
 from weft.session import FileFinder, FoundFile, RecoveryProbe
 from weft.state import SessionState
@@ -58,7 +61,10 @@ class SessionWorkspace(FileFinder):
         self._plain_runner = ViolationReportingRunner(
             runner, forbids=self.forbids, boundaries=self.boundaries, peek=workspace.peek
         )
-        self.runner: Runner = _LateRunner(self._plain_runner, self._sandboxed)
+        self.read_guard = SessionReadGuard(workspace.root)
+        self.runner: Runner = _LateRunner(
+            self._plain_runner, self._sandboxed, self.read_guard.concealed
+        )
 
     def follow(self, state: Callable[[], SessionState], gate: PermissionGate) -> None:
         """Hold to the boundaries of this state and to what this gate allows, from now on."""
@@ -66,6 +72,7 @@ class SessionWorkspace(FileFinder):
         # its workspace, and a turn looks at the state through its journal.
         self._state = state
         self._gate = gate
+        self.read_guard.follow(gate)
 
     def forbids(self, path: str) -> str:
         """Why a command may not change this path, as if it were written by a tool; empty when it
@@ -80,7 +87,9 @@ class SessionWorkspace(FileFinder):
         protected = is_protected(path) and not is_git_record(path)
         # A rule may name either tool, and the stricter one counts.
         for tool in ("write", "edit"):
-            action = ToolAction(tool=tool, kind="edit", target=path, protected=protected)
+            action = ToolAction(
+                tool=tool, kind="edit", target=path, place=self._place(path), protected=protected
+            )
             decision = self._gate.decide(action)
             if decision.verdict == "deny":
                 return decision.reason
@@ -89,6 +98,9 @@ class SessionWorkspace(FileFinder):
             if decision.verdict == "ask" and decision.is_firm:
                 return f"{decision.reason}; the {tool} tool can ask for it"
         return ""
+
+    def _place(self, path: str) -> str:
+        return path if path.startswith("/") else f"{self._inner.root.rstrip('/')}/{path}"
 
     def beside(self) -> Commit:
         """The ranges that moved since the last time, as facts."""
@@ -198,9 +210,15 @@ _NONE: Mapping[str, BoundaryRange] = {}
 class _LateRunner(Runner):
     """The session's runner, made when the first command is to run."""
 
-    def __init__(self, inner: Runner, make: Callable[[], Runner | None]) -> None:
+    def __init__(
+        self,
+        inner: Runner,
+        make: Callable[[], Runner | None],
+        concealed: Callable[[], Awaitable[tuple[str, ...]]],
+    ) -> None:
         self._inner = inner
         self._make = make
+        self._concealed = concealed
         self._made: Runner | None = None
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
@@ -216,8 +234,12 @@ class _LateRunner(Runner):
         self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
         # What only reads needs no sandbox, and starting one takes longer than most such commands.
-        runner = self._inner if command.only_reads else self._now()
-        return await runner.run(command, on_output)
+        if command.only_reads:
+            return await self._inner.run(command, on_output)
+        # Now and not when the call was prepared: the user may have taken an hour to answer.
+        if hidden := await self._concealed():
+            command = msgspec.structs.replace(command, hidden=hidden)
+        return await self._now().run(command, on_output)
 
     def _now(self) -> Runner:
         if self._made is None:

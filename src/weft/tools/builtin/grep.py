@@ -85,7 +85,9 @@ class GrepTool(Tool):
 
         async def run() -> ToolOutcome:
             program = context.runner.which("rg", not_below=context.workspace.root)
-            if program is not None:
+            guard = context.read_guard
+            # ripgrep chooses the files for itself; where some may not be read, we choose.
+            if program is not None and (guard is None or not guard.has_rules):
                 result = await _by_rg(program, given, path, context)
             else:
                 result = await _by_worker(given, path, context)
@@ -144,6 +146,9 @@ async def _by_worker(given: GrepArguments, path: str, context: ToolContext) -> R
         prefix = "" if path == "." else f"{path}/"
         fits = _fitting(given.glob, prefix)
         names = [prefix + name for name in (await files_of(path, context)).names if fits(name)]
+    guard = context.read_guard
+    if guard is not None and guard.has_rules:
+        names = [name for name in names if not guard.forbids(name)]
     order = {
         "root": context.workspace.root,
         "pattern": given.pattern,

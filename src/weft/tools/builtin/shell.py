@@ -128,6 +128,10 @@ class ShellTool(Tool):
             # Not in what rules and grants name, either: it is the same command with the same
             # rights.
             preview = f"# goes on in the background\n{preview}"
+        guard = context.read_guard
+        exposes = ""
+        if guard is not None and guard.has_rules and not escapes:
+            exposes = await guard.why_exposed(is_sandboxed=is_sandboxed)
         action = ToolAction(
             tool=self.name,
             kind="run",
@@ -136,6 +140,7 @@ class ShellTool(Tool):
             outside=context.workspace.is_outside(cwd),
             sandboxed=is_sandboxed and not escapes,
             escapes=escapes,
+            exposes=exposes,
         )
         return PreparedCall(action=action, run=run, preview=preview)
 

@@ -358,7 +358,7 @@ class ProcessSandbox:
             argv=command.argv,
             cwd=command.cwd,
             environ=command.env,
-            hidden=self._hidden.of_projects(roots),
+            hidden=[*self._hidden.of_projects(roots), *command.hidden],
         )
 
     def _temporary(self, project: str) -> list[tuple[str, str]]:
