@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from weft.cli.chat.questions import permission_question
 from weft.cli.chat.screens.picker import VISIBLE_ROWS, ListPicker
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
@@ -71,8 +73,24 @@ def request(pattern: str) -> PermissionRequest:
 
 
 def test_always_says_exactly_what_it_grants() -> None:
-    short = permission_question(request("edit(src/a.py)"))
-    assert short.rows[2] == ChoiceRow("Yes, for the rest of this session", "edit(src/a.py)")
+    short = permission_question(request("shell(make)"))
+    assert short.rows[2] == ChoiceRow("Yes, for the rest of this session", "shell(make)")
     for pattern in ("shell(" + "x" * 100 + ")", "shell(a\nb)", "shell(\u202ea)"):
         long = permission_question(request(pattern))
         assert long.rows[2].detail == "exactly what is shown above"
+
+
+@pytest.mark.parametrize("path", ["calc.py", "deep/" * 40 + "calc.py", "a\nb", "\u202ea"])
+@pytest.mark.parametrize("tool", ["edit", "multi_edit", "write"])
+def test_always_for_a_file_is_not_only_the_change_that_is_shown(tool: str, path: str) -> None:
+    detail = permission_question(request(f"{tool}({path})")).rows[2].detail
+    assert detail.startswith(f"any {tool} of ")
+    assert "exactly" not in detail
+    assert detail.isprintable()
+    if path == "calc.py":
+        assert detail == f"any {tool} of calc.py, whatever it changes"
+
+
+def test_always_for_an_agent_is_any_task_of_it() -> None:
+    detail = permission_question(request("agent(reviewer)")).rows[2].detail
+    assert detail == "any task for the agent reviewer"

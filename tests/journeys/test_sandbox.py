@@ -97,6 +97,27 @@ async def test_no_tool_gets_beyond_and_each_is_told_the_lines(
     assert "only lines 5 to 6 (of 10) may be changed" in tool_results(model)[-1]
 
 
+# --- permissions
+
+
+async def test_a_comment_does_not_turn_a_grant_into_one_for_the_whole_machine(
+    plain_world: World,
+) -> None:
+    inside = shell("# outside the sandbox\ntouch made")
+    outside = CallTool(name="shell", args={"command": "touch made", "outside_sandbox": True})
+    model = turns([inside, outside])
+    async with open_world(plain_world, model, sandbox="auto") as app:
+        await skip_without_sandbox(app, plain_world)
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        first = await until(session, PermissionRequest)
+        await session.respond_to_permission("allow_always")
+        second = await until(session, PermissionRequest, after=first.seq)
+        assert second.reason == "it would run outside the sandbox"
+        assert second.always_pattern != first.always_pattern
+        await session.abort()
+
+
 # --- what programs obey
 
 

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.hook_project import KEEP, HookProject, facts, shell
+from weft.cli.trust_text import in_rows
 from weft.errors import UsageError
 from weft.events import ToolComplete
 from weft.hooks.scripts import LARGEST_SCRIPT
+from weft.project.system_prompt import SystemPromptWriter
 from weft.project.trust import look
 from weft.providers import ScriptedModel
 
@@ -110,6 +112,8 @@ async def test_a_model_that_there_is_counts(place: HookProject) -> None:
         'default = "local:evil.gguf"',
         'default = "local:./evil"',
         'default = "local:/tmp/evil.gguf"',
+        'default = "local:smollm2"',
+        'editor = "local/smollm2"',
         'rotation = ["openai:x", "scripted:evil.json"]',
         'rotation = "openai:x, scripted:evil.json"',
         'rotation = "openai:x,local:evil.gguf"',
@@ -125,6 +129,53 @@ async def test_no_file_of_an_untrusted_folder_speaks_as_a_model(
         question = await app.trust_question()
     assert question is not None
     assert question.settings == (name,)
+
+
+async def test_the_question_shows_what_the_settings_would_be(place: HookProject) -> None:
+    place.write(
+        ".weft/config.toml",
+        '[permissions]\nmode = "bypass"\nallow = ["shell", "write(.git/hooks/\u202ex)"]\n'
+        '[model]\ndefault = "local:smollm2"\n',
+    )
+    async with place.open() as app:
+        question = await app.trust_question()
+    assert question is not None
+    rows = [text for name, text in in_rows(question) if name == "sets"]
+    assert rows[0] == 'permissions.mode = "bypass"'
+    assert rows[1].startswith('permissions.allow = ["shell", "write(.git/hooks/')
+    assert rows[2] == 'model.default = "local:smollm2"'
+    assert all(text.isprintable() for text in rows)
+
+
+async def test_a_value_that_is_cut_says_so(place: HookProject) -> None:
+    rules = ", ".join(f'"write(file{number})"' for number in range(1000))
+    place.write(".weft/config.toml", f"[permissions]\nallow = [{rules}]\n")
+    async with place.open() as app:
+        question = await app.trust_question()
+    assert question is not None
+    [row] = [text for name, text in in_rows(question) if name == "sets"]
+    assert len(row) < 5_000
+    assert "characters more; read .weft/config.toml" in row
+
+
+@pytest.mark.parametrize("weights", ["local:evil.gguf", "local:./evil.gguf", "local/smollm2"])
+async def test_no_agent_or_command_of_a_project_chooses_local_weights(
+    place: HookProject, weights: str
+) -> None:
+    place.write(
+        ".weft/agents/helper.md",
+        f"---\nname: helper\ndescription: Helps.\nmodel: {weights}\n---\nHelp.\n",
+    )
+    place.write(".weft/commands/look.md", f"---\nmodel: {weights}\n---\nLook.\n")
+    writer = SystemPromptWriter(place.config, place.config)
+    agents = writer.agents(str(place.project))
+    assert "helper" not in agents.found
+    [problem] = agents.problems
+    assert "local weights" in problem
+    commands = writer.commands(str(place.project))
+    assert "look" not in commands.found
+    [problem] = commands.problems
+    assert "local weights" in problem
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # loaded where a folder has something that could act
 
 SHOWN = 5
 """Files that are left out and named one by one."""
+LONGEST_VALUE = 1_000
+"""Characters of a setting's value that the question shows."""
 
 
 def left_out(problems: Sequence[str]) -> list[str]:
@@ -52,10 +54,21 @@ def in_rows(question: TrustQuestion) -> list[tuple[str, str]]:
     return [
         *(("changed", visible(name)) for name in question.changed),
         *(("runs", visible(command)) for command in question.commands),
-        *(("sets", name) for name in question.settings),
+        *(
+            ("sets", f"{name} = {_shortened(value)}")
+            for name, value in zip(question.settings, question.values, strict=True)
+            # Every command of a hook has a row of its own.
+            if name != "hooks"
+        ),
         *(("from", visible(name)) for name in question.files),
         ("allows", "git worktrees for isolated agents"),
     ]
+
+
+def _shortened(value: str) -> str:
+    shown = visible(value[:LONGEST_VALUE])
+    more = len(value) - LONGEST_VALUE
+    return f"{shown}… ({more} characters more; read .weft/config.toml)" if more > 0 else shown
 
 
 def warning(question: TrustQuestion) -> str:

@@ -342,19 +342,22 @@ def _joined(values: Sequence[Any]) -> Any:
 def _is_harmless(name: str, value: Any) -> bool:
     """May a project set this before it is trusted?
 
-    A "model" that is a file of the project would be the project speaking.
+    A "model" that is a file of the project would be the project speaking, and which weights run on
+    this machine is the user's choice.
     """
     is_file = name.startswith("model.") and any(map(_is_file_model, _words(value)))
     return known(name).safe and not is_file
 
 
 def _is_file_model(model: str) -> bool:
-    """True for a model that is played, or loaded, from a file that its name says."""
-    provider, *rest = re.split("[:/]", model.strip(), maxsplit=1)
-    name = "".join(rest)
-    return provider in ("scripted", "replay") or (
-        provider == "local" and ("/" in name or name.endswith(".gguf"))
-    )
+    """True for a model that is played, or loaded, from a file of this machine."""
+    provider = re.split("[:/]", model.strip(), maxsplit=1)[0]
+    return provider in ("scripted", "replay") or has_local_weights(model)
+
+
+def has_local_weights(model: str) -> bool:
+    """True for a model whose weights are loaded on this machine."""
+    return re.split("[:/]", model.strip(), maxsplit=1)[0].lower() == "local"
 
 
 def _words(value: Any) -> list[str]:
@@ -368,17 +371,17 @@ def _is_for_projects(name: str, value: Any) -> bool:
     return not known(name).personal
 
 
-def withheld(data: bytes, source: str) -> list[str]:
-    """The settings of a project's file that count only once it is trusted.
+def withheld(data: bytes, source: str) -> dict[str, Any]:
+    """The settings of a project's file that count only once it is trusted, with their values.
 
     Raises:
         UsageError: it is no TOML.
     """
-    return [
-        name
+    return {
+        name: value
         for name, value in _flattened(read_toml(data, source))
         if name in KEYS and _is_for_projects(name, value) and not _is_harmless(name, value)
-    ]
+    }
 
 
 def check_project(files: Mapping[str, bytes], project: str) -> None:

@@ -3,6 +3,7 @@
 Knows no tool, no session and no user: who is asked, and how, is decided above.
 """
 
+from weft.permissions.grant_text import grant_text
 from weft.permissions.policy import (
     MODES,
     ActionKind,
@@ -44,6 +45,7 @@ __all__ = [
     "claude_tool_name",
     "decide",
     "grant_pattern",
+    "grant_text",
     "is_changed_by_hand",
     "is_git_record",
     "is_protected",

@@ -18,7 +18,12 @@ import msgspec
 from weft.errors import UsageError
 from weft.permissions import MODES, Mode, our_tool_name
 from weft.project.agent_list import listing_of
-from weft.project.frontmatter import brief, setting_text, split_front_matter
+from weft.project.frontmatter import (
+    brief,
+    refuse_local_weights,
+    setting_text,
+    split_front_matter,
+)
 from weft.workspace import SourceFolder, list_folder, read_small_text
 
 LARGEST_FILE: Final = 256 * 1024
@@ -138,6 +143,8 @@ def _files(
 def _checked(
     definition: AgentDefinition | None, folder: SourceFolder, name: str
 ) -> AgentDefinition | None:
+    if definition is not None and folder.is_project:
+        refuse_local_weights(definition.model, f"{folder.path}/{name}")
     if definition is not None and folder.is_project and definition.name == GENERAL:
         raise UsageError(
             f"{folder.path}/{name}: {GENERAL!r} is built in, and a project cannot replace it; "

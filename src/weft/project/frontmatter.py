@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.config.settings import has_local_weights
 from weft.errors import UsageError
 
 if TYPE_CHECKING:  # loaded where there is such a file: it costs start-up time
@@ -208,3 +209,14 @@ def brief(value: Any) -> str:
     """A value as it may stand in a sentence."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def refuse_local_weights(model: str, path: str) -> None:
+    """Refuse a project's file that chooses weights: the project needs no trust for it, and what is
+    loaded on this machine is the user's choice.
+
+    Raises:
+        UsageError: it does.
+    """
+    if has_local_weights(model):
+        raise UsageError(f"{path}: a project cannot choose local weights; leave out the model")

@@ -23,7 +23,7 @@ import msgspec
 
 from weft.errors import UsageError, did_you_mean
 from weft.messages import Text
-from weft.project.frontmatter import setting_text, split_front_matter
+from weft.project.frontmatter import refuse_local_weights, setting_text, split_front_matter
 from weft.project.mentions import MENTION, MentionReader, Parts, mentions_in
 from weft.workspace import (
     SourceFolder,
@@ -164,6 +164,9 @@ def read_command(folder: SourceFolder, names: Sequence[str]) -> MarkdownCommand 
             f"{file.path}: a command's name is made of letters, digits, '-', '_' and '.'"
         )
     settings, body = split_front_matter(file.text, file.path)
+    model = _line(setting_text(settings, "model", file.path))
+    if folder.is_project:
+        refuse_local_weights(model, file.path)
     return MarkdownCommand(
         name=":".join(names),
         body=body,
@@ -171,7 +174,7 @@ def read_command(folder: SourceFolder, names: Sequence[str]) -> MarkdownCommand 
         source="project" if folder.is_project else "user",
         description=_line(settings.get("description")) or _first_line(body),
         argument_hint=_line(settings.get("argument-hint")),
-        model=_line(setting_text(settings, "model", file.path)),
+        model=model,
         agent=_line(setting_text(settings, "agent", file.path)),
     )
 

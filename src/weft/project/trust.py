@@ -16,6 +16,7 @@ hooks.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -93,6 +94,8 @@ class TrustQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """The files that would act."""
     settings: tuple[str, ...]
     """The settings that do not count yet."""
+    values: tuple[str, ...] = ()
+    """What each of those settings would be, as JSON."""
     commands: tuple[str, ...]
     """The commands that hooks would run."""
     changed: tuple[str, ...] = ()
@@ -181,15 +184,22 @@ def commands_in(files: Mapping[str, bytes]) -> list[str]:
     return found
 
 
-def settings_in(files: Mapping[str, bytes]) -> list[str]:
-    """The settings that count only once the project is trusted.
+def settings_in(files: Mapping[str, bytes]) -> dict[str, Any]:
+    """The settings that count only once the project is trusted, with their values.
 
     None of a file that cannot be read.
     """
     try:
         return withheld(files.get(PROJECT_SETTINGS, b""), PROJECT_SETTINGS)
     except UsageError:
-        return []
+        return {}
+
+
+def _written(value: Any) -> str:
+    """A value as the user reads it: JSON, which shows where a text begins and ends."""
+    # `str` for what JSON does not have, such as a date: no setting takes it, and the question must
+    # not fail.
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _hooks_in(name: str, data: bytes) -> dict[str, Any]:
@@ -285,6 +295,7 @@ class TrustStore:
             path=seen.path,
             files=tuple(seen.hashes),
             settings=tuple(settings),
+            values=tuple(map(_written, settings.values())),
             commands=tuple(commands_in(seen.files)),
             changed=changed,
         )

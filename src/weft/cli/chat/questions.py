@@ -14,6 +14,7 @@ from weft.cli.sanitize import clean_line, visible
 from weft.cli.trust_text import in_rows, may_act, plain_question, title_of
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import PermissionRequest, QuestionAsked
+from weft.permissions import grant_text
 from weft.view import (
     NoteBlock,
     OpenRequest,
@@ -183,9 +184,7 @@ class UserQuestions:
 
 def permission_question(request: PermissionRequest) -> ChoiceQuestion:
     """The four answers.  What "always" grants is said in full, or stands right above."""
-    pattern = request.always_pattern
-    is_short = "\n" not in pattern and len(pattern) <= 60 and pattern.isprintable()
-    granted = pattern if is_short else "exactly what is shown above"
+    granted = grant_text(request.always_pattern)
     return ChoiceQuestion(
         title=_permission_title(request),
         rows=(

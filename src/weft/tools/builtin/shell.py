@@ -26,6 +26,8 @@ from weft.workspace import ProcessCommand, RunResult
 
 DEFAULT_SECONDS = 120.0
 MAX_SECONDS = 600.0
+OUTSIDE = "# outside the sandbox"
+INSIDE = "# not outside the sandbox"
 LONGEST_TITLE = 500
 """Characters of a background command's line that lists show."""
 
@@ -118,10 +120,8 @@ class ShellTool(Tool):
             return outcome_of(result, given.timeout_seconds)
 
         shown = given.command if cwd == "." else f"cd {shlex.quote(cwd)}\n{given.command}"
-        preview = shown
-        if escapes:
-            shown = preview = f"# outside the sandbox\n{shown}"
-        elif not is_sandboxed and (why := await context.runner.why_unconfined()):
+        shown = preview = _marked(shown, escapes=escapes)
+        if not escapes and not is_sandboxed and (why := await context.runner.why_unconfined()):
             # Not in what a grant names: the command is the same on the next day, when there is one.
             preview = f"# without a sandbox: {why}\n{shown}"
         if given.background:
@@ -143,6 +143,15 @@ class ShellTool(Tool):
             exposes=exposes,
         )
         return PreparedCall(action=action, run=run, preview=preview)
+
+
+def _marked(shown: str, *, escapes: bool) -> str:
+    """The command as grants name it: where it runs is part of that."""
+    if escapes:
+        return f"{OUTSIDE}\n{shown}"
+    # The model writes the command, comments included.  A command that begins with our words would
+    # name the same grant as one that really leaves the sandbox.
+    return f"{INSIDE}\n{shown}" if shown.startswith((OUTSIDE, INSIDE)) else shown
 
 
 def _background(context: ToolContext) -> BackgroundCommands:
