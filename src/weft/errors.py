@@ -24,7 +24,7 @@
         StoreUnavailable      locked, full, or gone
       SessionError            the actor's state
         SessionNotFound  SessionBusy  SessionStopped  SessionInterrupted  AmbiguousId
-        NoPendingRequest  StaleEdit
+        NoPendingRequest  StaleEdit  OwnerLost
 
 Facts are attributes; the message is for the user: what was tried, on what, and what to do.
 """
@@ -180,10 +180,18 @@ class Fenced(StoreError):
 class Owned(StoreError):
     """A living process holds the lease of the stream."""
 
-    def __init__(self, stream: str, *, pid: int, host: str, socket: str, since: float) -> None:
+    def __init__(
+        self, stream: str, *, pid: int, host: str, socket: str, since: float, silent: bool = False
+    ) -> None:
+        """`silent`: that process was asked, and does not answer."""
+        what_to_do = (
+            "which does not answer: it may be suspended (fg, or kill -CONT, wakes it up); "
+            "it can be read here meanwhile"
+        )
+        if not silent:
+            what_to_do = "it can be read here, and driven through that process"
         super().__init__(
-            f"{stream!r} is open in process {pid} on {host}; "
-            "it can be read here, and driven through that process"
+            f"{stream!r} is open in process {pid} on {host}{',' if silent else ';'} {what_to_do}"
         )
         self.stream = stream
         self.pid = pid
@@ -257,6 +265,10 @@ class SessionInterrupted(SessionError):
         )
         self.session_id = session_id
         self.why = why
+
+
+class OwnerLost(SessionError):
+    """The process that had the session is gone; the next call finds who has it now."""
 
 
 class AmbiguousId(SessionError):

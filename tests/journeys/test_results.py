@@ -315,3 +315,11 @@ async def test_a_picture_that_was_read_is_shown_in_every_later_request(world: Wo
         again = await app.sessions.get(session.id)
         assert (await again.send_message("sure?")).text == "And still."
         assert seen() == [data]
+
+
+async def test_a_turn_that_failed_does_not_give_the_answer_of_the_turn_before(world: World) -> None:
+    async with world.open(ScriptedModel(["one"])) as app:
+        session = await app.sessions.start_session()
+        assert (await session.send_message("a")).text == "one"
+        failed = await session.send_message("b")
+        assert (failed.finish_reason, failed.text) == ("provider_error", "")

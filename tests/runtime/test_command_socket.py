@@ -144,7 +144,7 @@ async def test_a_client_that_does_not_read_is_hung_up_on(shared_world: World) ->
             # The other one is answered meanwhile, and the deaf one loses its connection: all that
             # it can still read is what the kernel had taken.
             assert "error" not in await other.ask(call=note())
-            while commands._connections > 1:
+            while len(commands._clients) > 1:
                 await commands._hung_up.wait()
             assert "error" not in await other.ask(call=note())
             await commands.aclose()

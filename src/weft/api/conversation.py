@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import anyio
 import msgspec
 
-from weft.api.handle import SessionBase, input_id_of
+from weft.api.handle import SessionBase, input_id_of, resumed
 from weft.api.options import MessageOptions
 from weft.api.reports import BackgroundWork, child_info
 from weft.api.results import Reply
 from weft.api.turn_waiter import reply_to
-from weft.errors import UsageError
+from weft.errors import SessionInterrupted, SessionStopped, UsageError, WeftError
 from weft.events import PermissionAction, Status, Todo
 from weft.ids import EntryId, NodeId, RequestId, SessionId, new_id
 from weft.messages import Content, as_parts
@@ -51,8 +51,25 @@ if TYPE_CHECKING:  # loaded with the first look at the agents: it costs start-up
     from weft.project.agent_definitions import AgentDefinition
 
 
+OWNER_ENDS_SECONDS = 5.0
+"""How long an owner whose turn was interrupted may take until it is gone; otherwise it lives on."""
 KILL_SECONDS = 15.0
 """How long the end of a command that is killed is waited for."""
+
+
+async def _accepted(port: SessionPort, command: SendPrompt | ContinueTurn) -> Accepted:
+    return await port.call(command)
+
+
+async def _ends(port: SessionPort) -> bool:
+    """Whether the owner of a session gives it up within a while."""
+    with anyio.move_on_after(OWNER_ENDS_SECONDS):
+        await port.ended()
+    return not port.is_open
+
+
+async def _abort(port: SessionPort, command: AbortTurn) -> AbortReceipt:
+    return await port.abort(command)
 
 
 class ConversationCalls(SessionBase):
@@ -76,7 +93,6 @@ class ConversationCalls(SessionBase):
         Raises:
             SessionBusy: a turn runs and `queue` is False.
         """
-        port = await self._port()
         command = SendPrompt(
             parts=as_parts(content),
             when_busy="follow_up" if queue else "refuse",
@@ -85,7 +101,34 @@ class ConversationCalls(SessionBase):
             input_id=input_id_of(input_id),
             client=self._client,
         )
-        return self._typed(await reply_to(port, await port.call(command)), options.get("schema"))
+        return self._typed(await self._reply(command), options.get("schema"))
+
+    async def _reply(
+        self, command: SendPrompt | ContinueTurn, continued_at: float | None = None
+    ) -> Reply:
+        """Have a command carried out that starts a turn, and wait for the turn's end, also when the
+        process that has the session is gone before that.
+
+        Raises:
+            SessionInterrupted: it was accepted, and no process works on it.
+        """
+        was_accepted = False
+        while True:
+            try:
+                port, command, accepted = await self._carry(command, _accepted)
+            except WeftError as error:
+                if not was_accepted:
+                    raise
+                raise SessionInterrupted(self.id, str(error)) from error
+            try:
+                return await reply_to(port, accepted, continued_at)
+            except (SessionStopped, SessionInterrupted):
+                # The turns of an owner that closes are interrupted before it is gone.
+                if isinstance(port, LocalPort) or not await _ends(port):
+                    raise
+            # Its owner is gone.  The same message under the same id is accepted once; the next
+            # owner, which may be this process, goes on with it.
+            command, was_accepted = resumed(command), True
 
     def _typed(self, reply: Reply, wanted: Any) -> Reply:
         """The reply with its result in the type that was asked for."""
@@ -174,8 +217,8 @@ class ConversationCalls(SessionBase):
 
     async def abort(self, reason: str = "", *, input_id: str | None = None) -> AbortReceipt:
         """Stop the turn, if one runs; returns when everything is settled (within a second)."""
-        port = await self._port()
-        return await port.abort(AbortTurn(reason=reason, **self._by(input_id)))
+        command = AbortTurn(reason=reason, **self._by(input_id))
+        return (await self._carry(command, _abort)).answer
 
     async def continue_turn(
         self, *, input_id: str | None = None, **options: Unpack[MessageOptions]
@@ -187,9 +230,8 @@ class ConversationCalls(SessionBase):
         self, *, input_id: str | None = None, **options: Unpack[MessageOptions]
     ) -> Reply:
         """`continue_turn`, and wait for the turn's end."""
-        port = await self._port()
         command = ContinueTurn(options=self._options(options), **self._by(input_id))
-        return await reply_to(port, await port.call(command), self._host.now())
+        return await self._reply(command, self._host.now())
 
     async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
         """Attach as one of several clients.

@@ -7,16 +7,54 @@ back with the next call, and if another process owns it, that process is asked.
 from __future__ import annotations
 
 import weakref
-from typing import Any, Literal, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+import msgspec
 
 from weft.api.options import MessageOptions, refuse_unknown
-from weft.errors import SessionStopped
-from weft.ids import InputId, SessionId
-from weft.runtime.ports.local import UNLOADED
+from weft.errors import OwnerLost, SessionStopped
+from weft.ids import InputId, SessionId, new_id
+from weft.runtime.ports.local import UNLOADED, LocalPort
 from weft.runtime.session_host import SessionHost
-from weft.session import AttachClient, ChangeSetting, Command, SessionPort, Subscription
+from weft.session import (
+    AbortTurn,
+    AttachClient,
+    ChangeSetting,
+    Command,
+    ContinueTurn,
+    DetachClient,
+    SendPrompt,
+    SessionPort,
+    Subscription,
+)
 
 T = TypeVar("T")
+CommandT = TypeVar("CommandT", bound=Command[Any])
+
+_NOT_REMEMBERED = (AttachClient, DetachClient, AbortTurn)
+"""Commands that may be sent twice as they are: they are about who is there, or about one turn."""
+
+
+class CarriedCommand(NamedTuple, Generic[CommandT, T]):
+    """A command that was carried out."""
+
+    port: SessionPort
+    """By whom."""
+    command: CommandT
+    """As it was sent, to be sent again under the same id."""
+    answer: T
+
+
+def resumed(command: CommandT) -> CommandT:
+    """The command as it is sent again after the owner was lost: a turn that it began goes on."""
+    if isinstance(command, SendPrompt | ContinueTurn):
+        return msgspec.structs.replace(command, resume=True)
+    return command
+
+
+async def _call(port: SessionPort, command: Command[T]) -> T:
+    return await port.call(command)
 
 
 class SessionBase:
@@ -53,14 +91,35 @@ class SessionBase:
         return self._port_now
 
     async def _call(self, command: Command[T]) -> T:
-        port = await self._port()
-        try:
-            return await port.call(command)
-        except SessionStopped:
-            # A session that is unloaded just now has not taken the command, and comes back for it.
-            if port.is_open or await port.ended() != UNLOADED:
-                raise
-        return await (await self._port()).call(command)
+        return (await self._carry(command, _call)).answer
+
+    async def _carry(
+        self, command: CommandT, way: Callable[[SessionPort, CommandT], Awaitable[T]]
+    ) -> CarriedCommand[CommandT, T]:
+        """Have a command carried out, wherever the session lives by then."""
+        while True:
+            port = await self._port()
+            if not isinstance(port, LocalPort):
+                command = self._repeatable(command)
+            try:
+                return CarriedCommand(port, command, await way(port, command))
+            except SessionStopped:
+                # A session that is unloaded just now has not taken the command, and comes back for
+                # it.
+                if port.is_open or await port.ended() != UNLOADED:
+                    raise
+            except OwnerLost:
+                # Whether it was carried out is not known; under its id it is so once at most.
+                if port.is_open:
+                    raise
+                command = resumed(command)
+
+    def _repeatable(self, command: CommandT) -> CommandT:
+        """The command with an id, so that it can be sent again when its answer is lost."""
+        if command.input_id is not None or isinstance(command, _NOT_REMEMBERED):
+            return command
+        made = InputId(new_id("inp", self._host.now()))
+        return msgspec.structs.replace(command, input_id=made)
 
     def _options(self, options: MessageOptions) -> dict[str, Any]:
         """Options as the log stores them."""

@@ -64,4 +64,5 @@ def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
 def whole(text: str, said: Sequence[HistoryMessage]) -> str:
     """The model's last words in full: events carry only the beginning of very long ones."""
     last = next((each.content for each in reversed(said) if each.role == "assistant"), "")
-    return last if last.startswith(text) else text
+    # A turn that failed has no words; the last ones on the line are then those of another turn.
+    return last if text and last.startswith(text) else text

@@ -6,6 +6,7 @@ that picks a store, a workspace and providers.  Every other part is handed value
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
@@ -22,7 +23,7 @@ from weft.config.models import ModelRegistry
 from weft.config.paths import WeftPaths, absolute, places
 from weft.config.providers import default_providers
 from weft.config.settings import Config, load_config
-from weft.errors import UsageError
+from weft.errors import StoreError, UsageError, WeftError
 from weft.ids import SessionId
 from weft.messages import File, Image, Text
 from weft.project.saved_rules import SavedRules
@@ -47,7 +48,11 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.runtime.ports.hooked import HookSource
     from weft.workspace.sandbox.machine import SandboxReport
 
+logger = logging.getLogger(__name__)
+
 UNLOAD_EVERY_SECONDS = 60.0
+MOST_UNLOAD_SECONDS = 960.0
+"""The longest pause when unloading fails again and again."""
 _NOT_OPEN = "the app is not open: use `async with weft.open() as app`"
 
 
@@ -394,7 +399,14 @@ class App:
 
     async def _listen_later(self) -> None:
         await anyio.sleep(self._listen_after)
-        self._socket = await self._listen(self.store)
+        while self._socket is None:
+            try:
+                self._socket = await self._listen(self.store)
+                return
+            except StoreError:
+                # Others wait for the address of the socket, which could not be written down.
+                logger.warning("the address of the socket could not be stored", exc_info=True)
+                await anyio.sleep(self._listen_after)
 
     async def _listen(self, store: Store) -> AsyncCloseable | None:
         """Let other processes drive our sessions of a store.
@@ -420,9 +432,18 @@ class App:
         return socket
 
     async def _unload_idle(self) -> None:
+        seconds = UNLOAD_EVERY_SECONDS
         while True:
-            await anyio.sleep(UNLOAD_EVERY_SECONDS)
-            await self.host.unload_idle(self.config.get("session.idle_unload"))
+            await anyio.sleep(seconds)
+            try:
+                await self.host.unload_idle(self.config.get("session.idle_unload"))
+            except WeftError:
+                # A full disk or a locked file passes; without this loop nothing would be unloaded
+                # any more.
+                seconds = min(2 * seconds, MOST_UNLOAD_SECONDS)
+                logger.exception("unused sessions could not be unloaded")
+            else:
+                seconds = UNLOAD_EVERY_SECONDS
 
 
 def open_app(

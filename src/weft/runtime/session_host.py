@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from weft.errors import SessionNotFound, UsageError, WeftError
+from weft.errors import SessionNotFound, StoreError, UsageError, WeftError
 from weft.ids import SessionId
 from weft.messages import ModelName
 from weft.project.instructions import InstructionSet
@@ -96,6 +96,15 @@ class SessionHost:
             await self.registry.stores.release(child)
         await self.registry.stores.release(session_id)
 
+    async def finish_for_guests(self, session_id: SessionId) -> None:
+        """Before this process ends: let a turn of this session end that runs for other processes.
+
+        No further one is begun; those who wait take the session over.
+        """
+        port = self.registry.running(session_id)
+        if isinstance(port, LocalPort) and port.actor.is_busy and port.actor.is_watched:
+            await port.actor.finish_turn()
+
     async def stop_child(self, session_id: SessionId, child: SessionId) -> None:
         """Stop a session that works for another, and record its end there."""
         await (await self.port(child)).abort(AbortTurn(reason="it was stopped"))
@@ -126,6 +135,9 @@ class SessionHost:
         """Unload sessions that are neither used nor watched; returns how many.
 
         They come back with the next call.
+
+        Raises:
+            StoreError: one could not be unloaded; the others were.
         """
         limit = self.services.clock.monotonic() - older_than_seconds
         idle = [
@@ -136,12 +148,18 @@ class SessionHost:
             and not port.actor.is_watched
             and port.actor.last_used <= limit
         ]
-        unloaded = 0
+        unloaded, failure = 0, None
         for port in idle:
             # Each takes a while, and meanwhile one of those further down may have been used.
             if port.actor.last_used > limit or self.registry.agents.has_work(port.session_id):
                 continue
-            unloaded += await self.registry.unload_unused(port)
+            try:
+                unloaded += await self.registry.unload_unused(port)
+            except StoreError as error:
+                failure = error
+        # Only now: a session that cannot be unloaded must not keep those after it in memory.
+        if failure is not None:
+            raise failure
         return unloaded
 
     async def aclose(self) -> None:

@@ -260,6 +260,15 @@ class SessionActor:
         await self._mailbox.call(StopSession(reason=why, suspends=suspends))
         await self.stopped.wait()
 
+    async def finish_turn(self) -> None:
+        """Start no further turn, and wait for the end of the one that runs.
+
+        What is said meanwhile is queued, for the process that opens the session next.
+        """
+        self._turns.is_stopping = True
+        while self._worker.turn is not None:
+            await self._worker.settled.wait()
+
     async def stop_if_unused(self, why: str) -> bool:
         """Stop the session if it is still unused when the mailbox gets there.
 
@@ -353,18 +362,35 @@ class SessionActor:
         if not repeated:
             answer = await self._carry_out_once(command, asked)
             self._answered.remember(command, asked, answer, self.state)
+        elif isinstance(command, SendPrompt | ContinueTurn) and command.resume:
+            self._refuse_new_turns()
+            await self._turns.go_on_for(answer)
         return answer
+
+    def _refuse_new_turns(self) -> None:
+        """No turn is started by a process that is about to end: the next owner does that.
+
+        Raises:
+            SessionStopped: it is.
+        """
+        if self._turns.is_stopping and not self.is_busy:
+            raise SessionStopped(self.session_id, "its process is about to end")
 
     async def _carry_out_once(self, command: Command[Any], asked: str) -> Any:
         match command:
-            case AbortTurn(reason=reason):
-                return await self._abort(reason)
+            case AbortTurn(reason=reason, turn_id=turn_id):
+                return await self._abort(reason, only=turn_id)
             case AttachClient():
                 return self.clients.attach(command)
             case DetachClient():
                 return self.clients.detach(command)
             case StopSession():
-                return await self._stop(command)
+                try:
+                    return await self._stop(command)
+                except StoreError:
+                    # It lives on, and must be able to work.
+                    self._turns.is_stopping = False
+                    raise
             case RewindTo() | UndoRewind():
                 return await self._rewind(command, asked)
             case _:
@@ -386,6 +412,8 @@ class SessionActor:
 
     async def _decide_and_commit(self, command: Command[Any], asked: str) -> Any:
         self._check_options(command)
+        if isinstance(command, SendPrompt | ContinueTurn):
+            self._refuse_new_turns()
         moment = self._turns.moment(await self._file_of(command))
         if (model := model_after(command, self.state)) is not None:
             levels = self._env.turns.levels(self.state, model)
@@ -493,15 +521,21 @@ class SessionActor:
         # A viewer must not stop the turn either, and this path does not go through the mailbox.
         self.clients.check(command)
         is_repeated, _ = self._answered.before(command, digest(command), self.state)
-        return None if is_repeated else self._worker.trip(command.reason)
+        if is_repeated or not self._worker.is_at(command.turn_id):
+            return None
+        return self._worker.trip(command.reason)
 
-    async def _abort(self, reason: str, *, wait_here: bool = False) -> AbortReceipt:
-        """Trip the turn's scope.
+    async def _abort(
+        self, reason: str, *, only: TurnId | None = None, wait_here: bool = False
+    ) -> AbortReceipt:
+        """Trip the turn's scope; another turn than `only`, where that is given, goes on.
 
         Its own clean-up settles everything.  The actor does not wait for it.
         """
-        turn = self._worker.turn
-        turn_id = self._worker.trip(reason)
+        # The turn that was meant may have ended while the abort waited in the mailbox, and the next
+        # message have begun another.
+        turn = self._worker.turn if self._worker.is_at(only) else None
+        turn_id = self._worker.trip(reason) if turn is not None else None
         if turn is not None:
             self._worker.watch_abort()
             if wait_here:

@@ -13,7 +13,7 @@ import msgspec
 
 from weft.errors import SessionError, UsageError
 from weft.events import PermissionAction, Purpose
-from weft.ids import EntryId, InputId, NodeId, RequestId
+from weft.ids import EntryId, InputId, NodeId, RequestId, TurnId
 from weft.messages import Part, Usage, clean_value
 from weft.permissions import PermissionRule
 from weft.session.answers import AbortReceipt, Accepted, QueuedMessages, RewindPlan
@@ -79,18 +79,28 @@ class SendPrompt(Command[Accepted], frozen=True, tag="say"):
     """
     context: tuple[Part, ...] = ()
     """What hooks add, on the way; no part of what the sender asks for, and so not of its digest."""
+    resume: bool = False
+    """A repeat, by a sender that still waits after the owner was lost: what it was told that it
+    would get goes on, if no process works on it.  No part of the digest either.
+    """
 
 
 class ContinueTurn(Command[Accepted], frozen=True, tag="continue_turn"):
     """Go on from exactly what is stored."""
 
     options: dict[str, Any] = {}
+    resume: bool = False
+    """As in `SendPrompt`."""
 
 
 class AbortTurn(Command[AbortReceipt], frozen=True, tag="abort"):
     """Stop the turn that runs."""
 
     reason: str = ""
+    turn_id: TurnId | None = None
+    """The turn that ran when it was asked for; no other one is stopped.  No part of the digest: a
+    repeat is sent when another one may run.
+    """
 
 
 class EditQueued(Command[None], frozen=True, tag="edit_queued"):
@@ -418,7 +428,11 @@ def digest(command: Command[Any]) -> str:
     """Hash of what a command asks for, without who asks."""
     plain = msgspec.structs.replace(command, input_id=None, client="")
     if isinstance(plain, SendPrompt):
-        plain = msgspec.structs.replace(plain, context=())
+        plain = msgspec.structs.replace(plain, context=(), resume=False)
+    if isinstance(plain, ContinueTurn):
+        plain = msgspec.structs.replace(plain, resume=False)
+    if isinstance(plain, AbortTurn):
+        plain = msgspec.structs.replace(plain, turn_id=None)
     if isinstance(plain, BringOver):
         plain = msgspec.structs.replace(plain, text="")
     return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()

@@ -83,7 +83,7 @@ class CommandSocket:
         self._listener: SocketListener | None = None
         self._path = ""
         self._is_closed = False
-        self._connections = 0
+        self._clients: set[ClientConnection] = set()
         self._hung_up = anyio.Event()
 
     async def open(self, folder: Path, name: str) -> str:
@@ -118,17 +118,18 @@ class CommandSocket:
         """
         if self._listener is not None:
             with anyio.move_on_after(HANG_UP_SECONDS):
-                while self._connections:
+                while self._clients:
                     await self._hung_up.wait()
             await self._listener.aclose()
             _remove(self._path)
 
     async def _connection(self, stream: ByteStream) -> None:
-        self._connections += 1
+        client = ClientConnection(stream, self._find, self._stall_seconds)
+        self._clients.add(client)
         try:
-            await ClientConnection(stream, self._find, self._stall_seconds).serve()
+            await client.serve()
         finally:
-            self._connections -= 1
+            self._clients.discard(client)
             # Set and replaced: each hang-up wakes `aclose`, which looks whether it was the last.
             self._hung_up.set()
             self._hung_up = anyio.Event()

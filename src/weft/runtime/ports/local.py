@@ -68,6 +68,8 @@ class LocalPort(SessionPort):
         # Past the mailbox: it may be busy with an append on a slow disk, and the user wants the
         # tool to stop now.
         turn_id = self.actor.trip(command)
+        if turn_id is not None:
+            command = msgspec.structs.replace(command, turn_id=turn_id)
         receipt = await self.actor.call(command)
         # After the mailbox has answered: the receipt promises that everything is settled.
         await self.actor.wait_settled(turn_id)

@@ -6,8 +6,10 @@ whatever would change it raises `Owned`, with the sentence that says who has it.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from typing import Literal, TypeVar
 
@@ -15,14 +17,14 @@ import anyio
 import msgspec
 
 from weft.actors import Hub, Inbox, Supervisor
-from weft.errors import Owned
+from weft.errors import Owned, OwnerLost, SessionNotFound, SessionStopped, StoreError, WeftError
 from weft.events import Event, SessionStatus, Signal, Status, TextDelta, decode
 from weft.ids import NodeId, SessionId
 from weft.loop import LineEntry
 from weft.messages import Part
 from weft.permissions import Mode
 from weft.runtime.ports.socket_client import SocketClient
-from weft.runtime.ports.socket_protocol import OwnerLost, OwnerStatus, short_path
+from weft.runtime.ports.socket_protocol import OwnerStatus, short_path
 from weft.session import (
     AbortReceipt,
     AbortTurn,
@@ -36,13 +38,21 @@ from weft.session import (
     unspill_entries,
 )
 from weft.state import QueueEntry, SessionState
-from weft.store import Store
+from weft.store import Owner, Store
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 5.0
-"""How long the owner may take to answer the first time; after that the session is only read."""
+logger = logging.getLogger(__name__)
 
+PATIENCE_SECONDS = 5.0
+"""How long the owner may take to open its socket, and to answer the first time.
+
+After that the session is only read, and a command is refused.
+"""
+LOOK_AGAIN_SECONDS = (0.02, 0.5)
+"""How long to wait before the owner is looked for again: at first, and at most."""
+READ_AGAIN_SECONDS = (0.1, 5.0)
+"""The same for the log, when the store cannot be read."""
 
 EARLY = 1_000
 """Conditions that may wait for the log."""
@@ -73,6 +83,12 @@ class RemotePort(SessionPort):
         self._owner = owner
         self._supervisor = supervisor
         self._client: SocketClient | None = None
+        self._tried = anyio.Event()
+        """The owner was looked for once; whether it was found says `_client`."""
+        self._found = anyio.Event()
+        """It takes our commands, or is gone for good."""
+        self._is_silent = False
+        """The owner has a socket, and did not answer."""
         self._facts: Hub[Event] = Hub()
         self._signals: Hub[Event] = Hub()
         self._condition: OwnerStatus | None = None
@@ -83,6 +99,7 @@ class RemotePort(SessionPort):
         The oldest is dropped when there is too much.
         """
         self._draft: _Draft | None = None
+        self._known_owner: Owner | None = None
         self._ended = anyio.Event()
 
     @property
@@ -120,26 +137,88 @@ class RemotePort(SessionPort):
     async def start(self) -> None:
         """Follow the log, and the owner's live events where it takes commands."""
         self._supervisor.start(self._follow, f"follow {self.session_id}")
-        client = await self._connect()
+        self._supervisor.start(self._find_owner, f"owner of {self.session_id}")
+        await self._tried.wait()
+
+    async def _find_owner(self) -> None:
+        """Look for the way to the owner until there is one, or the owner is gone.
+
+        A command line opens its socket a moment after it has taken the session, a suspended process
+        answers when it is woken up, and one that closes gives the session back.
+        """
+        seconds, most = LOOK_AGAIN_SECONDS
+        holder = ""
+        try:
+            while self.is_open:
+                owner = await self._holder()
+                holder = holder or (owner.process_id if owner is not None else "")
+                if owner is None or owner.process_id != holder:
+                    return
+                if owner.socket and await self._drive_through(owner.socket):
+                    return
+                self._tried.set()
+                await anyio.sleep(seconds)
+                seconds = min(2 * seconds, most)
+        finally:
+            self._end()
+            self._tried.set()
+
+    async def _holder(self) -> Owner | None:
+        """The process that has the session; None when it is free."""
+        try:
+            lease = await self._store.lease_of(self.session_id)
+        except StoreError:
+            logger.warning("the owner of %s could not be looked up", self.session_id, exc_info=True)
+            return self._known_owner
+        self._known_owner = lease.owner if lease is not None else None
+        return self._known_owner
+
+    async def _drive_through(self, socket: str) -> bool:
+        """Drive the session through this socket until the owner is gone; False when it cannot be
+        had so.
+        """
+        client = await self._connect(socket)
         if client is None:
-            return
-        self._supervisor.start(lambda: self._read(client), f"owner of {self.session_id}")
+            return False
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.read)
+                if await self._watch(client):
+                    self._client, self._is_silent = client, False
+                    self._tried.set()
+                    self._found.set()
+                    group.start_soon(self._hang_up_on_silence, client)
+                    await client.lost.wait()
+                group.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await client.aclose()
+        return self._client is not None
+
+    async def _watch(self, client: SocketClient) -> bool:
+        """Have the owner send live events; False when it does not."""
         try:
             with anyio.fail_after(PATIENCE_SECONDS):
                 await client.watch(self.session_id)
         # An owner that is stopped (a debugger, SIGSTOP) takes connections through the kernel and
         # never answers.
-        except (OwnerLost, TimeoutError):
-            await client.aclose()
-            return
-        self._client = client
+        except TimeoutError:
+            self._is_silent = True
+            return False
+        # One that closes has let the session go already, and soon its lease.
+        except WeftError:
+            return False
+        return True
 
-    async def _connect(self) -> SocketClient | None:
-        if not self._owner.socket:
-            return None
+    async def _hang_up_on_silence(self, client: SocketClient) -> None:
+        with suppress(OwnerLost):
+            await client.keep_asking(self.session_id)
+            await client.aclose()
+
+    async def _connect(self, socket: str) -> SocketClient | None:
         try:
             with anyio.fail_after(PATIENCE_SECONDS):
-                with short_path(self._owner.socket) as path:
+                with short_path(socket) as path:
                     stream = await anyio.connect_unix(path)
                     return SocketClient(stream, self._take_signal, self._take_condition)
         except (OSError, TimeoutError):
@@ -153,6 +232,7 @@ class RemotePort(SessionPort):
 
     def _end(self) -> None:
         self._ended.set()
+        self._found.set()
         self._facts.close()
         self._signals.close()
 
@@ -163,15 +243,53 @@ class RemotePort(SessionPort):
     # -- the contract
 
     async def call(self, command: Command[T]) -> T:
-        if self._client is None:
-            raise self._owner
-        answer = await self._client.send(self.session_id, checked(command))
+        """Have the owner carry a command out.
+
+        Raises:
+            OwnerLost: there is no owner any more; the port has ended.
+            Owned: the owner takes no commands, or does not answer.
+        """
+        client = await self._way()
+        try:
+            answer = await client.send(self.session_id, checked(command))
+        except (SessionStopped, SessionNotFound) as error:
+            # It is closing: when that is done, it gives the session back.
+            await self._ended.wait()
+            raise OwnerLost(str(error)) from error
+        except OwnerLost:
+            await self._ended.wait()
+            raise
         # The owner has answered, so that the facts are in the store; the follower may not have read
         # them yet.
         await self._catch_up()
         return answer
 
+    async def _way(self) -> SocketClient:
+        """The connection to the owner; waits for a while until there is one."""
+        with anyio.move_on_after(PATIENCE_SECONDS):
+            await self._found.wait()
+        if not self.is_open:
+            raise OwnerLost("the process that owned the session is gone")
+        if self._client is None:
+            raise self._refusal()
+        return self._client
+
+    def _refusal(self) -> Owned:
+        by, known = self._owner, self._known_owner
+        return Owned(
+            by.stream,
+            pid=known.pid if known is not None else by.pid,
+            host=known.host if known is not None else by.host,
+            socket=known.socket if known is not None else by.socket,
+            since=by.since,
+            silent=self._is_silent,
+        )
+
     async def abort(self, command: AbortTurn) -> AbortReceipt:
+        turn = self._state.turn.open
+        if turn is not None and command.turn_id is None:
+            # The one that is seen here: when the owner gets it, another's may have begun.
+            command = msgspec.structs.replace(command, turn_id=turn.turn_id)
         return await self.call(command)
 
     async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
@@ -209,23 +327,29 @@ class RemotePort(SessionPort):
 
     # -- what arrives
 
-    async def _read(self, client: SocketClient) -> None:
-        try:
-            await client.read()
-        finally:
-            # Not when the first exchange failed: then the session is still read without its owner.
-            if self._client is client:
-                self._end()
-            with anyio.CancelScope(shield=True):
-                await client.aclose()
-
     async def _follow(self) -> None:
+        """Read the log as it grows, also past errors of the store: those pass."""
+        seconds, most = READ_AGAIN_SECONDS
+        while self.is_open:
+            before = self._state.seq
+            try:
+                await self._follow_on()
+            except StoreError:
+                logger.warning("the log of %s cannot be read", self.session_id, exc_info=True)
+            seconds = READ_AGAIN_SECONDS[0] if self._state.seq > before else min(2 * seconds, most)
+            with anyio.move_on_after(seconds):
+                await self._ended.wait()
+
+    async def _follow_on(self) -> None:
         records = self._store.follow(self.session_id, after=self._state.seq)
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._cancel_at_end, group.cancel_scope)
                 async for record in records:
                     self._take_record(record.body)
+        # The group wraps what was raised in it; the store raises one error at a time.
+        except* StoreError as errors:
+            raise errors.exceptions[0] from None
         finally:
             await records.aclose()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import anyio
@@ -12,13 +13,12 @@ from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from weft import errors
-from weft.errors import UsageError
+from weft.errors import OwnerLost, UsageError
 from weft.ids import SessionId
 from weft.runtime.ports.socket_protocol import (
     LINE_LIMIT,
     UNREADABLE,
     LineWriter,
-    OwnerLost,
     OwnerStatus,
     SocketReply,
     SocketRequest,
@@ -29,6 +29,10 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
+ASK_EVERY_SECONDS = 5.0
+"""How often the owner is asked whether it is still there."""
+SILENCE_SECONDS = 15.0
+"""How long it may take to answer that; a busy machine must not pass for a suspended process."""
 _GONE = "the process that owned the session is gone"
 
 
@@ -105,6 +109,23 @@ class SocketClient:
             OwnerLost, WeftError: as `send`.
         """
         await self._exchange(SocketRequest(id=self._new_id(), session=session, watch=True))
+
+    async def keep_asking(self, session: SessionId) -> None:
+        """Ask now and then whether the owner is still there; returns when it does not answer.
+
+        A process that is suspended keeps its connections, and no error tells of it.
+
+        Raises:
+            OwnerLost: the connection has ended.
+        """
+        while True:
+            await anyio.sleep(ASK_EVERY_SECONDS)
+            with anyio.move_on_after(SILENCE_SECONDS) as waiting:
+                # It has neither a command nor a watch; the refusal of that is the sign of life.
+                with suppress(UsageError):
+                    await self._exchange(SocketRequest(id=self._new_id(), session=session))
+            if waiting.cancelled_caught:
+                return
 
     def _new_id(self) -> int:
         self._next += 1

@@ -18,7 +18,6 @@ import anyio
 import msgspec
 from anyio.abc import ByteStream
 
-from weft.errors import WeftError
 from weft.events import Status
 from weft.ids import SessionId
 from weft.permissions import Mode
@@ -94,10 +93,6 @@ class SocketReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     signal: msgspec.Raw = msgspec.Raw()
     condition: OwnerStatus | None = None
     """With the first answer to one who watches, and whenever it has changed."""
-
-
-class OwnerLost(WeftError):
-    """The process that owned the session is gone."""
 
 
 class LineWriter:

@@ -33,6 +33,7 @@ from weft.events import (
 from weft.faults import FailPointPair
 from weft.ids import RequestId
 from weft.loop import Build, Commit, CompactionWork, SessionWork, TurnJournal
+from weft.session.answers import Accepted
 from weft.session.decide import DecidedCommand, DecisionContext, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.log.session_log import SessionLog
@@ -181,6 +182,25 @@ class TurnScheduler:
             self._start_turn()
         if plan.then == "compact":
             self._start_compaction(plan.focus, cause)
+
+    async def go_on_for(self, accepted: Accepted) -> None:
+        """Go on with what a sender was promised by an earlier owner of the session, if no process
+        works on it.
+
+        A turn that was left open goes on first, whoever began it; then what waits has its turns.
+        """
+        state = self._log.state
+        is_queued = accepted.entry_id in state.queue.entries
+        if is_queued and accepted.entry_id is not None:
+            self.follow_ups.awaits(accepted.entry_id)
+        if self.is_busy:
+            return
+        left = state.turn.open
+        if left is not None and (is_queued or left.turn_id == accepted.turn_id):
+            await self._recovery.settle()
+            self._start_turn()
+        elif left is None and is_queued:
+            await self._start_next(NextTurn(self.follow_ups.next(state)))
 
     def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
         """The facts that start a turn, and in the same append those of its first model call."""

@@ -76,6 +76,10 @@ class RunningWork:
             self.turn.scope.cancel()
             self.turn = None
 
+    def is_at(self, turn_id: TurnId | None) -> bool:
+        """True while this turn is at work; None stands for any."""
+        return self.turn is not None and turn_id in (None, self.turn.turn_id)
+
     def trip(self, reason: str) -> TurnId | None:
         """Abort it; its own clean-up settles everything.  Returns which one was aborted."""
         if self.turn is None:
