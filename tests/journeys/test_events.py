@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import anyio
 import pytest
 
-from tests.support.world import World, crash, facts, running, until_idle
+from tests.support.world import PATIENCE, World, crash, facts, running, until_idle
 from weft.api.session import Session
 from weft.events import (
     ContextUsage,
@@ -90,7 +90,7 @@ async def test_a_cursor_replays_what_was_missed_and_then_follows(world: World) -
     async with world.open(model) as app:
         session = await app.sessions.start_session()
         await session.send_message("a")
-        async with await session.subscribe(after=0, live=False) as events, running():
+        async with await session.subscribe(after=0) as events, running():
             first = await anext(events)
             assert isinstance(first, SessionCreated)
             seen = [first.seq]
@@ -100,8 +100,7 @@ async def test_a_cursor_replays_what_was_missed_and_then_follows(world: World) -
             finished = 0
             while finished < 2:
                 event = await anext(events)
-                assert isinstance(event, FactBase)
-                seen.append(event.seq)
+                seen += [event.seq] if isinstance(event, FactBase) else []
                 finished += isinstance(event, TurnFinished)
         assert seen == list(range(1, seen[-1] + 1))
 
@@ -136,13 +135,33 @@ async def test_without_a_cursor_only_what_comes_is_reported(world: World) -> Non
             assert first.node.text == "b"
 
 
-async def test_a_reader_of_facts_alone_gets_no_live_event(world: World) -> None:
-    async with world.open(ScriptedModel([SayText(text="abcdef", chunk=1)])) as app:
+async def test_a_reader_of_facts_alone_gets_no_live_event_and_ends_with_the_log(
+    world: World,
+) -> None:
+    async with world.open(ScriptedModel([SayText(text="abcdef", chunk=1), Stall()])) as app:
         session = await app.sessions.start_session()
-        async with await session.subscribe(live=False) as events, running():
-            await session.send_message("a")
-            while not isinstance(event := await anext(events), TurnFinished):
-                assert isinstance(event, FactBase)
+        await session.send_message("a")
+        for status in ("idle", "thinking"):
+            with anyio.fail_after(PATIENCE):
+                events = await session.subscribe(after=0, live=False)
+                seen = [event async for event in events]
+            assert all(isinstance(event, FactBase) for event in seen)
+            assert events.cursor == len(seen) == (await session.editor_snapshot()).seq
+            assert not events.is_open, "a reader that is done does not keep the session loaded"
+            assert await session.get_status() == status
+            if status == "idle":
+                await session.send_prompt("b")
+
+
+async def test_a_reader_of_facts_alone_gets_what_is_appended_while_it_reads(world: World) -> None:
+    async with world.open(ScriptedModel(["one", "two"])) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("a")
+        async with await session.subscribe(after=0, live=False) as events, running():
+            seen = [await anext(events)]
+            await session.send_message("b")
+            seen += [event async for event in events]
+        assert len(seen) == (await session.editor_snapshot()).seq
 
 
 @pytest.mark.requirement("session:subscribe:break")
@@ -284,9 +303,10 @@ async def test_no_subscriber_hears_of_a_fact_before_the_session_has_it(plain_wor
         heard: list[int] = []
 
         async def read() -> None:
-            async with await session.subscribe(after=0, live=False) as events:
+            async with await session.subscribe(after=0) as events:
                 async for event in events:
-                    assert isinstance(event, FactBase)
+                    if not isinstance(event, FactBase):
+                        continue
                     assert event.seq <= (await session.editor_snapshot()).seq
                     heard.append(event.seq)
                     if isinstance(event, TurnFinished):

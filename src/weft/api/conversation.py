@@ -328,7 +328,7 @@ class ConversationCalls(SessionBase):
         port = await self._port()
         with anyio.move_on_after(KILL_SECONDS):
             # Subscribed before the state is looked at: the end may come in between.
-            async with port.subscribe(after=port.state.seq, live=False) as events:
+            async with port.subscribe(after=port.state.seq, live="status") as events:
                 if name not in port.state.background.running:
                     return
                 async for _ in events:

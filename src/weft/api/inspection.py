@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from weft.api.handle import SessionBase
 from weft.api.history import history
@@ -57,10 +57,13 @@ class InspectionCalls(SessionBase):
         """The files that tools changed, newest first."""
         return (await self._port()).state.files.newest_first()
 
-    async def subscribe(self, *, after: int | None = None, live: bool = True) -> Subscription:
+    async def subscribe(
+        self, *, after: int | None = None, live: bool | Literal["status"] = True
+    ) -> Subscription:
         """Events: those after the cursor, then new ones.
 
-        No gap, no repeat.  `live=False` leaves signals out.
+        No gap, no repeat.  `live="status"` leaves out all signals but the status; `live=False`
+        leaves out that too, and ends at the end of the log.
         """
         subscription = (await self._port()).subscribe(after=after, live=live)
         self._subscriptions = [weakref.ref(each) for each in (*self._readers(), subscription)]

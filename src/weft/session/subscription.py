@@ -61,6 +61,10 @@ class Subscription:
                 continue
             event = self._inbox.take_nowait()
             if event is None:
+                # The end of the log, for a reader of what is stored: what was appended meanwhile
+                # has been handed out, for the inbox was opened before the log was read.
+                if self._live is False:
+                    self.close()
                 if self._inbox.closed:
                     raise StopAsyncIteration
                 await self._inbox.wait()

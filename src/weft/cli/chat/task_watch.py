@@ -47,7 +47,8 @@ async def follow_task(app: App, child: str, live: LiveArea, changed: Callable[[]
         if session is None:  # announced before it is opened, or at work in another process
             await anyio.sleep(LOOK_SECONDS)
             continue
-        async with await session.subscribe(after=0, live=False) as events:
+        # No deltas: they change nothing in the row, and each would redraw the screen.
+        async with await session.subscribe(after=0, live="status") as events:
             async for event in events:
                 if (row := live.tasks.get(child)) is None:
                     return

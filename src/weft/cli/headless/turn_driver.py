@@ -20,6 +20,7 @@ from weft.events import (
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
+    SessionStatus,
     ToolComplete,
     TurnFinished,
 )
@@ -67,10 +68,13 @@ class TurnDriver:
 
     async def follow(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Hand out events until the session stops."""
-        events = await self.session.subscribe(live=self._sink.wants_signals)
+        wants_signals = self._sink.wants_signals
+        events = await self.session.subscribe(live=True if wants_signals else "status")
         task_status.started()
         async with events:
             async for event in events:
+                if not wants_signals and isinstance(event, SessionStatus):
+                    continue
                 await self._take(await whole(event, self._app))
 
     async def send(self, send: Callable[[], Awaitable[Result]]) -> Result:
