@@ -77,3 +77,33 @@ async def test_wrong_arguments_start_nothing(bench: ToolBench, args: dict[str, o
 async def test_an_empty_command_is_refused(bench: ToolBench) -> None:
     with pytest.raises(FinalToolError, match="empty"):
         await bench.prepare("shell", command=" \n")
+
+
+@pytest.mark.process
+async def test_binary_output_is_a_note(bench: ToolBench) -> None:
+    bench.write("noise", bytes(range(256)) * 400)
+    outcome = await bench.run("shell", command="cat noise")
+    assert outcome.text == (
+        "[binary output, 102,400 bytes, not shown; look at it with xxd or file, or save it to a "
+        "file]"
+    )
+    assert outcome.full_text is None
+    failed = await bench.text("shell", command="cat noise noise; exit 1")
+    assert failed.startswith("[binary output, 204,800 bytes")
+    assert failed.endswith("(exit code 1)")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Gr\xfc\xdfe aus K\xf6ln, mit vielen W\xf6rtern".encode("latin-1"),
+        b"src/one.py\0src/two.py\0README.md\0",
+        b"\x1b[31mred\x1b[0m\r\n\tprogress\b\b\x07",
+    ],
+)
+async def test_text_in_another_encoding_names_that_end_in_nul_and_colours_are_no_binary(
+    bench: ToolBench, text: bytes
+) -> None:
+    bench.write("text", text)
+    assert "binary" not in await bench.text("shell", command="cat text")

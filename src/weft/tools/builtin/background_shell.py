@@ -18,7 +18,7 @@ from weft.tools.base import (
     ToolContext,
     ToolOutcome,
 )
-from weft.tools.builtin.shell import how_it_ended
+from weft.tools.builtin.shell import how_it_ended, readable
 
 MAX_WAIT_SECONDS = 30.0
 Name = Annotated[str, Meta(min_length=1, description="As `shell` named it, bg_1.")]
@@ -95,6 +95,6 @@ def _commands(context: ToolContext) -> BackgroundCommands:
 
 def outcome_of(look: BackgroundOutput) -> ToolOutcome:
     """What the model reads of a look."""
-    output = look.output.rstrip("\n") or "(nothing new)"
+    output = readable(look.output).rstrip("\n") or "(nothing new)"
     end = "it still runs" if look.is_running else how_it_ended(look)
     return ToolOutcome(text=f"{output}\n({look.id}: {end})")

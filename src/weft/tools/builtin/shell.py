@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from typing import Annotated, Any
 
@@ -31,6 +32,14 @@ INSIDE = "# not outside the sandbox"
 LONGEST_TITLE = 500
 """Characters of a background command's line that lists show."""
 
+
+BINARY_SHARE = 0.2
+"""The share of characters that no text has beyond which output is binary.
+
+Above a Latin-1 text (up to a tenth) or names that end in NUL, far below an image or an archive
+(a third and more).
+"""
+_NO_TEXT = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 
 OUT_OF_REACH = ", outside the sandbox; a command reaches its ports only with outside_sandbox"
 """What the model has to know of a server that it cannot talk to from where its other
@@ -170,7 +179,7 @@ def started(look: BackgroundOutput, command: ProcessCommand) -> ToolOutcome:
         return msgspec.structs.replace(
             outcome, text=f"{outcome.text}\n(It ended at once; nothing runs in the background.)"
         )
-    output = look.output.rstrip("\n") or "(no output yet)"
+    output = readable(look.output).rstrip("\n") or "(no output yet)"
     where = OUT_OF_REACH if command.is_unconfined else ""
     return ToolOutcome(
         text=f"{output}\n(It runs in the background as {look.id}{where}.)",
@@ -196,9 +205,22 @@ def how_it_ended(look: BackgroundOutput) -> str:
     return f"it ended with exit code {result.exit_code}"
 
 
+def readable(output: str, size: int | None = None) -> str:
+    """Output as the model is to read it: a note in the place of what is not text.
+
+    `size` is its length in bytes, where that is known.
+    """
+    odd = len(_NO_TEXT.findall(output))
+    if odd <= BINARY_SHARE * len(output):
+        return output
+    shown = f"{size:,} bytes" if size is not None else f"about {len(output):,} bytes"
+    return f"[binary output, {shown}, not shown; look at it with xxd or file, or save it to a file]"
+
+
 def outcome_of(result: RunResult, timeout_seconds: float) -> ToolOutcome:
     """What the model reads: the output first, then how it ended unless it simply worked."""
-    output = result.output.rstrip("\n")
+    output = readable(result.output, result.total_bytes).rstrip("\n")
+    is_binary = output != result.output.rstrip("\n")
     if result.timed_out:
         end = (
             f"(stopped after {timeout_seconds:g} s: it took too long; everything it started "
@@ -218,7 +240,7 @@ def outcome_of(result: RunResult, timeout_seconds: float) -> ToolOutcome:
         or result.has_violations,
         touched=result.changes or (),
         notes=(*result.left_out, *result.notes),
-        full_text=result.full_output,
+        full_text=None if is_binary else result.full_output,
         data={
             "exit_code": result.exit_code,
             "timed_out": result.timed_out,
