@@ -269,7 +269,6 @@ async def never_ends_its_head(line: LoopbackConnection) -> None:
     [
         (closes_at_once, "closed the connection without an answer"),
         (resets_at_once, "closed the connection without an answer"),
-        (speaks_another_language, "not HTTP"),
         (never_ends_its_head, "bytes of headers|not HTTP"),
     ],
 )
@@ -277,6 +276,13 @@ async def test_no_proper_answer_is_unavailable(handler: Handler, message: str) -
     async with client_and_server(handler) as (client, server):
         with pytest.raises(ProviderUnavailable, match=message):
             await fetch(client, server.url)
+
+
+async def test_a_server_that_does_not_speak_http_is_said_once_and_not_tried_again() -> None:
+    async with client_and_server(speaks_another_language) as (client, server):
+        with pytest.raises(ProviderUnavailable, match="does not speak HTTP; is the base") as caught:
+            await fetch(client, server.url)
+        assert not caught.value.retryable
 
 
 async def test_no_server_listening_is_unavailable() -> None:

@@ -322,14 +322,15 @@ async def test_a_literal_of_the_sixth_version_is_reached_and_named_as_such() -> 
 # --- TLS -------------------------------------------------------------------------------
 
 
-async def test_plain_words_where_tls_was_expected_are_unavailable() -> None:
+async def test_plain_words_where_tls_was_expected_are_said_and_not_tried_again() -> None:
     async def handler(line: LoopbackConnection) -> None:
         await line.send(b"HTTP/1.1 400 This is plain HTTP\r\n\r\n" * 4)
         await line.until_gone()
 
     async with client_and_server(handler) as (client, server):
-        with pytest.raises(ProviderUnavailable, match="could not"):
+        with pytest.raises(ProviderUnavailable, match="does not speak TLS; should the") as caught:
             await fetch(client, server.url.replace("http://", "https://"))
+        assert not caught.value.retryable
         with anyio.fail_after(5):
             await server.gone.wait()
 

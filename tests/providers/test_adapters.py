@@ -208,6 +208,14 @@ async def answers_plain_json(line: LoopbackConnection) -> None:
     await line.reply(b'{"hello": 1}', headers="content-type: application/json\r\n")
 
 
+async def answers_words(line: LoopbackConnection) -> None:
+    await line.reply(b"Welcome to the router.\n", headers="content-type: text/plain\r\n")
+
+
+async def answers_nothing(line: LoopbackConnection) -> None:
+    await line.reply(b"")
+
+
 async def answers_error_with_200(line: LoopbackConnection) -> None:
     await line.reply(
         b'{"error": {"message": "no", "code": 503}}', headers="content-type: application/json\r\n"
@@ -240,6 +248,8 @@ FAULTS = [
     (hangs_up, ProviderUnavailable, "without an answer"),
     (answers_html, RequestRefused, "Sign in"),
     (answers_plain_json, RequestRefused, "application/json"),
+    (answers_words, RequestRefused, "did not answer with a stream of events; is the base URL"),
+    (answers_nothing, RequestRefused, "did not answer with a stream of events; is the base URL"),
     (answers_error_with_200, ProviderUnavailable, "no"),
     (sends_junk, ProviderUnavailable, "cannot be understood"),
     (sends_nothing_at_all, ProviderUnavailable, "ended before"),

@@ -187,20 +187,31 @@ class HttpModel(Model):
         self, reply: HttpReply, frames: FrameSplitter, decoder: StreamDecoder
     ) -> AsyncGenerator[StreamEvent]:
         last_word = self._clock.monotonic()
+        has_spoken, size = False, 0
         # Ends with the vendor's last word, not with the connection: some servers keep it open after
         # that.
         while not decoder.is_finished:
             data = await reply.read()
+            size += len(data)
             pieces = frames.feed(data) if data else frames.finish()
             spoke = False
-            for name, payload in pieces:
-                for event in decoder.feed(name, payload):
-                    spoke = True
-                    yield event
-            if not data:
-                for event in decoder.end():
-                    yield event
-                return
+            try:
+                for name, payload in pieces:
+                    for event in decoder.feed(name, payload):
+                        spoke = has_spoken = True
+                        yield event
+                if not data:
+                    for event in decoder.end():
+                        has_spoken = True
+                        yield event
+                    return
+            except ProviderUnavailable as error:
+                if has_spoken or not _is_something_else(reply, size):
+                    raise
+                raise RequestRefused(
+                    f"{self._wire.provider} did not answer with a stream of events; is the base "
+                    "URL right?"
+                ) from error
             now = self._clock.monotonic()
             # Pings are bytes, so the transport's idle timeout never fires; only events count here.
             if spoke:
@@ -249,6 +260,18 @@ class HttpProvider(Provider):
 
     async def aclose(self) -> None:
         """The transport is the application's; there is nothing of our own to close."""
+
+
+def _is_something_else(reply: HttpReply, size: int) -> bool:
+    """True for a whole body that does not even claim to be a stream.
+
+    The same request would get it again.  A body without a byte and without a length may also be a
+    connection that broke off, which is worth another try.
+    """
+    kind = reply.headers.get("content-type", "")
+    if kind.startswith(("text/event-stream", "application/x-ndjson")):
+        return False
+    return size > 0 or "content-length" in reply.headers
 
 
 async def _bounded(reply: HttpReply, most: int = MAX_BODY) -> bytes:

@@ -264,6 +264,12 @@ def _head(request: HttpRequest, where: UrlTarget, proxy: ProxyServer | None) -> 
         ) from error
 
 
+_NOT_TLS = frozenset(
+    {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"}
+)
+"""What OpenSSL calls an answer that is no TLS; which one depends on its version."""
+
+
 def unreachable(shown: str, error: OSError) -> ProviderUnavailable:
     """The error as the user reads it; an untrusted certificate is not worth a retry."""
     reason = error.strerror or str(error) or type(error).__name__
@@ -273,6 +279,11 @@ def unreachable(shown: str, error: OSError) -> ProviderUnavailable:
     if type(error).__name__ == "SSLCertVerificationError":
         found = ProviderUnavailable(
             f"the certificate of {shown} is not trusted: {getattr(error, 'verify_message', reason)}"
+        )
+        found.retryable = False
+    elif getattr(error, "reason", "") in _NOT_TLS:
+        found = ProviderUnavailable(
+            f"{shown} does not speak TLS; should the base URL begin with http://?"
         )
         found.retryable = False
     return found

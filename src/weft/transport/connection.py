@@ -21,6 +21,9 @@ MAX_BUFFERED = 1024 * 1024
 MAX_HEAD = 256 * 1024
 """Bytes that a reply's head may have."""
 
+_FIRST = b"HTTP/"
+"""How every reply begins."""
+
 
 class HttpConnection(asyncio.Protocol):
     """A connection that can be asked again and again, one request at a time."""
@@ -128,6 +131,7 @@ class StreamedReply(HttpReply):
         self._parser = httptools.HttpResponseParser(self)
         self._has_head = False
         self._head_bytes = 0
+        self._first = b""
         # Framed: the body has an end of its own. Over: what arrives now is a second reply, which
         # was not asked for.
         self._is_framed = False
@@ -194,6 +198,7 @@ class StreamedReply(HttpReply):
             return
         if not self._has_head:
             self._head_bytes += len(data)
+            self._first += data[: len(_FIRST) - len(self._first)]
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -211,8 +216,13 @@ class StreamedReply(HttpReply):
             self.keeps_alive = (
                 False  # what follows the answer is nonsense; the answer itself was sound
             )
-        else:
+        elif self._first.startswith(_FIRST[: len(self._first)]):
             self.fail(f"{self._host} sent something that is not HTTP", error)
+        else:
+            self.fail(f"{self._host} does not speak HTTP; is the base URL right?", error)
+            # Another kind of server listens there, and will on the next try.
+            if self._error is not None:
+                self._error.retryable = False
 
     def ended(self) -> None:
         """The server has closed its side."""
