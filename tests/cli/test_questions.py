@@ -115,6 +115,26 @@ async def test_a_dismissed_question_has_no_answer(tmp_path: Path) -> None:
         assert state.answer is None
 
 
+@pytest.mark.parametrize("left", ["draft", ""])
+async def test_esc_typing_esc_is_not_esc_esc(tmp_path: Path, left: str) -> None:
+    with create_pipe_input() as pipe, create_app_session(input=pipe):
+        screen = TerminalScreen(
+            folder=str(tmp_path), history=None, coloured=False, clock=ManualClock()
+        )
+        screen.buffer.insert_text(left)
+        screen.escape()
+        screen.buffer.insert_text("x")
+        screen.buffer.delete_before_cursor()
+        screen.escape()
+        assert screen.buffer.text == left, "the line is not cleared"
+        assert not screen._receiving.statistics().current_buffer_used, "nobody asked to go back"
+        screen.escape()
+        assert screen.buffer.text == ""
+        assert screen._receiving.statistics().current_buffer_used == (0 if left else 1)
+        screen.close()
+        screen._sending.close()
+
+
 async def test_a_cancelled_question_is_gone(tmp_path: Path) -> None:
     async with asked(shell_permission(), tmp_path) as state:
         assert state.screen._choosing is not None

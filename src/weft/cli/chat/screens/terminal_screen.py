@@ -401,8 +401,9 @@ class TerminalScreen(ChatScreen):
             self._escape()
 
     def text_changed(self) -> None:
-        """Typing goes on: a question has to wait."""
+        """Typing goes on: a question has to wait, and Esc, typing, Esc is not Esc Esc."""
         self._last_key = self._clock.monotonic()
+        self._twice.forget()
 
     def take_picked(self) -> None:
         """Enter at a list: take the marked row, or send what was being typed."""
