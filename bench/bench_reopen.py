@@ -75,8 +75,13 @@ def peak_megabytes() -> float:
 
     `getrusage` would count the parent's share from before the exec.
     """
+    return memory_megabytes("VmHWM")
+
+
+def memory_megabytes(which: str = "VmRSS") -> float:
+    """The memory that this process holds now, or another figure of the kernel's status."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    found = re.search(rf"{which}:\s+(\d+) kB", status)
     assert found
     return int(found[1]) / 1024
 

@@ -33,7 +33,12 @@ OUTPUT = "    total += line.price * line.count  # in cents, so that no sum is of
 
 def facts(session_id: SessionId, count: int) -> Iterator[Fact]:
     """The first `count` facts of an endless session, stamped as its actor would."""
-    for seq, fact in enumerate(islice(_endless_session(), count), start=1):
+    return stamped(session_id, islice(_endless_session(), count))
+
+
+def stamped(session_id: SessionId, facts: Iterable[Fact]) -> Iterator[Fact]:
+    """Facts numbered and dated, as a session's actor would."""
+    for seq, fact in enumerate(facts, start=1):
         yield msgspec.structs.replace(fact, session_id=session_id, seq=seq, at=1.8e9 + seq)
 
 
@@ -106,11 +111,34 @@ def row(session_id: SessionId, last_seq: int = 1) -> SessionRow:
     )
 
 
+def answered_turn(number: int, parent: NodeId | None) -> Iterator[Fact]:
+    """A turn with one answer and no calls; its last node ends in `_a`."""
+    turn_id = TurnId(f"trn_{number:022}")
+    asked, node = NodeId(f"nod_{number:020}_u"), NodeId(f"nod_{number:020}_a")
+    usage = Usage(input_tokens=900, output_tokens=120, cost_usd=0.0125)
+    said = (Text(text=WORDS[:300]),)
+    yield NewMessage(
+        node=Node(id=asked, role="user", parts=(Text(text=WORDS[:200]),), parent=parent)
+    )
+    yield TurnStarted(turn_id=turn_id, node=asked)
+    yield ModelCallStarted(turn_id=turn_id, node=node, model="scripted:m")
+    yield NewMessage(
+        node=Node(id=node, role="assistant", parts=said, parent=asked, model="scripted:m")
+    )
+    yield UsageRecorded(usage=usage, model="scripted:m", turn_id=turn_id, node=node)
+    yield TurnFinished(turn_id=turn_id, reason="stop", iterations=1)
+
+
 async def write_log(store: Store, session_id: SessionId, count: int) -> None:
-    """Put a session of `count` facts into a store, a thousand at a time, and give it back."""
+    """Put a session of `count` facts into a store, and give it back."""
+    await write_facts(store, session_id, facts(session_id, count))
+
+
+async def write_facts(store: Store, session_id: SessionId, stamped: Iterable[Fact]) -> None:
+    """Put a whole log into a store, a thousand facts at a time, and give it back."""
     lease = await store.take_lease(session_id)
     last = 0
-    for page in _pages(facts(session_id, count), 1000):
+    for page in _pages(stamped, 1000):
         append = Append(
             stream=session_id,
             expected_seq=last,

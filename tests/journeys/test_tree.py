@@ -40,7 +40,7 @@ async def test_the_tree_has_every_message_of_every_branch_and_its_names(world: W
 async def test_what_is_beyond_the_bound_is_there_without_words(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(treeview, "MOST_READ", 1)
+    monkeypatch.setattr(treeview, "MOST_READ", 3)
     teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)
@@ -50,7 +50,7 @@ async def test_what_is_beyond_the_bound_is_there_without_words(
         texts = [each.text for each in tree.messages]
         assert texts[0] == "one"
         assert texts[2] == ""
-        assert texts[3], "the newest beside the line is read"
+        assert texts[3], "after the line, the newest beside it is read"
 
 
 async def test_a_session_that_says_nothing_has_an_empty_tree(world: World) -> None:

@@ -295,6 +295,16 @@ ROWS: dict[str, Requirement] = {
     "session:messages": Requirement("The whole present line with calls and results.", "api 3"),
     "session:get_history": Requirement("The same under its other name.", "api 3"),
     "session:messages_with_ids": Requirement("An id never changes.", "api 3"),
+    "session:line": Requirement(
+        "A page of the present line with ids; only what is on it is read.", "api 4b"
+    ),
+    "session:nodes": Requirement(
+        "The words of any messages of the tree, which the whole tree has of the newest only.",
+        "design 9",
+    ),
+    "session:turn-cost": Requirement(
+        "A turn of a long session reads no more than one of a short session.", "design 9"
+    ),
     "session:get_status": Requirement(
         "idle, thinking, executing_tool, awaiting_permission, interrupted, error: "
         "computed, never stored.",

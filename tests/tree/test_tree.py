@@ -26,7 +26,7 @@ from weft.events import (
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Node, Role, ToolCall, ToolResult
 from weft.state import fold
-from weft.tree import ConversationTree, LogPosition
+from weft.tree import ConversationTree, LogPosition, NodeSkeleton
 
 any_history = histories() | forks()
 
@@ -179,7 +179,7 @@ def test_a_rewind_of_files_alone_leaves_the_head() -> None:
 
 def test_a_message_that_comes_twice_counts_once() -> None:
     tree = grown(said("a"), said("b", "a"), said("b", "a"))
-    assert tree.nodes[NodeId("a")].children == ["b"]
+    assert tree.nodes[NodeId("a")].children == ("b",)
 
 
 def test_a_second_result_of_a_call_changes_nothing() -> None:
@@ -255,3 +255,40 @@ def test_facts_about_a_node_that_is_not_there_change_nothing() -> None:
 
 def test_a_message_whose_parent_is_not_there_is_a_root() -> None:
     assert grown(said("a"), said("b", "nod_x")).roots == ["a", "b"]
+
+
+@given(history=any_history)
+def test_a_walk_up_knows_the_nodes_of_its_line_and_its_pins(history: History) -> None:
+    tree = tree_of(history)
+    for tip in (None, *tree.nodes):
+        line = tree.line(tip)
+        walk = tree.walk_up(tip)
+        assert [node for node in tree.nodes if node in walk] == [
+            node for node in tree.nodes if node in line
+        ]
+        assert tip is None or tree.nodes[tip].depth == len(line)
+        assert tree.pinned_on(tip) == [node for node in line if tree.nodes[node].marks.get("pin")]
+
+
+def test_the_newest_compaction_is_found_without_walking_the_whole_line() -> None:
+    tree = ConversationTree()
+    for number in range(1, 1_001):
+        node = Node(id=NodeId(f"n{number}"), role="user", parent=_above(number))
+        tree.apply(NewMessage(session_id=A, seq=number, node=node))
+    tree.apply(Compacted(session_id=A, seq=1_001, upto=NodeId("n990"), summary="so far"))
+    visited: list[NodeId] = []
+
+    class Counted(dict[NodeId, NodeSkeleton]):
+        def __getitem__(self, node: NodeId) -> NodeSkeleton:
+            visited.append(node)
+            return super().__getitem__(node)
+
+    tree.nodes = Counted(tree.nodes)
+    found = tree.compaction_for(tree.head)
+    assert found is not None
+    assert found.upto == "n990"
+    assert len(visited) <= 12
+
+
+def _above(number: int) -> NodeId | None:
+    return NodeId(f"n{number - 1}") if number > 1 else None

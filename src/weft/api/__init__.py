@@ -14,6 +14,7 @@ from weft.api.manager import (
     SessionRecord,
 )
 from weft.api.options import MessageOptions, QueryOptions, SessionDefaults
+from weft.api.pages import Page
 from weft.api.reports import BackgroundWork, SessionMetadata, UsageReport
 from weft.api.results import Reply, Result
 from weft.api.session import Session
@@ -35,6 +36,7 @@ __all__ = [
     "HistoryMessage",
     "ImportReport",
     "MessageOptions",
+    "Page",
     "PlanProgress",
     "QueryOptions",
     "Reply",

@@ -26,7 +26,7 @@ from weft.session import (
 )
 
 if TYPE_CHECKING:  # as below
-    from weft.view.tree import TreeView
+    from weft.view.tree import TreeMessage, TreeView
 
 
 class BranchCalls(SessionBase):
@@ -37,6 +37,17 @@ class BranchCalls(SessionBase):
         from weft.api.tree_view import tree_view  # only for those who look: it costs start-up time
 
         return await tree_view(await self._port())
+
+    async def nodes(self, ids: Sequence[str]) -> list[TreeMessage]:
+        """These messages of the tree with the beginning of their words, which `tree` has of the
+        newest messages only.
+
+        Raises:
+            UsageError: the session has no such message.
+        """
+        from weft.api.tree_view import nodes_view  # as above
+
+        return await nodes_view(await self._port(), [NodeId(each) for each in ids])
 
     async def branch_at(
         self, node_or_index: str | int, name: str | None = None, *, input_id: str | None = None

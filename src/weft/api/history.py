@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from weft.ids import EntryId, NodeId
 from weft.loop import LineEntry
 from weft.messages import Node
 from weft.state import QueueEntry, SessionState, combine_queue_entries_to_text
+from weft.tree import TreeNote
 from weft.view.snapshot import HistoryMessage
 
 
 def history(line: Sequence[LineEntry], state: SessionState) -> list[tuple[str, HistoryMessage]]:
-    """A line as programs read it: answers, each call's result behind its answer, and the system's
-    notes.
+    """A whole line as programs read it: answers, each call's result behind its answer, and the
+    system's notes.
     """
-    notes: dict[NodeId | None, list[tuple[str, HistoryMessage]]] = {}
-    for note in state.tree.notes:
-        message = HistoryMessage(role="system", content=note.text, is_error=note.level == "error")
-        notes.setdefault(note.node, []).append((f"note_{note.seq}", message))
-    found = notes.get(None, [])
+    return rows(line, state.tree.notes, from_start=True)
+
+
+def rows(
+    line: Sequence[LineEntry], notes: Iterable[TreeNote], *, from_start: bool = False
+) -> list[tuple[str, HistoryMessage]]:
+    """A part of a line, with those of the notes that were said in it; `from_start`, with those from
+    before the first message too.
+    """
+    by_node: dict[NodeId | None, list[tuple[str, HistoryMessage]]] = {}
+    for note in notes:
+        by_node.setdefault(note.node, []).append(_note_row(note))
+    found = by_node.get(None, []) if from_start else []
     for entry in line:
         found += _rows(entry)
-        found += notes.get(entry.node.id, [])
+        found += by_node.get(entry.node.id, [])
     return found
+
+
+def notes_after(state: SessionState, seq: int) -> list[TreeNote]:
+    """The notes after this fact of the session's own log, oldest first."""
+    # From the end: the notes of a turn are the last ones of a list that grows with the session.
+    newest = takewhile(lambda note: note.seq > seq, reversed(state.tree.notes))
+    return list(newest)[::-1]
+
+
+def note_id(note: TreeNote) -> str:
+    """The id of a note's row."""
+    return f"note_{note.seq}"
+
+
+def _note_row(note: TreeNote) -> tuple[str, HistoryMessage]:
+    message = HistoryMessage(role="system", content=note.text, is_error=note.level == "error")
+    return note_id(note), message
 
 
 def _shown(node: Node) -> str:

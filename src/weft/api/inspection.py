@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from weft.api.handle import SessionBase
 from weft.api.history import history
+from weft.api.pages import DEFAULT_LIMIT, Page, line_page
 from weft.api.reports import (
     SessionMetadata,
     UsageReport,
@@ -28,14 +29,35 @@ if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
 class InspectionCalls(SessionBase):
     """What a session tells of itself."""
 
-    async def messages(self) -> list[HistoryMessage]:
-        """The whole present line, oldest first."""
-        return [message for _, message in await self.messages_with_ids()]
+    async def messages(
+        self, before: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> list[HistoryMessage]:
+        """The whole present line, oldest first; with a limit or a place, a page of it as `line`
+        gives.
+        """
+        if before is None and after is None and limit is None:
+            return [message for _, message in await self.messages_with_ids()]
+        page = await self.line(before, after, DEFAULT_LIMIT if limit is None else limit)
+        return [message for _, message in page.items]
 
     async def messages_with_ids(self) -> list[tuple[str, HistoryMessage]]:
-        """The same, each with its stable id."""
+        """The whole present line, each message with its stable id."""
         port = await self._port()
         return history(await port.line(), port.state)
+
+    async def line(
+        self, before: str | None = None, after: str | None = None, limit: int = DEFAULT_LIMIT
+    ) -> Page:
+        """A page of the present line, oldest first: the last `limit` messages, or those just before
+        or just after the message with an id.
+
+        Only the words of these messages are read, however long the line is.
+
+        Raises:
+            UsageError: both places are given, the limit is not positive, or the line has no such
+                message.
+        """
+        return await line_page(await self._port(), before, after, limit)
 
     async def get_status(self) -> Status:
         """idle, thinking, executing_tool, awaiting_permission, interrupted or error."""

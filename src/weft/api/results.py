@@ -20,8 +20,8 @@ from weft.events import (
     TurnStarted,
     UsageRecorded,
 )
-from weft.ids import EntryId, SessionId, TurnId
-from weft.messages import NOTHING_USED, Usage
+from weft.ids import EntryId, NodeId, SessionId, TurnId
+from weft.messages import NOTHING_USED, Node, Usage
 from weft.view.snapshot import HistoryMessage
 
 
@@ -41,6 +41,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Answers of the model."""
     tool_calls_made: int = 0
     messages: tuple[HistoryMessage, ...] = ()
+    """What was said in this turn, oldest first; `Session.messages()` has the whole line."""
     deliverable: Any = None
     detail: str = ""
     """One sentence where the reason alone says too little."""
@@ -66,6 +67,8 @@ class TurnTally:
         self._model = ""
         self._usage = NOTHING_USED
         self._calls = 0
+        self.nodes: dict[NodeId, bool] = {}
+        """The nodes of the turn so far, oldest first."""
         self.taken_back = False
         """The queued message that this waited for was removed from the queue."""
 
@@ -80,6 +83,11 @@ class TurnTally:
                 self.taken_back = self.taken_back or self._entry_id in entries
             case TurnStarted(turn_id=turn_id):
                 self._turn_started(turn_id, fact)
+            case NewMessage(node=node, advance=True) if not self._started_at:
+                self.nodes[node.id] = True
+            # The messages that begin a turn come between the end of the one before and its start.
+            case TurnFinished() if not self._started_at:
+                self.nodes.clear()
             # What came before the start belongs to the turn before it, which may still be writing.
             case _ if self._turn_id is not None and self._started_at:
                 return self._during(fact)
@@ -100,18 +108,26 @@ class TurnTally:
 
     def _during(self, fact: AnyFact) -> Result | None:
         match fact:
-            case NewMessage(node=node) if node.role == "assistant":
-                self._text = node.text or self._text
-                self._model = node.model
+            case NewMessage(node=node):
+                self._take_message(node, advances=fact.advance)
             case UsageRecorded(usage=usage) | ChildFinished(usage=Usage() as usage):
                 self._usage = self._usage + usage
-            case ToolComplete():
+            case ToolComplete(node=holder):
                 self._calls += 1
+                # A turn that is continued may settle a call of an answer before it.
+                self.nodes[holder] = True
             case TurnFinished(turn_id=turn_id) if turn_id == self._turn_id:
                 return self._result(fact)
             case _:
                 pass
         return None
+
+    def _take_message(self, node: Node, *, advances: bool) -> None:
+        if advances:
+            self.nodes[node.id] = True
+        if node.role == "assistant":
+            self._text = node.text or self._text
+            self._model = node.model
 
     def _result(self, finished: TurnFinished) -> Result:
         return Result(

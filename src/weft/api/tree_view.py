@@ -1,14 +1,15 @@
 """The tree of a session as people see it: every message with its beginning, the names, and the
 sessions that worked for it.
 
-The words of the present line are read in one go.  Those of other lines are read message by message,
-the newest first, up to a bound; what is beyond it is there without words, so that a tree of any
-size can be drawn.
+The words are read in one go, those of the present line first, then those of other lines, the newest
+first, up to a bound; what is beyond it is there without words, so that a tree of any size can be
+drawn.  `nodes_view` has the words of any messages that are asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from weft.ids import NodeId
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 BEGINNING: Final = 200
 """Characters of a message that the tree shows."""
-MOST_READ: Final = 500
-"""Messages beside the present line whose words are read."""
+MOST_READ: Final = 1_000
+"""Messages whose words are read for one view of the tree."""
 
 
 async def tree_view(port: SessionPort) -> TreeView:
@@ -32,7 +33,7 @@ async def tree_view(port: SessionPort) -> TreeView:
     state = port.state
     tree = state.tree
     shown = [node for node in tree.nodes if not tree.is_hidden(node)]
-    words = await _words(port, state, shown)
+    words = await _words(port, _with_words(state, shown))
     compaction = tree.compaction_for(tree.head)
     return TreeView(
         messages=tuple(_message(node, tree.nodes[node], words.get(node, "")) for node in shown),
@@ -45,6 +46,19 @@ async def tree_view(port: SessionPort) -> TreeView:
         ),
         summarized_to=None if compaction is None else compaction.upto,
     )
+
+
+async def nodes_view(port: SessionPort, wanted: Sequence[NodeId]) -> list[TreeMessage]:
+    """These messages of the tree, each with its beginning.
+
+    Raises:
+        UsageError: the session has no such message.
+    """
+    tree = port.state.tree
+    for node in wanted:
+        tree.require(node)
+    words = await _words(port, wanted)
+    return [_message(node, tree.nodes[node], words[node]) for node in wanted]
 
 
 def _message(node: NodeId, held: NodeSkeleton, text: str) -> TreeMessage:
@@ -60,15 +74,20 @@ def _message(node: NodeId, held: NodeSkeleton, text: str) -> TreeMessage:
     )
 
 
-async def _words(
-    port: SessionPort, state: SessionState, shown: Sequence[NodeId]
-) -> dict[NodeId, str]:
-    line = await port.line() if state.tree.head is not None else []
-    found = {entry.node.id: _beginning(entry.node.parts) for entry in line}
-    others = [node for node in reversed(shown) if node not in found]
-    for node in others[:MOST_READ]:
-        found[node] = _beginning((await port.revisions(node))[-1])
-    return found
+def _with_words(state: SessionState, shown: Sequence[NodeId]) -> list[NodeId]:
+    """The messages whose words are read: the newest of the present line, then the newest."""
+    tree = state.tree
+    chosen = dict.fromkeys(islice(tree.ancestors(tree.head), MOST_READ))
+    # A deleted message may still be on the present line; it is not shown.
+    chosen.update(dict.fromkeys(reversed(shown)))
+    known = set(shown)
+    return list(islice((node for node in chosen if node in known), MOST_READ))
+
+
+async def _words(port: SessionPort, wanted: Sequence[NodeId]) -> dict[NodeId, str]:
+    # The log has more of a long text than is shown of it.
+    line = await port.beginnings(wanted)
+    return {entry.node.id: _beginning(entry.node.parts) for entry in line}
 
 
 def _beginning(parts: Sequence[Part]) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
-from weft.api.history import history, whole
+from weft.api.history import notes_after, rows, whole
 from weft.api.results import Reply, TurnTally
 from weft.errors import SessionInterrupted, SessionStopped, UsageError
 from weft.events import Event, FactBase, SessionStatus, Status, UnknownFact
+from weft.ids import NodeId
 from weft.session import Accepted, SessionPort, Subscription
 
 
@@ -34,11 +37,22 @@ async def reply_to(
                 continue
             reply = _take(tally, event)
             if reply is not None:
-                said = tuple(message for _, message in history(await port.line(), port.state))
-                return msgspec.structs.replace(reply, messages=said, text=whole(reply.text, said))
+                return await _with_messages(reply, port, tally.nodes, accepted.seq)
             if tally.taken_back:
                 raise UsageError("the queued message was taken back before it was sent")
     raise SessionStopped(port.session_id, await port.ended())
+
+
+async def _with_messages(
+    reply: Reply, port: SessionPort, nodes: Iterable[NodeId], after: int
+) -> Reply:
+    """The reply with what was said in its turn, and no more: a long session's whole line would make
+    each message dearer than the one before.
+    """
+    known = port.state.tree.nodes
+    line = await port.nodes([node for node in nodes if node in known])
+    said = tuple(message for _, message in rows(line, notes_after(port.state, after)))
+    return msgspec.structs.replace(reply, messages=said, text=whole(reply.text, said))
 
 
 def _refuse_if_stuck(port: SessionPort, status: Status, accepted: Accepted) -> None:

@@ -236,7 +236,7 @@ class _Gathered:
             parent_revision=node.parent_revision,
             model=node.model,
             usage=node.usage,
-            metadata=self._state.tree.nodes[node.id].marks,
+            metadata=dict(self._state.tree.nodes[node.id].marks),
             results=tuple(_result(done) for done in answered if done is not None),
         )
 

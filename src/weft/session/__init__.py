@@ -68,7 +68,13 @@ from weft.session.environment import (
     SessionEnvironment,
     TurnFactory,
 )
-from weft.session.log.line import load_line, load_revisions, unspill_entries
+from weft.session.log.line import (
+    load_beginnings,
+    load_line,
+    load_nodes,
+    load_revisions,
+    unspill_entries,
+)
 from weft.session.log.load import fold_after, load_state, load_with_snapshot
 from weft.session.permission_gate import GrantedPermissions
 from weft.session.port import SessionPort
@@ -144,7 +150,9 @@ __all__ = [
     "current_branch",
     "digest",
     "fold_after",
+    "load_beginnings",
     "load_line",
+    "load_nodes",
     "load_revisions",
     "load_state",
     "load_with_snapshot",

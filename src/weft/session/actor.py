@@ -66,7 +66,7 @@ from weft.session.decide import decide
 from weft.session.decide.rotation import model_after, next_model
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.idempotency import IdempotencyCache
-from weft.session.log.load import keep_snapshot
+from weft.session.log.load import is_snapshot_due, keep_snapshot
 from weft.session.log.session_log import SessionLog
 from weft.session.permission_gate import SessionPermissionGate
 from weft.session.rewind.work import RewindWork
@@ -215,6 +215,7 @@ class SessionActor:
                 raise
             else:
                 envelope.answer(answer)
+                await self._keep_due_snapshot()
 
     async def _handle(self, envelope: Envelope[Message]) -> Any:
         match envelope.message:
@@ -491,8 +492,17 @@ class SessionActor:
         self.stopped_because = command.reason
         return True
 
+    async def _keep_due_snapshot(self) -> None:
+        """Keep the state every now and then: after a crash only what came since is read."""
+        # Here, between two messages, because the state must stand still while it is written.
+        due = is_snapshot_due(self.state.seq, self._snapshot_seq, self._env.snapshot_after)
+        if due and not self.stopped_because:
+            await self._keep_snapshot()
+
     async def _keep_snapshot(self) -> None:
         """Keep the state for the next opening; without it that only takes longer."""
+        # Also when it fails: a full disk is not asked again after every fact.
+        self._snapshot_seq = self.state.seq
         try:
             await keep_snapshot(self.state, self._store)
         except StoreError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol, TypeVar
 
 from weft.events import Status
@@ -65,6 +65,14 @@ class SessionPort(Protocol):
 
     async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
         """A line with all its words."""
+        ...
+
+    async def nodes(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
+        """These nodes with all words."""
+        ...
+
+    async def beginnings(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
+        """These nodes with the beginning of their words, and no results."""
         ...
 
     async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:

@@ -13,8 +13,9 @@ from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger, UsageRow
 from weft.state.plan import DoneStep, PlanState, StepState
 from weft.state.queue import InputQueue, QueueEntry, combine_queue_entries_to_text
-from weft.state.session import FOLD_VERSION, SessionState, TodoList, fold, restore, snapshot
+from weft.state.session import FOLD_VERSION, SessionState, TodoList, fold
 from weft.state.settings import SessionSettings
+from weft.state.snapshot_codec import restore, snapshot
 from weft.state.turn import AnsweredRequest, ModelCall, OpenTurn, OpenTurnState, Request
 
 __all__ = [

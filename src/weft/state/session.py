@@ -8,7 +8,6 @@ money, or which inputs were seen.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Final
 
 import msgspec
@@ -80,7 +79,7 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "10"
+FOLD_VERSION: Final = "11"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
@@ -249,35 +248,6 @@ def fold(facts: Iterable[AnyFact], start: SessionState) -> SessionState:
     """Fold facts onto `start`, in place, and return it."""
     start.apply_all(facts)
     return start
-
-
-def snapshot(state: SessionState) -> bytes:
-    """The state as bytes; equal states give equal bytes."""
-    return _encoder.encode(state)
-
-
-def restore(data: bytes) -> SessionState:
-    """A state from its bytes, of the same `FOLD_VERSION`.
-
-    Raises:
-        msgspec.MsgspecError: they are no state; the log still is.
-    """
-    try:
-        # For bytes that we never wrote msgspec raises two errors of Python itself: broken UTF-8,
-        # and nesting that is too deep.
-        return _decoder().decode(data)
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise msgspec.DecodeError(f"no state: {error}") from error
-
-
-# JSON, as the facts are: MessagePack has no number above 64 bits, and a model's arguments may.
-_encoder = msgspec.json.Encoder()
-
-
-@cache
-def _decoder() -> msgspec.json.Decoder[SessionState]:
-    # Made when it is first needed: it takes milliseconds, and a new session has no snapshot.
-    return msgspec.json.Decoder(SessionState)
 
 
 # A class that left the union of facts would otherwise stay here unnoticed and never match.

@@ -8,7 +8,7 @@ and a reader of the words reads exactly the records that hold them.  The state c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -44,7 +44,10 @@ class LogPosition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     seq: int
 
 
-class NodeSkeleton(msgspec.Struct, kw_only=True, omit_defaults=True):
+# All of them stay in memory as long as the session is open. Most have no results, marks or earlier
+# revisions, and an empty map for each of these would weigh more than all that they hold.
+# Nor can one be part of a cycle.
+class NodeSkeleton(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A node without its words."""
 
     parent: NodeId | None
@@ -53,14 +56,45 @@ class NodeSkeleton(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Where the newest revision is kept."""
     parent_revision: int = 0
     revision: int = 0
-    earlier: list[LogPosition] = []
+    earlier: tuple[LogPosition, ...] = ()
     """Where revisions 0, 1, … before the newest are kept."""
     calls: tuple[CallUid, ...] = ()
     """The calls an assistant node made, in the model's order."""
-    results: dict[CallUid, LogPosition] = {}
-    children: list[NodeId] = []
-    marks: dict[str, Any] = {}
+    places: dict[CallUid, LogPosition] | None = None
+    children: tuple[NodeId, ...] = ()
+    marked: dict[str, Any] | None = None
     partial: bool = False
+    depth: int = 1
+    """How many nodes its line has: 1 for a root."""
+
+    @property
+    def results(self) -> Mapping[CallUid, LogPosition]:
+        """Where the results of its calls are kept."""
+        return self.places or {}
+
+    @property
+    def marks(self) -> Mapping[str, Any]:
+        """Its marks by name."""
+        return self.marked or {}
+
+    def take_result(self, call_uid: CallUid, at: LogPosition) -> None:
+        """A result was recorded.
+
+        The first counts: recovery may have settled a call whose tool reports later, and what the
+        model has read must not change.
+        """
+        if self.places is None:
+            self.places = {}
+        self.places.setdefault(call_uid, at)
+
+    def set_mark(self, mark: str, value: Any) -> None:
+        """Set a mark, or with None remove it."""
+        marks = self.marked or {}
+        if value is None:
+            marks.pop(mark, None)
+        else:
+            marks[mark] = value
+        self.marked = marks or None
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -109,6 +143,11 @@ class ConversationTree(msgspec.Struct, kw_only=True):
     """Tops of hidden subtrees (a map, because its order is kept)."""
     compactions: list[TreeCompaction] = []
     notes: list[TreeNote] = []
+    pins: dict[NodeId, bool] = {}
+    """The pinned nodes.
+
+    They are marked too, but to look for the marks is to look at every node.
+    """
 
     # -- taking facts in
 
@@ -121,17 +160,16 @@ class ConversationTree(msgspec.Struct, kw_only=True):
                 # A fold never raises: a log that was stored has to open, even when it speaks of a
                 # node that it does not hold.
                 if (holder := self.nodes.get(node)) is not None:
-                    # The first result counts: recovery may have settled a call whose tool reports
-                    # later, and what the model has read must not change.
-                    holder.results.setdefault(call_uid, _place(fact))
+                    holder.take_result(call_uid, _place(fact))
             case NodeEdited(node=node, revision=revision):
                 if (holder := self.nodes.get(node)) is not None:
-                    holder.earlier.append(holder.at)
+                    holder.earlier += (holder.at,)
                     holder.at = _place(fact)
                     holder.revision = revision
             case NodeMarked(node=node, mark=mark, value=value):
                 if (holder := self.nodes.get(node)) is not None:
-                    _set_mark(holder.marks, mark, value)
+                    holder.set_mark(mark, value)
+                    self._pin(node, holder)
             case SubtreeDeleted(node=node):
                 # Hidden, not cut off: a fold that forgot the subtree could not restore it.
                 self.deleted[node] = True
@@ -163,21 +201,33 @@ class ConversationTree(msgspec.Struct, kw_only=True):
         # An id names one node for ever; a second fact of it is a repeat.
         if node.id in self.nodes:
             return
-        self.nodes[node.id] = NodeSkeleton(
-            parent=node.parent,
+        above = self.nodes.get(node.parent) if node.parent is not None else None
+        holder = self.nodes[node.id] = NodeSkeleton(
+            # The same string as the head, where it is the same id: there is one for every node.
+            parent=self.head if node.parent == self.head else node.parent,
             role=node.role,
             at=_place(fact),
             parent_revision=node.parent_revision,
             calls=tuple(call.call_uid for call in node.calls),
-            marks=dict(node.metadata),
+            marked=dict(node.metadata) or None,
             partial=node.is_partial,
+            depth=1 if above is None else above.depth + 1,
         )
+        self._pin(node.id, holder)
         # A message whose parent is not in the log becomes a root: better than one that cannot be
         # found.
-        above = self.nodes.get(node.parent) if node.parent is not None else None
-        (self.roots if above is None else above.children).append(node.id)
+        if above is None:
+            self.roots.append(node.id)
+        else:
+            above.children += (node.id,)
         if fact.advance:
             self.head = node.id
+
+    def _pin(self, node: NodeId, holder: NodeSkeleton) -> None:
+        if holder.marks.get("pin"):
+            self.pins[node] = True
+        else:
+            self.pins.pop(node, None)
 
     def _add_note(self, fact: SystemNote) -> None:
         self.notes.append(
@@ -192,10 +242,10 @@ class ConversationTree(msgspec.Struct, kw_only=True):
 
     # -- reading
 
-    def line(self, tip: NodeId | None) -> list[NodeId]:
-        """The ancestors of `tip` and itself, oldest first."""
+    def line(self, tip: NodeId | None, after: NodeId | None = None) -> list[NodeId]:
+        """The ancestors of `tip` and itself, oldest first; only those below `after`, if given."""
         found: list[NodeId] = []
-        while tip is not None:
+        while tip is not None and tip != after:
             found.append(tip)
             tip = self.nodes[tip].parent
         found.reverse()
@@ -227,8 +277,17 @@ class ConversationTree(msgspec.Struct, kw_only=True):
         if not self.compactions:
             return None
         # Newest first, and only on this line: a summary of another branch says nothing of this one.
-        above = set(self.line(tip))
+        above = self.walk_up(tip)
         return next((c for c in reversed(self.compactions) if c.upto in above), None)
+
+    def walk_up(self, tip: NodeId | None) -> LineWalk:
+        """The line that ends at `tip`, to be asked which nodes are on it."""
+        return LineWalk(self.nodes, tip)
+
+    def pinned_on(self, tip: NodeId | None) -> list[NodeId]:
+        """The pinned nodes of the line that ends at `tip`, oldest first."""
+        above = self.walk_up(tip)
+        return sorted(filter(above.__contains__, self.pins), key=lambda pin: self.nodes[pin].depth)
 
     def require(self, node: NodeId) -> NodeSkeleton:
         """The skeleton of a node that a caller named.
@@ -241,12 +300,29 @@ class ConversationTree(msgspec.Struct, kw_only=True):
         return holder
 
 
+class LineWalk:
+    """A line that is walked upward only as far as the nodes lie that it is asked about.
+
+    The end of a long line is asked about at every turn, and to walk all of it would make each turn
+    dearer than the one before.
+    """
+
+    def __init__(self, nodes: Mapping[NodeId, NodeSkeleton], tip: NodeId | None) -> None:
+        self._nodes = nodes
+        self._walked = [] if tip is None else [tip]
+        self._depth = 0 if tip is None else nodes[tip].depth
+
+    def __contains__(self, node: NodeId) -> bool:
+        holder = self._nodes.get(node)
+        if holder is None or holder.depth > self._depth:
+            return False
+        steps = self._depth - holder.depth
+        while len(self._walked) <= steps:
+            above = self._nodes[self._walked[-1]].parent
+            assert above is not None, "a node that is not a root has a parent"
+            self._walked.append(above)
+        return self._walked[steps] == node
+
+
 def _place(fact: AnyFact) -> LogPosition:
     return LogPosition(fact.session_id, fact.seq)
-
-
-def _set_mark(marks: dict[str, Any], mark: str, value: Any) -> None:
-    if value is None:
-        marks.pop(mark, None)
-    else:
-        marks[mark] = value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeVar
 
 import msgspec
@@ -77,6 +77,12 @@ class LocalPort(SessionPort):
 
     async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
         return await self.actor.log.line(tip)
+
+    async def nodes(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
+        return await self.actor.log.nodes(nodes)
+
+    async def beginnings(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
+        return await self.actor.log.beginnings(nodes)
 
     async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
         return await self.actor.log.in_full(entries)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Literal, TypeVar
@@ -32,7 +32,9 @@ from weft.session import (
     SessionPort,
     Subscription,
     checked,
+    load_beginnings,
     load_line,
+    load_nodes,
     load_revisions,
     load_state,
     unspill_entries,
@@ -296,6 +298,12 @@ class RemotePort(SessionPort):
         await self._catch_up()
         tree = self._state.tree
         return await load_line(tree, tip or tree.head, self._store)
+
+    async def nodes(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
+        return await load_nodes(self._state.tree, nodes, self._store)
+
+    async def beginnings(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
+        return await load_beginnings(self._state.tree, nodes, self._store)
 
     async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
         return await unspill_entries(entries, self._store)

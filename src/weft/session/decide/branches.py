@@ -67,10 +67,14 @@ def branches(state: SessionState) -> list[Branch]:
             name=name,
             node=node,
             is_current=name == current,
-            length=len(state.tree.line(node)),
+            length=_length(state, node),
         )
         for name, node in ends.items()
     ]
+
+
+def _length(state: SessionState, node: NodeId | None) -> int:
+    return 0 if node is None else state.tree.nodes[node].depth
 
 
 def branch_at(state: SessionState, node: NodeId | None, name: str) -> tuple[list[Fact], Branch]:
@@ -84,8 +88,7 @@ def branch_at(state: SessionState, node: NodeId | None, name: str) -> tuple[list
         RefMoved(name=chosen, node=node),
         HeadMoved(node=node),
     ]
-    length = len(state.tree.line(node))
-    return facts, Branch(name=chosen, node=node, is_current=True, length=length)
+    return facts, Branch(name=chosen, node=node, is_current=True, length=_length(state, node))
 
 
 def switch(state: SessionState, name: str) -> tuple[list[Fact], Branch]:

@@ -1,8 +1,9 @@
 """The words of a line: read from the log where they are kept, and held while they are needed.
 
 The tree knows where each node's words are.  `load_line` reads exactly those records.  `LineCache`
-keeps the present line and grows with it, so that a round of a long conversation reads nothing;
-anything but growth (a moved head, an edit) drops it.
+keeps the end of the present line, from the last compaction on, and grows with it, so that a round
+of a long conversation reads nothing, and what was compacted is read only where someone asks for it.
+Anything but growth (a moved head, an edit) drops it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from weft.events import (
     decode,
 )
 from weft.ids import BlobId, CallUid, NodeId
-from weft.loop import LineEntry, as_message, pin_block
+from weft.loop import ContextLine, LineEntry, as_message, pin_block
 from weft.messages import File, Image, Part, Text, ToolResult
 from weft.state import QueueEntry
 from weft.store import Store
@@ -142,13 +143,31 @@ async def unspill_entries(entries: Iterable[QueueEntry], store: Store) -> tuple[
 
 
 async def load_line(tree: ConversationTree, tip: NodeId | None, store: Store) -> list[LineEntry]:
-    """The line that ends at `tip`, with all words, as it is at this moment.
+    """The line that ends at `tip`, with all words, as it is at this moment."""
+    return await load_nodes(tree, tree.line(tip), store)
+
+
+async def load_nodes(
+    tree: ConversationTree, nodes: Iterable[NodeId], store: Store
+) -> list[LineEntry]:
+    """These nodes with all words, as they are at this moment.
 
     The tree may grow while the words are read, so where they are is written down before.
     """
-    spots = [_spot(tree, node) for node in tree.line(tip)]
+    spots = [_spot(tree, node) for node in nodes]
     facts = await read_places((place for spot in spots for place in spot.places), store)
-    return [await _entry(spot, facts, store) for spot in spots]
+    return [await _in_full(_entry(spot, facts), store) for spot in spots]
+
+
+async def load_beginnings(
+    tree: ConversationTree, nodes: Iterable[NodeId], store: Store
+) -> list[LineEntry]:
+    """These nodes with what the log itself has of their words: the beginning of long ones, and no
+    results.
+    """
+    spots = [msgspec.structs.replace(_spot(tree, node), results={}) for node in nodes]
+    facts = await read_places((place for spot in spots for place in spot.places), store)
+    return [_entry(spot, facts) for spot in spots]
 
 
 class _Spot(msgspec.Struct, frozen=True):
@@ -221,7 +240,7 @@ async def read_places(places: Iterable[LogPosition], store: Store) -> dict[LogPo
     return found
 
 
-async def _entry(spot: _Spot, facts: Mapping[LogPosition, AnyFact], store: Store) -> LineEntry:
+def _entry(spot: _Spot, facts: Mapping[LogPosition, AnyFact]) -> LineEntry:
     first = facts[spot.first]
     if not isinstance(first, NewMessage):
         raise Corrupt(first.session_id, f"expected the message {spot.node}", seq=first.seq)
@@ -229,12 +248,16 @@ async def _entry(spot: _Spot, facts: Mapping[LogPosition, AnyFact], store: Store
     newest = facts[spot.newest]
     if isinstance(newest, NodeEdited):
         node = msgspec.structs.replace(node, parts=newest.parts, revision=newest.revision)
-    results = {
-        uid: await _whole(_result(facts[place]), store) for uid, place in spot.results.items()
-    }
+    results = {uid: _result(facts[place]) for uid, place in spot.results.items()}
+    return LineEntry(node=node, results=results)
+
+
+async def _in_full(entry: LineEntry, store: Store) -> LineEntry:
+    """The entry with its blobs read."""
+    node = entry.node
     return LineEntry(
         node=msgspec.structs.replace(node, parts=await unspill(node.parts, store)),
-        results=results,
+        results={uid: await _whole(result, store) for uid, result in entry.results.items()},
     )
 
 
@@ -255,12 +278,22 @@ def _result(fact: AnyFact) -> ToolResult:
 # --- keeping ---------------------------------------------------------------------------
 
 
+class CompactedPart(msgspec.Struct, frozen=True):
+    """What the model reads in place of the compacted part of a line."""
+
+    summary: str
+    pinned: tuple[LineEntry, ...]
+
+
 class LineCache:
-    """The line of the head with all its words, as long as it only grows."""
+    """The end of the head's line with all its words, as long as it only grows."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._after: NodeId | None = None
+        """Where the end begins: the node that the last compaction goes up to."""
         self._entries: list[LineEntry] | None = None
+        self._compacted: tuple[tuple[LogPosition, tuple[NodeId, ...]], CompactedPart] | None = None
         self._places: dict[NodeId, int] = {}
         self._characters = 0
         self._seen = 0
@@ -268,23 +301,73 @@ class LineCache:
 
     def start_empty(self) -> None:
         """Begin with a session that has no line yet."""
-        self._entries, self._places, self._characters = [], {}, 0
+        self._begin(None)
 
     async def line(self, tree: ConversationTree, tip: NodeId | None) -> list[LineEntry]:
-        """The line that ends at `tip`; a list of the caller's own."""
+        """The whole line that ends at `tip`; a list of the caller's own."""
+        compaction = tree.compaction_for(tip)
+        if compaction is None:
+            return await self._end(tree, tip, None)
+        seen = self._seen
+        before = await load_line(tree, compaction.upto, self._store)
+        whole = before + await self._end(tree, tip, compaction.upto)
+        # What came while the one part was read would be in the other only.
+        return whole if self._seen == seen else await load_line(tree, tip, self._store)
+
+    async def nodes(self, tree: ConversationTree, nodes: Sequence[NodeId]) -> list[LineEntry]:
+        """These nodes with their words; read only where the cache does not hold them all."""
+        if self._entries is not None and all(node in self._places for node in nodes):
+            return [self._entries[self._places[node]] for node in nodes]
+        return await load_nodes(tree, nodes, self._store)
+
+    async def context(self, tree: ConversationTree, tip: NodeId | None) -> ContextLine:
+        """The line that ends at `tip` as the model is to see it: what was compacted as a summary,
+        and the rest.
+        """
+        compaction = tree.compaction_for(tip)
+        if compaction is None:
+            return ContextLine(entries=tuple(await self._end(tree, tip, None)))
+        entries = await self._end(tree, tip, compaction.upto)
+        part = await self._compacted_part(tree, compaction)
+        return ContextLine(
+            entries=tuple(entries),
+            summary=part.summary,
+            upto=compaction.upto,
+            pinned=part.pinned,
+        )
+
+    async def _end(
+        self, tree: ConversationTree, tip: NodeId | None, after: NodeId | None
+    ) -> list[LineEntry]:
         # Not the list itself: the cache grows while the caller reads.
-        if self._entries is not None and self._tip() == tip:
+        if self._entries is not None and (self._tip(), self._after) == (tip, after):
             return list(self._entries)
         seen = self._seen
-        loaded = await load_line(tree, tip, self._store)
+        loaded = await load_nodes(tree, tree.line(tip, after), self._store)
         if self._seen == seen:
             # Else it is a moment old, and what came meanwhile would be missing from it.
-            self._keep(loaded)
+            self._keep(loaded, after)
         return loaded
+
+    async def _compacted_part(
+        self, tree: ConversationTree, compaction: TreeCompaction
+    ) -> CompactedPart:
+        # The line above a node never changes, so that only a pin, or another compaction, can
+        # change what is carried over; an edit drops it.
+        key = (compaction.at, tuple(tree.pins))
+        if self._compacted is not None and self._compacted[0] == key:
+            return self._compacted[1]
+        seen = self._seen
+        kept = tuple(await load_nodes(tree, tree.pinned_on(compaction.upto), self._store))
+        part = CompactedPart(await load_summary(compaction, self._store, kept), kept)
+        if self._seen == seen:
+            self._compacted = (key, part)
+        return part
 
     def apply(self, fact: AnyFact) -> None:
         """Grow with the log, or let go."""
         self._seen += 1
+        self._forget_changed_pin(fact)
         if self._entries is None:
             return
         match fact:
@@ -314,15 +397,24 @@ class LineCache:
 
     def drop(self) -> None:
         """Hold nothing; the next reader loads."""
+        self._begin(None)
         self._entries = None
-        self._places = {}
-        self._characters = 0
+        self._compacted = None
+
+    def _forget_changed_pin(self, fact: AnyFact) -> None:
+        if self._compacted is None or not isinstance(fact, NodeEdited | ToolComplete):
+            return
+        if any(entry.node.id == fact.node for entry in self._compacted[1].pinned):
+            self._compacted = None
+
+    def _begin(self, after: NodeId | None) -> None:
+        self._after, self._entries, self._places, self._characters = after, [], {}, 0
 
     def _tip(self) -> NodeId | None:
-        return self._entries[-1].node.id if self._entries else None
+        return self._entries[-1].node.id if self._entries else self._after
 
-    def _keep(self, entries: list[LineEntry]) -> None:
-        self.start_empty()
+    def _keep(self, entries: list[LineEntry], after: NodeId | None) -> None:
+        self._begin(after)
         for entry in entries:
             self._append(entry)
 

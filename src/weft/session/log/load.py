@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 import anyio.lowlevel
+import anyio.to_thread
 import msgspec
 
 from weft.errors import Corrupt, SessionNotFound, TooNew
@@ -18,6 +19,8 @@ from weft.store import READER_VERSION, Snapshot, Store
 
 PAGE: Final = 2_000
 """Facts that are decoded before others get their turn on the event loop."""
+SNAPSHOT_SHARE: Final = 8
+"""Which part of a log, at most, is read again after a crash."""
 DEEPEST_FORK: Final = 1_000
 
 
@@ -68,7 +71,7 @@ async def _from_snapshot(session_id: SessionId, store: Store) -> SessionState | 
     """The newest snapshot's state; a snapshot that cannot be read is as good as none."""
     kept = await store.load_snapshot(session_id, FOLD_VERSION)
     try:
-        return restore(kept.data) if kept is not None else None
+        return await anyio.to_thread.run_sync(restore, kept.data) if kept is not None else None
     # A snapshot is a cache: the log has everything, and reading it only takes longer.
     except msgspec.MsgspecError:
         return None
@@ -123,6 +126,19 @@ async def _fork_of(log: SessionId, store: Store) -> ForkPoint | None:
 
 
 async def keep_snapshot(state: SessionState, store: Store) -> None:
-    """Keep the state, so that the next opening reads less."""
-    kept = Snapshot(seq=state.seq, version=FOLD_VERSION, data=snapshot(state))
+    """Keep the state, so that the next opening reads less.
+
+    The state must not change before this returns.
+    """
+    # In a thread: that of a long session takes tens of milliseconds, in which no session of this
+    # process could say a word.
+    data = await anyio.to_thread.run_sync(snapshot, state)
+    kept = Snapshot(seq=state.seq, version=FOLD_VERSION, data=data)
     await store.save_snapshot(state.session_id, kept)
+
+
+def is_snapshot_due(seq: int, kept_seq: int, after: int) -> bool:
+    """Whether so many facts came since the last snapshot that a new one is worth its while."""
+    # A part of the whole, because a snapshot is as long as the session: at fixed distances, all
+    # snapshots of a session together would cost the square of its length.
+    return seq - kept_seq >= max(after, seq // SNAPSHOT_SHARE)

@@ -27,10 +27,10 @@ from weft.events import (
     TurnFinished,
 )
 from weft.ids import NodeId
-from weft.loop import Commit, ContextLine, LineEntry, pinned
+from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import Part
 from weft.session.log.append import stamp
-from weft.session.log.line import LineCache, load_revisions, load_summary, unspill_entries
+from weft.session.log.line import LineCache, load_beginnings, load_revisions, unspill_entries
 from weft.session.log.load import load_state
 from weft.session.subscription import Subscription
 from weft.state import QueueEntry, SessionState
@@ -224,26 +224,21 @@ class SessionLog:
         """The line that ends at `tip` (the head, when left out), with all words."""
         return await self._line.line(self.state.tree, tip or self.state.tree.head)
 
+    async def nodes(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
+        """These nodes with all words."""
+        return await self._line.nodes(self.state.tree, nodes)
+
+    async def beginnings(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
+        """These nodes with the beginning of their words, and no results."""
+        return await load_beginnings(self.state.tree, nodes, self._store)
+
     async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
         """Queued entries with all their words; the state holds only the beginning of a long one."""
         return await unspill_entries(entries, self._store)
 
     async def context_line(self, tip: NodeId | None = None) -> ContextLine:
         """The line that ends at `tip` as the model is to see it."""
-        tip = tip or self.state.tree.head
-        entries = await self._line.line(self.state.tree, tip)
-        compaction = self.state.tree.compaction_for(tip)
-        if compaction is None:
-            return ContextLine(entries=tuple(entries))
-        # The compaction is one of this very line (`compaction_for`), so that its node is found.
-        cut = next(i for i, entry in enumerate(entries) if entry.node.id == compaction.upto)
-        kept = pinned(self.state, entries[: cut + 1])
-        return ContextLine(
-            entries=tuple(entries[cut + 1 :]),
-            summary=await load_summary(compaction, self._store, kept),
-            upto=compaction.upto,
-            pinned=kept,
-        )
+        return await self._line.context(self.state.tree, tip or self.state.tree.head)
 
     async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
         """What a node said in each revision, oldest first."""

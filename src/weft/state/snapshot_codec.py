@@ -1,0 +1,112 @@
+"""Snapshots: a state as bytes, in slices, and back.
+
+A snapshot is one JSON document on each line: first the state without its two long tables (the nodes
+of the tree, the rows of the ledger), then these tables, a slice on each line.  No slice takes long,
+so that a thread that writes or reads a snapshot lets the event loop run in between; and what a
+slice repeats (the id of its log on every node) is freed before the next one is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from weft.ids import NodeId
+from weft.state.ledger import UsageRow
+from weft.state.session import SessionState
+from weft.tree import NodeSkeleton
+
+SLICE: Final = 500
+"""Nodes or rows on one line: about a third of a millisecond to encode."""
+
+
+class _Slice(msgspec.Struct, omit_defaults=True):
+    """A part of the long tables."""
+
+    nodes: dict[NodeId, NodeSkeleton] = {}
+    rows: list[UsageRow] = []
+
+
+def snapshot(state: SessionState) -> bytes:
+    """The state as bytes; equal states give equal bytes.
+
+    The state must not change meanwhile.
+    """
+    return b"\n".join(map(_encoder.encode, _documents(state)))
+
+
+def _documents(state: SessionState) -> Iterator[SessionState | _Slice]:
+    tree = msgspec.structs.replace(state.tree, nodes={})
+    ledger = msgspec.structs.replace(state.ledger, rows=[])
+    yield msgspec.structs.replace(state, tree=tree, ledger=ledger)
+    nodes = iter(state.tree.nodes.items())
+    while part := dict(islice(nodes, SLICE)):
+        yield _Slice(nodes=part)
+    rows = iter(state.ledger.rows)
+    while some := list(islice(rows, SLICE)):
+        yield _Slice(rows=some)
+
+
+def restore(data: bytes) -> SessionState:
+    """A state from its bytes, of the same `FOLD_VERSION`.
+
+    Raises:
+        msgspec.MsgspecError: they are no state; the log still is.
+    """
+    # Lines are found one by one: to split a snapshot of megabytes is to hold it twice.
+    first, _, _ = data.partition(b"\n")
+    try:
+        # For bytes that we never wrote msgspec raises two errors of Python itself: broken UTF-8,
+        # and nesting that is too deep.
+        state = _decoder().decode(first)
+        names: dict[str, str] = {}
+        start = len(first) + 1
+        while start < len(data):
+            end = data.find(b"\n", start)
+            end = len(data) if end < 0 else end
+            _take(_slice_decoder().decode(memoryview(data)[start:end]), state, names)
+            start = end + 1
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(f"no state: {error}") from error
+    return state
+
+
+def _take(part: _Slice, state: SessionState, names: dict[str, str]) -> None:
+    nodes = state.tree.nodes
+    for node, holder in part.nodes.items():
+        nodes[NodeId(names.setdefault(node, node))] = holder
+        _share(holder.at, "log", names)
+        if holder.parent is not None:
+            holder.parent = NodeId(names.get(holder.parent, holder.parent))
+        # A child comes after its parent, and is then called by the same string.
+        names.update({child: child for child in holder.children})
+    for row in part.rows:
+        _share(row, "model", names)
+        _share(row, "node", names)
+    state.ledger.rows += part.rows
+
+
+def _share(holder: msgspec.Struct, field: str, names: dict[str, str]) -> None:
+    """Let a field hold a string that is there already, and not another one that is equal to it."""
+    value = getattr(holder, field)
+    if value is not None:
+        msgspec.structs.force_setattr(holder, field, names.setdefault(value, value))
+
+
+# JSON, as the facts are: MessagePack has no number above 64 bits, and a model's arguments may.
+_encoder = msgspec.json.Encoder()
+
+
+# Made when they are first needed: it takes milliseconds, and a new session has no snapshot.
+@cache
+def _decoder() -> msgspec.json.Decoder[SessionState]:
+    return msgspec.json.Decoder(SessionState)
+
+
+@cache
+def _slice_decoder() -> msgspec.json.Decoder[_Slice]:
+    return msgspec.json.Decoder(_Slice)
