@@ -11,13 +11,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from bench.logs import answered_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.history_generator import A, B, History, write_fork, write_history
 from tests.support.strategies import forks, histories, numbers
 from weft.events import UnknownFact, decode, encode
-from weft.state import SessionState, fold, restore, snapshot
+from weft.ids import NodeId
+from weft.state import SessionState, fold, pack, restore, snapshot, unpack
+from weft.state.snapshot_codec import SLICE
 
 any_history = histories() | forks()
 
@@ -101,10 +104,38 @@ def test_a_damaged_snapshot_is_read_or_refused_and_never_anything_else(
         restore(bytes(stored))
 
 
+@given(history=histories(), data=st.data())
+def test_a_stored_snapshot_that_is_damaged_or_cut_off_is_refused(
+    history: History, data: st.DataObject
+) -> None:
+    stored = pack(seen(history))
+    place = data.draw(st.integers(2, len(stored) - 1))
+    with pytest.raises(msgspec.MsgspecError):
+        unpack(stored[:place])
+    turned = bytes([*stored[:place], stored[place] ^ 0xFF, *stored[place + 1 :]])
+    with pytest.raises(msgspec.MsgspecError):
+        unpack(turned)
+
+
 @pytest.mark.parametrize("stored", [b"", b"\xff", b'{"session_id":"\xff"}', b"[" * 100_000])
 def test_what_is_no_snapshot_is_refused(stored: bytes) -> None:
-    with pytest.raises(msgspec.MsgspecError):
-        restore(stored)
+    for read in (restore, unpack):
+        with pytest.raises(msgspec.MsgspecError):
+            read(stored)
+
+
+def test_a_long_state_comes_back_from_its_slices_as_it_was() -> None:
+    state = SessionState(session_id=A)
+    seq = 0
+    for turn in range(2 * SLICE):
+        parent = NodeId(f"nod_{turn - 1:020}_a") if turn else None
+        for fact in answered_turn(turn, parent):
+            seq += 1
+            state.apply(msgspec.structs.replace(fact, session_id=A, seq=seq))
+    assert snapshot(state).count(b"\n") == 4 + 2, "nodes and rows are on lines of their own"
+    assert restore(snapshot(state)) == state
+    assert unpack(pack(state)) == state
+    assert list(unpack(pack(state)).tree.nodes) == list(state.tree.nodes)
 
 
 # --- forks

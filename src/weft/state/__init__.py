@@ -15,7 +15,7 @@ from weft.state.plan import DoneStep, PlanState, StepState
 from weft.state.queue import InputQueue, QueueEntry, combine_queue_entries_to_text
 from weft.state.session import FOLD_VERSION, SessionState, TodoList, fold
 from weft.state.settings import SessionSettings
-from weft.state.snapshot_codec import restore, snapshot
+from weft.state.snapshot_codec import pack, restore, snapshot, unpack
 from weft.state.turn import AnsweredRequest, ModelCall, OpenTurn, OpenTurnState, Request
 
 __all__ = [
@@ -47,6 +47,8 @@ __all__ = [
     "UsageRow",
     "combine_queue_entries_to_text",
     "fold",
+    "pack",
     "restore",
     "snapshot",
+    "unpack",
 ]

@@ -4,10 +4,14 @@ A snapshot is one JSON document on each line: first the state without its two lo
 of the tree, the rows of the ledger), then these tables, a slice on each line.  No slice takes long,
 so that a thread that writes or reads a snapshot lets the event loop run in between; and what a
 slice repeats (the id of its log on every node) is freed before the next one is read.
+
+What is stored is compressed, a tenth of it: it is written again and again while a session grows,
+and neither writer nor reader ever holds all of it in full length.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
@@ -20,6 +24,8 @@ from weft.state.ledger import UsageRow
 from weft.state.session import SessionState
 from weft.tree import NodeSkeleton
 
+READ_AHEAD: Final = 128 * 1024
+"""Bytes of a snapshot that are unpacked at a time."""
 SLICE: Final = 500
 """Nodes or rows on one line: about a third of a millisecond to encode."""
 
@@ -36,7 +42,19 @@ def snapshot(state: SessionState) -> bytes:
 
     The state must not change meanwhile.
     """
-    return b"\n".join(map(_encoder.encode, _documents(state)))
+    return b"\n".join(_lines(state))
+
+
+def pack(state: SessionState) -> bytes:
+    """A snapshot as it is stored."""
+    # Level 1: six times as fast as the usual one, and nearly as small for what repeats itself so.
+    packer = zlib.compressobj(1)
+    pieces = [packer.compress(line + b"\n") for line in _lines(state)]
+    return b"".join([*pieces, packer.flush()])
+
+
+def _lines(state: SessionState) -> Iterator[bytes]:
+    return map(_encoder.encode, _documents(state))
 
 
 def _documents(state: SessionState) -> Iterator[SessionState | _Slice]:
@@ -57,19 +75,42 @@ def restore(data: bytes) -> SessionState:
     Raises:
         msgspec.MsgspecError: they are no state; the log still is.
     """
-    # Lines are found one by one: to split a snapshot of megabytes is to hold it twice.
-    first, _, _ = data.partition(b"\n")
+    return _from_lines(iter(data.split(b"\n")))
+
+
+def unpack(data: bytes) -> SessionState:
+    """A state from a stored snapshot, of the same `FOLD_VERSION`.
+
+    Raises:
+        msgspec.MsgspecError: it is no snapshot; the log still has everything.
+    """
+    try:
+        return _from_lines(_unpacked_lines(data))
+    except zlib.error as error:
+        raise msgspec.DecodeError(f"no snapshot: {error}") from error
+
+
+def _unpacked_lines(data: bytes) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj()
+    rest, waiting = b"", data
+    while not unpacker.eof:
+        more = unpacker.decompress(waiting, READ_AHEAD)
+        waiting = unpacker.unconsumed_tail
+        # Without this, bytes that were cut off would be waited for without end.
+        if not more and not waiting and not unpacker.eof:
+            raise msgspec.DecodeError("the snapshot is cut off")
+        *lines, rest = (rest + more).split(b"\n")
+        yield from lines
+
+
+def _from_lines(lines: Iterator[bytes]) -> SessionState:
     try:
         # For bytes that we never wrote msgspec raises two errors of Python itself: broken UTF-8,
         # and nesting that is too deep.
-        state = _decoder().decode(first)
+        state = _decoder().decode(next(lines, b""))
         names: dict[str, str] = {}
-        start = len(first) + 1
-        while start < len(data):
-            end = data.find(b"\n", start)
-            end = len(data) if end < 0 else end
-            _take(_slice_decoder().decode(memoryview(data)[start:end]), state, names)
-            start = end + 1
+        for line in lines:
+            _take(_slice_decoder().decode(line), state, names)
     except (UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(f"no state: {error}") from error
     return state
