@@ -34,11 +34,12 @@ from weft.events import (
     ToolComplete,
     ToolExecuting,
     TurnFinished,
+    UsageRecorded,
 )
 from weft.messages import Text
 from weft.permissions import ToolAction
 from weft.project.markdown_commands import ShellRequest
-from weft.providers.script import CallTool
+from weft.providers.script import CallTool, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.tools import PreparedCall, Tool, ToolContext, ToolOutcome, builtin_tools
 
@@ -404,6 +405,28 @@ async def test_a_shell_line_that_a_crash_cut_short_is_reported_and_never_repeate
         assert world.read("runs") == "run\n"
         await session.send_message("again")
         assert len(await facts(session, ToolComplete)) == 1, "it is reported once"
+
+
+async def test_a_lost_shell_line_does_not_count_a_lost_answer_twice(world: World) -> None:
+    commands = world.base / ".config" / "weft" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "run.md").write_text("!`cat started; exec sleep 1000`")
+    os.mkfifo(world.project / "started")
+    app = await world.open(ScriptedModel(["ok", Stall()])).__aenter__()
+    session = await app.sessions.start_session(session_id="s", **ALLOWED)
+    await session.send_message("hi")
+    await session.send_prompt("an answer that a crash cuts short")
+    async with anyio.create_task_group() as group:
+        group.start_soon(session.expand_command, "/run")
+        await until_read(world.project / "started")
+        await crash(app)
+        group.cancel_scope.cancel()
+    async with world.open(ScriptedModel(["done"])) as app:
+        session = await app.sessions.start_session(session_id="s")
+        assert (await session.continue_and_wait()).text == "done"
+        assert len(await facts(session, ToolComplete)) == 1
+        lost = [each for each in await facts(session, UsageRecorded) if each.estimated]
+        assert len(lost) == 1, "one call was lost, and is counted once"
 
 
 KILLED = """

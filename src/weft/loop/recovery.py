@@ -166,7 +166,8 @@ def settle_interrupted(
 
     With `calls`, only those, which no turn has made.
     """
-    facts: list[Fact] = [*_keep_draft(state, found)]
+    # The answer in progress is the turn's: it is kept and counted once, when the turn is settled.
+    facts: list[Fact] = _keep_draft(state, found) if calls is None else []
     unknown: CallUid | None = None
     for intent in state.turn.intents.values():
         # Calls of no node are not the turn's.  One of them may run in this very process, beside a
