@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.bounded_code import read
@@ -36,7 +38,8 @@ async def test_a_search_shows_nothing_of_what_may_not_be_read(
     search = CallTool(name="grep", args={"pattern": "needle"})
     inside = CallTool(name="grep", args={"pattern": "needle", "path": "deep"})
     model = turns([search, inside])
-    async with open_world(plain_world, model, **{f"permissions__{verdict}": RULES}) as app:
+    rules: dict[str, Any] = {f"permissions__{verdict}": RULES}
+    async with open_world(plain_world, model, **rules) as app:
         await (await start(app)).send_message("go")
     whole, below = tool_results(model)
     assert "open.txt:1:" in whole
