@@ -78,7 +78,7 @@ async def check_types(port: SessionPort) -> None:
     branch = await port.call(BranchAt(node=node, name="side", input_id=InputId("b")))
     assert isinstance(branch, Branch)
     assert branch.name == "side"
-    assert await port.call(DequeueSteering()) is None
+    assert await port.call(DequeueSteering()) == ()
     assert (await port.call(RecallQueues())).steering == ()
     assert await port.call(SetCheckpoint(label="here", input_id=InputId("c"))) == "here"
     accepted = await port.call(SendPrompt(parts=(Text(text="hi"),), input_id=InputId("s")))
