@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.git_history import git, make_history, reached, refs
+from tests.support.git_history import GIT, git, make_history, reached, refs
 from tests.support.rewind_project import actions, open_world, shell, start, turns
 from tests.support.sandboxed_session import skip_without_sandbox, tool_results
-from tests.support.world import World
+from tests.support.world import World, facts
+from weft.events import SystemNote
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -50,3 +51,81 @@ async def test_a_command_that_would_lose_history_is_refused_and_the_model_learns
     assert reached(world.project) == before
     assert world.read("a") == "1\n"
     assert "a command with outside_sandbox asks for it" in tool_results(model)[-1]
+
+
+@pytest.mark.parametrize(
+    ("attack", "why"),
+    [
+        ("git branch -D apart", "it removes refs/heads/apart, with commits"),
+        ("git reflog expire --expire=now --all HEAD main apart", "it drops 2 stashes"),
+        ("find .git/logs -type f ! -name stash -delete", "it loses commits"),
+        ("rm -rf .git/objects/pack", "it removes commits that refs"),
+        ("rm -rf .git/objects/??", "it removes commits that refs"),
+        (
+            "for f in .git/objects/pack/*.pack; do chmod 600 $f; echo x > $f; done",
+            "it leaves a damaged pack",
+        ),
+        ("echo junk > .git/HEAD", "it leaves HEAD with nothing"),
+        ("rm -rf .git", "it leaves no repository"),
+    ],
+)
+async def test_without_a_sandbox_lost_history_is_reported(
+    plain_world: World, attack: str, why: str
+) -> None:
+    world = plain_world
+    make_history(world.project)
+    model = turns(shell(attack))
+    async with open_world(world, model, sandbox="off") as app:
+        session = await start(app)
+        await session.send_message("go")
+        notes = [note.text for note in await facts(session, SystemNote)]
+    assert "- .git: " in tool_results(model)[-1]
+    assert why in tool_results(model)[-1]
+    assert "Ask the user whether this may stay" in tool_results(model)[-1]
+    [note] = [note for note in notes if ".git: " in note]
+    assert "Nothing was put back" in note
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"echo 1 > x && git add x && {GIT} commit -qm x && {GIT} commit -q --amend -m y",
+        f"git checkout -q apart && {GIT} rebase -q main",
+        "git branch -d merged",
+        "git stash pop -q",
+        "git gc -q",
+        "git repack -adq && git pack-refs --all",
+        "git clone -q . ../clone && git fetch -q ../clone",
+        "rm -f x",
+    ],
+)
+async def test_without_a_sandbox_everyday_git_is_not_reported(
+    plain_world: World, line: str
+) -> None:
+    world = plain_world
+    make_history(world.project)
+    git(world.project, "config", "user.name", "a")
+    git(world.project, "config", "user.email", "a@b.c")
+    model = turns(shell(line))
+    async with open_world(world, model, sandbox="off") as app:
+        session = await start(app)
+        await session.send_message("go")
+    result = tool_results(model)[-1]
+    assert "may not change" not in result
+    assert "exit code" not in result
+    git(world.project, "fsck", "--full", "--strict")
+
+
+async def test_a_branch_that_a_command_without_a_sandbox_removed_comes_back_with_a_rewind(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    make_history(world.project)
+    named = refs(world.project)
+    model = turns(shell("git branch -D apart merged"))
+    async with open_world(world, model, sandbox="off") as app:
+        session = await start(app)
+        await session.send_message("go")
+        assert refs(world.project) != named
+        await session.rewind(None)
+    assert refs(world.project) == named

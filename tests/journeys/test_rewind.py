@@ -405,6 +405,18 @@ async def test_a_removed_file_that_was_ignored_comes_back_and_others_are_named(
     assert "- big (too large): /" in result
 
 
+async def test_without_a_sandbox_a_removed_file_that_is_too_large_is_named(world: World) -> None:
+    world.write("big", "x" * 5_000)
+    model = turns(shell("rm big"))
+    async with open_world(world, model, sandbox="off", history__max_file=4_096) as app:
+        session = await start(app)
+        await session.send_message("go")
+        plan = await session.rewind(None)
+        assert actions(plan) == {"big": "unavailable"}
+    [result] = tool_results(model)
+    assert "nothing brings them back:\n- big (too large)" in result
+
+
 async def test_the_oldest_history_goes_when_there_is_too_much_and_is_named(world: World) -> None:
     for name in "abcdefgh":
         world.write(name, name * 1_000)

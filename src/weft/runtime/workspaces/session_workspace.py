@@ -59,7 +59,11 @@ class SessionWorkspace(FileFinder):
         self.boundaries = SessionBoundaries(self._in_force, load)
         self.workspace: Workspace = BoundedWorkspace(workspace, self.boundaries, self._versions.saw)
         self._plain_runner = ViolationReportingRunner(
-            runner, forbids=self.forbids, boundaries=self.boundaries, peek=workspace.peek
+            runner,
+            forbids=self.forbids,
+            boundaries=self.boundaries,
+            peek=workspace.peek,
+            root=workspace.root,
         )
         self.read_guard = SessionReadGuard(workspace.root)
         self.runner: Runner = _LateRunner(

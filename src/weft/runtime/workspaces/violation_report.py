@@ -8,12 +8,16 @@ never put back.  The model is told to ask, and the user gets a note.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from weft.errors import ToolError
 from weft.tools import ChangedFile
 from weft.workspace import FileState, ProcessCommand, Runner, RunResult, SessionBoundaries
+
+if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
+    from weft.workspace.history.git_watch import GitWatch
 
 MOST_NAMED = 20
 """Paths that are named."""
@@ -29,10 +33,13 @@ class ViolationReportingRunner(Runner):
         forbids: Callable[[str], str],
         boundaries: SessionBoundaries,
         peek: Callable[[str], Awaitable[FileState | None]],
+        root: str = "",
     ) -> None:
         """`forbids` says why a path may not be changed by a command, `peek` reads a file of the
-        project.
+        project, `root` is its folder, whose repository is watched.
         """
+        self._root = root
+        self._watch: GitWatch | None = None
         self._inner = inner
         self._forbids = forbids
         self._boundaries = boundaries
@@ -47,15 +54,34 @@ class ViolationReportingRunner(Runner):
     async def run(
         self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
+        # What goes on for hours is not watched: all that the user does with git meanwhile would be
+        # taken for the command's.
+        if command.only_reads or command.stop is not None or not self._root:
+            return await self._reported(await self._inner.run(command, on_output), [])
+        watch = self._watch_now()
+        before = await watch.begin()
         result = await self._inner.run(command, on_output)
-        if not result.changes:
-            return result
-        found = [
+        loss = await watch.end(before)
+        if loss.changes:
+            changes = (*(result.changes or ()), *loss.changes)
+            result = msgspec.structs.replace(result, changes=changes)
+        return await self._reported(result, [f".git: {loss.why}"] if loss.why else [])
+
+    async def _reported(self, result: RunResult, found: list[str]) -> RunResult:
+        found += [
             f"{change.path}: {why}"
-            for change in result.changes
+            for change in result.changes or ()
             if (why := await self._why_not(change))
         ]
+        result = _with_gone(result)
         return _with_report(result, found) if found else result
+
+    def _watch_now(self) -> GitWatch:
+        if self._watch is None:
+            from weft.workspace.history.git_watch import GitWatch  # with the first command
+
+            self._watch = GitWatch(self._root, self._inner)
+        return self._watch
 
     async def _why_not(self, change: ChangedFile) -> str:
         if why := self._forbids(change.path):
@@ -81,11 +107,28 @@ class ViolationReportingRunner(Runner):
         return None if found is None else found.data
 
 
-def _with_report(result: RunResult, found: list[str]) -> RunResult:
+def _with_gone(result: RunResult) -> RunResult:
+    """Name the removed files that the history could not hold."""
+    gone = [
+        f"{change.path} ({change.missing})"
+        for change in result.changes or ()
+        if change.action == "deleted" and change.missing
+    ]
+    if not gone:
+        return result
+    remark = f"These files were removed and nothing brings them back:\n{_listed(gone)}"
+    return msgspec.structs.replace(result, remarks=(*result.remarks, remark))
+
+
+def _listed(found: list[str]) -> str:
     named = [f"- {line}" for line in found[:MOST_NAMED]]
     if len(found) > MOST_NAMED:
         named.append(f"- … and {len(found) - MOST_NAMED} more")
-    listed = "\n".join(named)
+    return "\n".join(named)
+
+
+def _with_report(result: RunResult, found: list[str]) -> RunResult:
+    listed = _listed(found)
     remark = (
         "While this command ran, files changed that a command may not change. It ran "
         "without the sandbox, so nothing was held back and "

@@ -93,7 +93,7 @@ class GitGuard:
 
     def __init__(self, runner: Runner, threads: DiskThreads, scratch: Callable[[], str]) -> None:
         """`runner` runs git; `scratch` is a folder that only the user can enter."""
-        self._runner = _ReadingRunner(runner)
+        self._runner = ReadingRunner(runner)
         self._threads = threads
         self._scratch = scratch
 
@@ -107,7 +107,7 @@ class GitGuard:
         """What to make of the steps that lie in repositories; none costs nothing."""
         judgement = GitJudgement()
         for folder, below in (await self._repositories(root, steps)).items():
-            change = RepositoryChange(root, upper, folder, below)
+            change = RepositoryChange.of_steps(root, upper, folder, below)
             try:
                 why = await self._why_not(change, root)
             except (ToolError, OSError) as error:
@@ -147,25 +147,26 @@ class GitGuard:
             async with open_safe_git(
                 self._runner, repository, Path(scratch), settings=settings
             ) as git:
-                return await _asked(git, change)
+                return await ask_git(git, change)
         finally:
             await self._threads.run(lambda: shutil.rmtree(view, ignore_errors=True))
 
 
-async def _asked(git: SafeGit, change: RepositoryChange) -> str:
+async def ask_git(git: SafeGit, change: RepositoryChange) -> str:
+    """What is wrong with a change as far as only git can tell; empty when all is well."""
     for pack in change.new_packs:
         if (await git.run("index-pack", "--verify", pack)).exit_code:
-            return f"the pack {os.path.basename(pack)} is damaged"
+            return f"it leaves a damaged pack, {os.path.basename(pack)}"
     losses, after = change.losses, change.after
     asked = set(losses.unmerged.values())
     if asked and (lost := await _unreachable(git, asked, after.tips(with_logs=False))):
         names = sorted(name for name, oid in losses.unmerged.items() if oid in lost)
         named = _listed(names or sorted(losses.unmerged))
-        return f"{named} would be gone, with commits that are in no other branch"
+        return f"it removes {named}, with commits that are in no other branch"
     if losses.dropped and (lost := await _unreachable(git, losses.dropped, after.tips())):
-        return f"commits would be lost: {_listed(sorted(oid[:12] for oid in lost))}"
+        return f"it loses commits: {_listed(sorted(oid[:12] for oid in lost))}"
     if change.missing and not await _is_connected(git, change.before.tips()):
-        return "objects of the history would be gone"
+        return "it removes objects of the history"
     return ""
 
 
@@ -194,15 +195,21 @@ async def _is_connected(git: SafeGit, tips: set[str]) -> bool:
 class RepositoryChange:
     """What a command did to one git directory."""
 
-    def __init__(self, root: str, upper: str, folder: str, steps: Sequence[ApplyStep]) -> None:
-        start = len(folder) + 1
+    def __init__(
+        self,
+        before: GitRecords,
+        after: GitRecords,
+        *,
+        changed: set[str],
+        replaced: set[str] | None = None,
+        folder: str = "",
+    ) -> None:
+        """`changed` names the records that differ, `replaced` those that were there before, all
+        relative to the git directory; `folder` is what steps call it.
+        """
+        self.before, self.after = before, after
+        self.changed, self.replaced = changed, replaced or set()
         self._folder = folder
-        put = {step.path[start:] for step in steps if step.do == "put"}
-        removed = {step.path[start:] for step in steps if step.do == "remove"}
-        self.before = GitRecords(f"{root}/{folder}")
-        self.after = GitRecords(f"{root}/{folder}", f"{upper}/{folder}", put, removed)
-        self.replaced = {step.path[start:] for step in steps if step.do == "put" and step.before}
-        self.changed = put | removed
         self.losses = RefLosses()
         self.missing: set[bytes] = set()
         """Removed objects that are in no other place."""
@@ -212,6 +219,22 @@ class RepositoryChange:
         """Removed files that are to be kept, as the steps name them."""
         self.heirs: set[str] = set()
         """Packs of the command's that hold what it removed, by the names of their files."""
+
+    @classmethod
+    def of_steps(
+        cls, root: str, upper: str, folder: str, steps: Sequence[ApplyStep]
+    ) -> RepositoryChange:
+        """What the steps of a sandboxed command come to."""
+        start = len(folder) + 1
+        put = {step.path[start:] for step in steps if step.do == "put"}
+        removed = {step.path[start:] for step in steps if step.do == "remove"}
+        return cls(
+            GitRecords(f"{root}/{folder}"),
+            GitRecords(f"{root}/{folder}", f"{upper}/{folder}", put, removed),
+            changed=put | removed,
+            replaced={step.path[start:] for step in steps if step.do == "put" and step.before},
+            folder=folder,
+        )
 
     @property
     def is_sha256(self) -> bool:
@@ -226,7 +249,11 @@ class RepositoryChange:
 
     def why_not(self) -> str:
         """What is wrong as far as files tell; fills in what git has to be asked."""
-        return self._why_not_refs() or self._why_not_cut() or self._why_not_objects()
+        return self.why_not_named() or self._why_not_objects()
+
+    def why_not_named(self) -> str:
+        """The same for refs and reflogs alone."""
+        return self._why_not_refs() or self._why_not_cut()
 
     # -- refs
 
@@ -244,7 +271,7 @@ class RepositoryChange:
             named = set(self.after.refs().values())
             self.losses.unmerged = {name: oid for name, oid in unmerged.items() if oid not in named}
         if len(self.losses.stashes) > 1:
-            return f"{len(self.losses.stashes)} stashes would be dropped at once"
+            return f"it drops {len(self.losses.stashes)} stashes at once"
         return ""
 
     def _changed_refs(self) -> set[str]:
@@ -261,9 +288,9 @@ class RepositoryChange:
             if now is None or now == self.before.ref(name) or now.startswith("ref: refs/"):
                 continue
             if not is_oid(now):
-                return f"{name} would hold nothing that git can read"
+                return f"it leaves {name} with nothing that git can read"
             if not self.after.has_object(now):
-                return f"{name} would name an object that is not there"
+                return f"it lets {name} name an object that is not there"
         return ""
 
     def _find_losses(self, names: Iterable[str]) -> None:
@@ -302,6 +329,13 @@ class RepositoryChange:
                     found.append(_record(name, before, self.after.read(name)))
         return found
 
+    def recent_tips(self) -> set[str]:
+        """What refs named before, and reflogs for as long as git would not forget it."""
+        found = set(self.before.refs().values())
+        for name in self.before.log_names():
+            found |= _recent(self.before.log(name))
+        return {oid for oid in found if oid.strip("0")}
+
     # -- what cuts the history off
 
     def _why_not_cut(self) -> str:
@@ -311,10 +345,10 @@ class RepositoryChange:
             # A commit that was here with its parents must not become the end of the history; one
             # that was just fetched may be.
             if any(is_oid(oid) and self.before.has_object(oid) for oid in new):
-                return "its history would be cut off (.git/shallow)"
+                return "it cuts the history off (.git/shallow)"
         alternates = "objects/info/alternates"
         if alternates in self.changed and self.before.borrowed():
-            return "it would lose the objects that it borrows from another repository"
+            return "it loses the objects that are borrowed from another repository"
         return ""
 
     # -- objects
@@ -327,23 +361,23 @@ class RepositoryChange:
             return ""
         recent, old = self._missing(candidates)
         if recent:
-            return f"{len(recent):,} objects younger than two weeks would be gone"
+            return f"it removes {len(recent):,} objects younger than two weeks"
         if why := self._why_not_heirs():
             return why
         self.missing = old
         if any(bytes.fromhex(tip) in old for tip in (self.before.tips() if old else ())):
-            return "commits that refs or reflogs name would be gone"
+            return "it removes commits that refs or reflogs name"
         return ""
 
     def _why_not_replaced(self) -> str:
         for name in sorted(self.replaced):
             if (oid := loose_object(name)) and not is_sound(f"{self.after.over}/{name}", oid):
-                return f"the object {oid[:12]} would be damaged"
+                return f"it damages the object {oid[:12]}"
             if pack := pack_of(name):
                 # Both halves or none: git names a pack after what it holds, and so never changes
                 # one of them.
                 if not {f"{pack}.pack", f"{pack}.idx"} <= self.replaced:
-                    return f"{os.path.basename(name)} would be damaged"
+                    return f"it damages {os.path.basename(name)}"
                 self._verify(pack)
         return ""
 
@@ -362,7 +396,7 @@ class RepositoryChange:
         for pack in sorted(self.heirs):
             over = f"{self.after.over}/{pack}"
             if not is_whole(f"{over}.pack", f"{over}.idx"):
-                return f"the pack {os.path.basename(pack)} is damaged"
+                return f"it leaves a damaged pack, {os.path.basename(pack)}"
         if self.heirs and not self._keep_removed():
             for pack in sorted(self.heirs):
                 self._verify(pack)
@@ -473,7 +507,7 @@ def _repository_of(root: str, folder: str) -> str:
     return ""
 
 
-class _ReadingRunner(Runner):
+class ReadingRunner(Runner):
     """A runner of commands that change nothing, so that none is watched for what it changed."""
 
     def __init__(self, inner: Runner) -> None:
