@@ -19,6 +19,7 @@ import anyio.to_thread
 from weft.actors import Supervisor
 from weft.api.manager import SessionManager
 from weft.clock import Clock, SystemClock
+from weft.config.api_keys import known_secrets
 from weft.config.models import ModelRegistry
 from weft.config.paths import WeftPaths, absolute, places
 from weft.config.providers import default_providers
@@ -39,7 +40,6 @@ from weft.runtime.workspaces.read_guard import read_judge
 from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
 from weft.store import Store
 from weft.workspace import Runner
-from weft.workspace.process.environment import secret_values
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
     from weft.hooks.config import HookBook
@@ -104,7 +104,7 @@ class App:
         self._supervisor = Supervisor()
         self._store: Store | None = None
         self._stores: StoreRegistry | None = None
-        self._redact = Redactor(secret_values(self._environ))
+        self._redact = Redactor(known_secrets(self._environ, self.places.config))
         self._prompter = SystemPromptWriter(self.places.config, self.places.user, self._redact)
         self._host: SessionHost | None = None
         self._sessions: SessionManager | None = None

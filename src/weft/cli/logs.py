@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 MAX_BYTES = 4 * 1024 * 1024
 _SHOWN = "%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"
+_FOLLOWS = "  | "
+"""Begins each line of a traceback, which no record begins with."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def log_path() -> Path:
@@ -42,13 +47,63 @@ def log_crash(error: BaseException) -> str:
         return "it could not be logged"
 
 
+class _OneLine(logging.Formatter):
+    """A record in one line, without secrets; what belongs to it follows in lines that are marked.
+
+    A text that a record quotes (of a model, a file, a server) can then neither look like a record
+    of its own nor act on the terminal that shows the log.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_SHOWN)
+        self.converter = time.gmtime
+        self._redact: Callable[[str], str] | None = None
+
+    def format(self, record: logging.LogRecord) -> str:
+        message, *more = self._masked(self._split(record))
+        lines = [_escaped(message)]
+        lines += [_FOLLOWS + _escaped(line) for text in more for line in text.split("\n")]
+        return "\n".join(lines)
+
+    def _split(self, record: logging.LogRecord) -> list[str]:
+        """The line of a record, then its traceback and its stack."""
+        record.message = record.getMessage()
+        record.asctime = self.formatTime(record, self.datefmt)
+        found = [self.formatMessage(record)]
+        if record.exc_info:
+            found.append(self.formatException(record.exc_info))
+        if record.stack_info:
+            found.append(self.formatStack(record.stack_info))
+        return found
+
+    def _masked(self, texts: list[str]) -> list[str]:
+        if self._redact is None:
+            self._redact = _redactor()
+        return [self._redact(text) for text in texts]
+
+
+def _redactor() -> Callable[[str], str]:
+    """Masks shapes, and the keys of the environment and of `weft auth login`."""
+    try:
+        from weft.config.api_keys import known_secrets  # with the first record: start-up time
+        from weft.config.paths import places
+        from weft.redact import Redactor
+
+        return Redactor(known_secrets(os.environ, places(os.environ).config))
+    except Exception:  # the program itself may be what is broken: then say nothing of its values
+        return lambda text: "(not written: secrets in it could not be masked)"
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 class _LazyFile(logging.Handler):
     """Opens its file with the first record; one that cannot be opened is done without."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.setFormatter(logging.Formatter(_SHOWN))
-        self.formatter.converter = time.gmtime  # type: ignore[union-attr]  # set one line above
+        self.setFormatter(_OneLine())
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

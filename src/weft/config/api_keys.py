@@ -7,11 +7,13 @@ shown, logged or sent anywhere but to their own provider.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from weft.errors import UsageError
+from weft.workspace.process.environment import secret_values
 
 NAME = "auth.json"
 
@@ -101,6 +103,15 @@ class KeyFile:
                 raise
         except OSError as error:
             raise UsageError(f"cannot save the key in {self.path}: {error.strerror}") from error
+
+
+def known_secrets(environ: Mapping[str, str], config: Path) -> tuple[str, ...]:
+    """The secrets of the environment and the saved keys, to be masked wherever they turn up."""
+    try:
+        saved = KeyFile(config).keys().values()
+    except UsageError:
+        saved = {}.values()  # the provider that needs a key says what is wrong
+    return (*secret_values(environ), *saved)
 
 
 def key_variables() -> dict[str, tuple[str, ...]]:

@@ -123,7 +123,7 @@ class PermissionAsk(PermissionApprover):
                     node=self._node,
                     tool_name=self._record_as or ready.call.name,
                     tool_path=ready.prepared.action.target,
-                    preview=ready.prepared.preview,
+                    preview=self._shown_preview(ready),
                     shown_hash=shown,
                     always_pattern=grant_pattern(ready.prepared.action),
                     reason=decision.reason,
@@ -136,6 +136,11 @@ class PermissionAsk(PermissionApprover):
             return await self._answer(request_id)
         finally:
             journal.status("executing_tool")
+
+    def _shown_preview(self, ready: ReadyCall) -> str:
+        """A diff without secrets; a command as it is, for the user has to see all of what runs."""
+        preview = ready.prepared.preview
+        return self._env.redact(preview) if ready.prepared.action.kind == "edit" else preview
 
     async def _answer(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
         """The answer, or the denial that stands for it when none comes in time.  Of the two the

@@ -554,7 +554,12 @@ class ToolCallBatch:
         full = outcome.full_text
         if full is not None:
             full = self._env.redact(full.decode("utf-8", "replace")).encode()
-        return msgspec.structs.replace(outcome, text=self._env.redact(outcome.text), full_text=full)
+        data = outcome.data
+        # The lines around a change come out of the file, and may hold a key that no one touched.
+        if isinstance(diff := data.get("diff"), str):
+            data = {**data, "diff": self._env.redact(diff)}
+        text = self._env.redact(outcome.text)
+        return msgspec.structs.replace(outcome, text=text, full_text=full, data=data)
 
     def _refuse(self, call: ToolCall, text: str, *, status: str) -> None:
         self._settle([refused(call.call_uid, self._node, text, status=status)])

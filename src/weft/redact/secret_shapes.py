@@ -155,6 +155,58 @@ _AFTER_EQUALS = (
 )
 _HEADER = r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
 
+_LETTER = r"(?:[^\s\"'\\`$]|\$(?![({]))"
+"""A letter of a secret in quotes.  What a shell would run (`$(…)`) is none: masked, it would be
+hidden from the user who is asked about it.
+"""
+_HAS_SIGN = r"(?=[^\s\"']{0,128}[0-9!@#%^&*+?])"
+_HAS_DIGIT_AND_LETTER = r"(?=[^\s\"']{0,128}[0-9])(?=[^\s\"']{0,128}[A-Za-z])"
+_QUOTE = r"\\{0,2}[\"']"
+_SEPARATOR = r"[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8}"
+_PASSWORDS = ("assword", "ASSWORD", "asswd", "ASSWD", "assphrase", "ASSPHRASE")
+_SECRETS = (
+    *("ecret", "ECRET", "oken", "OKEN", "pi_key", "PI_KEY", "pi-key", "pikey", "piKey"),
+    *("ccess_key", "CCESS_KEY", "ccessKey", "rivate_key", "RIVATE_KEY", "rivateKey"),
+    *("redentials", "ecret_key", "ECRET_KEY", "ecretKey"),
+)
+
+
+def _named(word: str, kind: str, has: str, shortest: int) -> tuple[SecretShape, ...]:
+    """A value behind its name, as JSON, TOML, YAML and programs write it: in quotes, or in YAML to
+    the end of the line.
+    """
+    # The name without its first letter, which may be upper or lower case: a pattern that opens with
+    # a literal is found fast, and the needle spares even that.
+    value = f"{_NO_EXAMPLE}{has}{_LETTER}{{{shortest},512}}+"
+    plain = rf"[A-Za-z0-9+/=_.~!@#%^&*-]{{{shortest},512}}+(?=[ \t]*(?:#[^\n]*)?(?:\r?\n|$))"
+    return (
+        SecretShape(
+            kind,
+            rf"(?P<keep>{word}(?:{_QUOTE})?{_SEPARATOR}{_QUOTE}){value}(?={_QUOTE})",
+            word,
+        ),
+        SecretShape(kind, rf"(?P<keep>{word}:[ \t]{{1,8}}){_NO_EXAMPLE}{has}{plain}", word),
+    )
+
+
+def _named_groups() -> tuple[ShapeGroup, ...]:
+    """One group for each name: most texts hold none of them, and are passed over at once."""
+    kinds = (
+        (_PASSWORDS, "password", _HAS_SIGN, 8),
+        (_SECRETS, "secret", _HAS_DIGIT_AND_LETTER, 12),
+    )
+    return tuple(
+        ShapeGroup(_holds(spelt), _named(spelt, kind, has, shortest))
+        for words, kind, has, shortest in kinds
+        for spelt in words
+    )
+
+
+_COOKIE_LETTER = r"(?:[^\r\n\"'`$]|\$(?![({]))"
+_NETRC_WORDS = (
+    r"(?:[ \t]{1,8}(?:login|account)[ \t]{1,8}[^\s]{1,128}){1,2}[ \t]{1,8}password[ \t]{1,8}"
+)
+
 _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
     # A gate may let too much through, never too little: every shape behind it contains what it asks
     # for. A new shape needs a look at its gate.
@@ -209,6 +261,50 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
+        _holds("curl "),
+        (
+            _after(
+                "password",
+                # The line is looked through for a bounded piece: a text of nothing but `curl` must
+                # not cost its square.
+                r"(?P<keep>curl(?:(?! -u| --user)[^\n]){0,300}+ (?:-u|--user)[ =]{0,2}[\"']?"
+                r"[^\s:\"'$]{1,64}:)"
+                rf"{_NO_EXAMPLE}[^\s\"'`$/]{{3,256}}(?=[\"']?(?:\s|$))",
+            ),
+        ),
+    ),
+    ShapeGroup(
+        _holds("password "),
+        (
+            SecretShape(
+                "password",  # of a .netrc
+                rf"(?P<keep>machine[ \t]{{1,8}}[^\s]{{1,256}}{_NETRC_WORDS}){_NO_EXAMPLE}"
+                r"[^\s]{1,256}",
+                "machine",
+            ),
+            SecretShape(
+                "password",
+                rf"(?P<keep>default{_NETRC_WORDS}){_NO_EXAMPLE}[^\s]{{1,256}}",
+                "default",
+            ),
+            _after(
+                "password",  # on a line of its own
+                r"(?P<keep>password[ \t]{1,8})(?:(?<![^\s]password[ ])|(?<![^\s]password\t))"
+                rf"{_NO_EXAMPLE}(?=[^\s]{{0,128}}[0-9!@#%^&*])[^\s]{{6,256}}(?=[ \t]*(?:\r?\n|$))",
+            ),
+        ),
+    ),
+    ShapeGroup(
+        _holds("ookie"),
+        (
+            _after(
+                "cookie",
+                r"(?P<keep>ookie[\"'\]]{0,2}[ \t]{0,4}[:=][ \t]{0,4}[\"']?[\w.-]{1,64}=)"
+                rf"{_NO_EXAMPLE}(?=[^\r\n\"';]{{0,256}}[0-9]){_COOKIE_LETTER}{{8,4096}}+",
+            ),
+        ),
+    ),
+    ShapeGroup(
         _holds("://"),
         (
             _after(
@@ -226,7 +322,7 @@ def shape_groups() -> tuple[ShapeGroup, ...]:
     """Every group, in the order in which they are masked: a vendor's token says more of what it was
     than the parameter or the variable that it stands in.
     """
-    return (*_vendor_groups(), *_OTHER_GROUPS)
+    return (*_vendor_groups(), *_OTHER_GROUPS, *_named_groups())
 
 
 KEY_BEGINS = "-----BEGIN "

@@ -1,0 +1,54 @@
+"""Secrets do not get into results, events or stored facts."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.support.world import World, facts, until
+from weft.config.api_keys import KeyFile
+from weft.events import PermissionRequest, ToolComplete
+from weft.providers.script import CallTool, ScriptedAnswer
+from weft.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+TOKEN = "ghp_" + "a1B2" * 9
+KEPT = "kept-key-without-any-shape"
+
+
+async def test_a_key_that_is_kept_by_login_is_masked(plain_world: World) -> None:
+    world = plain_world
+    async with world.open(ScriptedModel(["x"])) as app:
+        KeyFile(app.places.config).keep("openai", KEPT)
+    world.write("notes.txt", f"the key is {KEPT}\n")
+    read = CallTool(name="read", args={"path": "notes.txt"})
+    model = ScriptedModel([ScriptedAnswer(steps=(read,)), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("go")
+        [done] = await facts(session, ToolComplete)
+    assert "the key is [redacted]" in done.result.text
+    assert KEPT not in msgspec.json.encode(done).decode()
+
+
+async def test_diffs_of_requests_and_results_are_masked(plain_world: World) -> None:
+    world = plain_world
+    world.write("config.py", f"TOKEN = '{TOKEN}'\nx = 1\n")
+    read = CallTool(name="read", args={"path": "config.py"})
+    edit = CallTool(
+        name="edit", args={"path": "config.py", "old_string": "x = 1", "new_string": "x = 2"}
+    )
+    model = ScriptedModel([ScriptedAnswer(steps=(read,)), ScriptedAnswer(steps=(edit,)), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        asked = await until(session, PermissionRequest)
+        await session.respond_to_permission("allow_once")
+        done = await until(session, ToolComplete, after=asked.seq)
+        stored = [msgspec.json.encode(each).decode() for each in await facts(session, object)]
+    assert world.read("config.py") == f"TOKEN = '{TOKEN}'\nx = 2\n"
+    assert "+x = 2" in asked.preview
+    assert "[redacted github token]" in asked.preview
+    assert "+x = 2" in done.result.data["diff"]
+    assert not [each for each in stored if TOKEN in each]
