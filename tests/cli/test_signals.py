@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
+import pty
 import signal
 import subprocess
+import termios
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -37,6 +41,15 @@ async def stick(self, reason=""):
 weft.api.session.Session.abort = stick
 """
 """Planted: what settles the turn holds up the event loop itself."""
+
+
+IGNORES_HANG_UP = """
+import signal
+import weft.cli.signals
+
+weft.cli.signals.SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""
+"""Planted: the write to the closed terminal always comes before the signal."""
 
 
 def started(
@@ -150,3 +163,44 @@ def test_an_interrupted_turn_goes_on_with_continue_and_no_prompt(weft: WeftProgr
     again = weft.run("-p", "-c")
     assert again.returncode == 2
     assert "nothing to continue" in again.stderr
+
+
+@pytest.mark.process
+def test_a_pipe_that_nobody_reads_leaves_no_empty_session(weft: WeftProgram) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    running = weft.start(
+        "-p", "-m", weft.script("Hi."), "--output-format", "stream-json", "hi", stdout=writing
+    )
+    os.close(writing)
+    assert running.wait(20) == 141
+    assert weft.sessions() == []
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("has_signal", [True, False])
+def test_a_terminal_that_is_closed_in_mid_stream_exits_129(
+    weft: WeftProgram, has_signal: bool
+) -> None:
+    """Whichever of the two comes first, the signal or the failing write: where the signal is
+    ignored (`nohup`), the write alone.
+    """
+    ours, theirs = pty.openpty()
+
+    def begin() -> None:
+        os.setsid()
+        fcntl.ioctl(1, termios.TIOCSCTTY, 0)
+        if not has_signal:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    model = never_ending(weft)
+    planted = "" if has_signal else IGNORES_HANG_UP
+    running = weft.start(
+        "-p", "-m", model, "hi", stdout=theirs, preexec_fn=begin, env=weft.plant(planted)
+    )
+    os.close(theirs)
+    assert b"word" in os.read(ours, 4096)
+    os.close(ours)
+    assert running.wait(20) == 129
+    (session,) = weft.sessions()
+    assert not session["turn_open"]

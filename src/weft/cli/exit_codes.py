@@ -43,6 +43,10 @@ class CommandExit(Exception):
         self.sentence = sentence
 
 
+class TerminalClosed(BrokenPipeError):
+    """The terminal that the output goes to was closed."""
+
+
 def code_of(error: BaseException) -> int:
     """The exit code of a failure."""
     match error:
@@ -51,6 +55,8 @@ def code_of(error: BaseException) -> int:
         # An id or title comes from the command line, so a wrong one is a usage error.
         case UsageError() | SessionNotFound() | AmbiguousId():
             return USAGE
+        case TerminalClosed():
+            return HUNG_UP
         case BrokenPipeError():
             return OUTPUT_CLOSED
         case KeyboardInterrupt():

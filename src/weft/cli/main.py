@@ -11,7 +11,6 @@ import sys
 from weft.cli.exit_codes import (
     FAILED,
     OK,
-    OUTPUT_CLOSED,
     CommandExit,
     code_of,
     first_of,
@@ -59,7 +58,7 @@ def _failed(error: BaseException) -> int:
         from weft.cli.stdio import forget_output
 
         forget_output()
-        return OUTPUT_CLOSED
+        return code_of(error)
     _complain(sentence_of(error))
     if isinstance(error, UsageError) and "option" in str(error):
         _complain("`weft --help` lists the options")

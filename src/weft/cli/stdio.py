@@ -6,14 +6,16 @@ and a `print` goes into it.  So the three numbers are taken first.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 import sys
 from typing import Any
 
 import msgspec
 
-from weft.cli.exit_codes import FAILED, CommandExit
+from weft.cli.exit_codes import FAILED, CommandExit, TerminalClosed
 from weft.cli.sanitize import HIDDEN, clean
 
 _encoder = msgspec.json.Encoder()
@@ -121,7 +123,12 @@ def _write(stream: Any, data: bytes) -> None:
         raise
     except OSError as error:
         if stream is sys.stdout:
+            is_terminal = stat.S_ISCHR(os.fstat(1).st_mode)
             forget_output()
+            # What the kernel answers once the other side of a terminal is gone. SIGHUP comes with
+            # it, sooner or later than this, and the exit code is to be the same.
+            if error.errno == errno.EIO and is_terminal:
+                raise TerminalClosed(errno.EIO, "the terminal was closed") from error
         raise CommandExit(FAILED, f"cannot write the output: {error.strerror}") from error
 
 

@@ -20,7 +20,7 @@ from weft.cli.agent_sdk.control import ControlRequests
 from weft.cli.agent_sdk.control_channel import ControlChannel
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.cli.agent_sdk.program import ProgramAsker
-from weft.cli.exit_codes import FAILED, OK, OUTPUT_CLOSED
+from weft.cli.exit_codes import FAILED, OK, code_of
 from weft.cli.headless.output_formats import OutputSink, StreamSink
 from weft.cli.headless.slash_prompt import expanded
 from weft.cli.headless.turn_driver import TurnDriver
@@ -80,14 +80,14 @@ class StreamInputSession:
             group.start_soon(self._read, self._sending)
             code = await self._answer_all(self._receiving)
             group.cancel_scope.cancel()
-        return OUTPUT_CLOSED if self._talk.is_unread else code
+        return code_of(self._talk.unread) if self._talk.unread is not None else code
 
     async def _answer_all(self, receiving: MemoryObjectReceiveStream[PromptParts]) -> int:
         code = OK
         async with receiving:
             async for said in receiving:
                 code = await self._answer(said)
-                if self._talk.is_unread:
+                if self._talk.unread is not None:
                     break
         return code
 
@@ -104,7 +104,7 @@ class StreamInputSession:
         except WeftError as error:
             self._sink.fail(str(error))
             return FAILED
-        if not self._talk.is_unread:
+        if self._talk.unread is None:
             self._sink.finish(result)
         return OK if result.finish_reason in SUCCESSFUL else FAILED
 

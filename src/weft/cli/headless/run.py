@@ -15,7 +15,7 @@ from weft.api.results import Result
 from weft.api.session import Session
 from weft.app import App
 from weft.cli import stdio as output
-from weft.cli.exit_codes import FAILED, OK, OUTPUT_CLOSED, CommandExit, first_of, sentence_of
+from weft.cli.exit_codes import FAILED, OK, CommandExit, code_of, first_of, sentence_of
 from weft.cli.gc import collect_garbage_again
 from weft.cli.headless.answers import answer_text, read_schema, write_file
 from weft.cli.headless.output_formats import make_sink
@@ -171,16 +171,24 @@ class _Run:
             new_id=self._arguments.text("session_id"),
         )
         self._is_new = existing is None
+        try:
+            await self._say_what_begins(session)
+        except (WeftError, CommandExit, OSError):
+            # The first line may find its reader gone (`weft -p … | true`).
+            await self._leave_nothing_empty(session)
+            raise
+        # Only now: a signal from here on aborts the turn and lets it settle; before, it cancels
+        # everything.
+        self._session = session
+        return session
+
+    async def _say_what_begins(self, session: Session) -> None:
         snapshot = await session.editor_snapshot()
         model, level = snapshot.model, snapshot.thinking
         if said := note_of_level(self._app, self._options, model, level, begins=self._is_new):
             output.complain(said)
         brought = await self._brought(session)
         self._sink.start(session.id, lambda: {**describe(self._app, snapshot), **brought})
-        # Only now: a signal from here on aborts the turn and lets it settle; before, it cancels
-        # everything.
-        self._session = session
-        return session
 
     async def _brought(self, session: Session) -> dict[str, Any]:
         """Tools, commands, skills and agents of the session, for the first line of a stream."""
@@ -261,7 +269,7 @@ class _Run:
                 raise
             finally:
                 group.cancel_scope.cancel()
-        return OUTPUT_CLOSED if talk.is_unread else self._finish(result, talk.denied)
+        return code_of(talk.unread) if talk.unread else self._finish(result, talk.denied)
 
     async def _send(self, session: Session, options: dict[str, Any]) -> Result:
         if self._prompt:

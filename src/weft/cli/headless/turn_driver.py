@@ -63,7 +63,7 @@ class TurnDriver:
         self._progress = anyio.Event()
         self.denied = 0
         """Calls that were denied."""
-        self.is_unread = False
+        self.unread: BrokenPipeError | None = None
         """The reader of our output has closed it."""
 
     async def follow(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -127,15 +127,15 @@ class TurnDriver:
                 pass
 
     async def _hand_out(self, event: Event) -> None:
-        if self.is_unread:
+        if self.unread is not None:
             return
         try:
             # The event is handed out before it is acted on: a program sees the request before it
             # sees that we have denied it.
             self._sink.take(event)
-        except BrokenPipeError:
+        except BrokenPipeError as error:
             # The reader is gone, so the rest of the turn would be work that no one sees.
-            self.is_unread = True
+            self.unread = error
             await self.session.abort("the reader of the output is gone")
 
     async def answer(self, request_id: str, action: Any, reason: str = "") -> None:
