@@ -21,16 +21,18 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 
 import anyio
+import msgspec
 
 from weft.errors import FinalToolError, RetryableToolError, ToolError
 from weft.workspace.base import ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.process import orphans
 from weft.workspace.process.capture import OutputCapture
+from weft.workspace.process.disk_guard import DiskGuard, full_sentence
 from weft.workspace.process.environment import scrubbed
 from weft.workspace.process.search_path import find_program
 
@@ -60,9 +62,14 @@ class LocalRunner(Runner):
     """
 
     def __init__(
-        self, environ: Mapping[str, str] | None = None, *, passed: Collection[str] = ()
+        self,
+        environ: Mapping[str, str] | None = None,
+        *,
+        passed: Collection[str] = (),
+        disk_guard: Callable[[Sequence[str], Callable[[], None]], DiskGuard] = DiskGuard,
     ) -> None:
         """`passed` names variables that commands get although they look like secrets."""
+        self._disk_guard = disk_guard
         environ = environ or {}
         self._environ = scrubbed(environ, passed)
         # As the system takes it: to encode half a hundred variables anew costs every command as
@@ -91,13 +98,17 @@ class LocalRunner(Runner):
             process = _Process(command, environ, output, errors)
             timed_out = False
             try:
-                if not await process.exits_within(command.timeout_seconds, command.stop):
-                    timed_out = True
-                    await process.end_politely()
+                with self._disk_guard((command.cwd,), process.kill) as guard:
+                    if not await process.exits_within(command.timeout_seconds, command.stop):
+                        timed_out = True
+                        await process.end_politely()
                 await process.drain()
             finally:
                 await process.end(mark, self._threads)
-            return process.result(timed_out=timed_out)
+            result = process.result(timed_out=timed_out)
+            if not guard.is_full:
+                return result
+            return msgspec.structs.replace(result, remarks=(f"({full_sentence()})",))
 
 
 class OutputPipe:
@@ -192,6 +203,10 @@ class _Process:
             group.start_soon(give_up)
             await self._wait_exit()
             group.cancel_scope.cancel()
+
+    def kill(self) -> None:
+        """Kill the group at once; its end is waited for elsewhere."""
+        self._signal(signal.SIGKILL)
 
     async def end_politely(self) -> None:
         """Ask the group to end, then kill it."""

@@ -29,6 +29,7 @@ from weft.workspace.boundaries.workspace import SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.paths import WorkspaceRoots
 from weft.workspace.process.capture import OutputCapture
+from weft.workspace.process.disk_guard import DiskGuard, full_sentence
 from weft.workspace.process.runner import GRACE_SECONDS, REAP_SECONDS, OutputPipe, stdin_file
 from weft.workspace.sandbox.client import Cell, CellRun, ExecRequest
 from weft.workspace.sandbox.git_guard import GitGuard
@@ -83,6 +84,7 @@ class SandboxRunner(Runner):
         is_required: bool = False,
         kept_bytes: int = KEPT_BYTES,
         aside_bytes: int = ASIDE_BYTES,
+        disk_guard: Callable[[Sequence[str], Callable[[], None]], DiskGuard] = DiskGuard,
     ) -> None:
         """`is_required`: where there is no sandbox, commands are refused instead of run by `inner`.
 
@@ -99,6 +101,7 @@ class SandboxRunner(Runner):
         self._is_required = is_required
         self._kept_bytes = kept_bytes
         self._aside_bytes = aside_bytes
+        self._disk_guard = disk_guard
         self._threads = DiskThreads.of(self._names.root)
         self._guard = GitGuard(inner, self._threads, lambda: sandbox.scratch.folder)
         self._has_notified = False
@@ -137,7 +140,7 @@ class SandboxRunner(Runner):
         box = self._sandbox.box(self._roots, job)
         place = box.place
         try:
-            result = await self._run(command, box.cell, on_output)
+            result = await self._run(command, box.cell, place, on_output)
         # A cancel too: the command may be amid a change, and half of one must not be judged.
         except BaseException:
             box.cell.close()
@@ -167,7 +170,11 @@ class SandboxRunner(Runner):
         return msgspec.structs.replace(result, notes=(*result.notes, NO_SANDBOX.format(why)))
 
     async def _run(
-        self, command: ProcessCommand, cell: Cell, on_output: Callable[[str], None] | None
+        self,
+        command: ProcessCommand,
+        cell: Cell,
+        place: ScratchPlace,
+        on_output: Callable[[str], None] | None,
     ) -> RunResult:
         with closing(OutputCapture(on_output)) as output, closing(OutputCapture(None)) as errors:
             request = self._sandbox.exec_request(command, self._roots)
@@ -175,11 +182,17 @@ class SandboxRunner(Runner):
             try:
                 # What a command wrote until its time-out is committed, as it would be without a
                 # sandbox.
-                timed_out = not await running.ends_within(command.timeout_seconds)
-                if timed_out:
-                    await running.end_politely()
+                with self._disk_guard((place.folder,), running.kill) as guard:
+                    timed_out = not await running.ends_within(command.timeout_seconds)
+                    if timed_out:
+                        await running.end_politely()
             finally:
                 await running.close()
+            if guard.is_full:
+                # An error throws away what it wrote, which makes room again.
+                raise RetryableToolError(
+                    f"{full_sentence()}. Nothing that it wrote reached the project"
+                )
             return running.result(command, timed_out=timed_out)
 
     def _commit_of(self, place: ScratchPlace, started: int, label: str) -> OverlayCommit:
@@ -254,6 +267,10 @@ class _Running:
         with anyio.move_on_after(seconds):
             await self._command.ended.wait()
         return self._command.ended.is_set()
+
+    def kill(self) -> None:
+        """Kill everything in the box at once; its end is waited for elsewhere."""
+        self._command.kill()
 
     async def end_politely(self) -> None:
         """Ask everything in the box to end, then end it."""
