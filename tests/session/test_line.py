@@ -17,8 +17,16 @@ from tests.support.strategies import forks, histories
 from weft.events import AnyFact, NewMessage, ToolComplete, encode, kind_of
 from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import LineEntry
-from weft.messages import File, Image, Node, Part, Text, ToolCall, ToolResult
-from weft.session.log.line import BLOB_OVER, LineCache, load_line, spill, unspill
+from weft.messages import File, Image, Node, Part, Text, Thinking, ToolCall, ToolResult
+from weft.session.log.line import (
+    BLOB_OVER,
+    ENTRY_BYTES,
+    LineCache,
+    LineCacheBudget,
+    load_line,
+    spill,
+    unspill,
+)
 from weft.state import SessionState
 from weft.store import Append, MemoryStore, Record
 
@@ -31,6 +39,7 @@ class Library(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
+        self.reads = 0
 
     async def put(self, *facts: AnyFact) -> None:
         for fact in facts:
@@ -47,6 +56,7 @@ class Library(MemoryStore):
 
     async def read_at(self, stream: str, seqs: Sequence[int]) -> list[Record]:
         found = await super().read_at(stream, seqs)
+        self.reads += 1
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile is not None:
             await meanwhile()
@@ -155,3 +165,73 @@ def test_what_is_moved_out_comes_back_as_it_was(given_parts: tuple[Part, ...]) -
             return blobs.get(blob_id)
 
     assert anyio.run(unspill, stored.node.parts, Blobs()) == given_parts
+
+
+# --- what the caches of all sessions hold ------------------------------------------------------
+
+
+async def one_message(text: str) -> tuple[Library, SessionState]:
+    store, state = Library(), SessionState(session_id=A)
+    node = Node(id=NodeId("u"), role="user", parts=(Text(text=text),))
+    await happen(store, state, NewMessage(session_id=A, seq=1, node=node))
+    return store, state
+
+
+async def test_the_lines_of_all_sessions_share_one_budget_and_the_oldest_gives_way() -> None:
+    budget = LineCacheBudget(3 * (ENTRY_BYTES + 1_000))
+    caches = []
+    for number in range(5):
+        store, state = await one_message(f"{number}" * 900)
+        cache = LineCache(store, budget)
+        await cache.line(state.tree, state.tree.head)
+        caches.append((cache, store, state))
+    assert 0 < budget.held_bytes <= 3 * (ENTRY_BYTES + 1_000)
+    reads = []
+    for cache, store, state in reversed(caches):
+        store.reads = 0
+        await cache.nodes(state.tree, [NodeId("u")])
+        reads.append(store.reads)
+    assert reads == [0, 0, 0, 1, 1]
+    for cache, _, _ in caches:
+        cache.drop()
+    assert budget.held_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Text(text="x" * 5_000),
+        File(name="a", text="x" * 5_000),
+        Thinking(text="x" * 2_000, signature="y" * 3_000),
+        ToolCall(call_uid=CALL, name="write", args={"content": "x" * 5_000}),
+    ],
+)
+async def test_whatever_a_message_holds_counts(part: Part) -> None:
+    store, state = Library(), SessionState(session_id=A)
+    node = Node(id=NodeId("a"), role="assistant", parts=(part,))
+    await happen(store, state, NewMessage(session_id=A, seq=1, node=node))
+    budget = LineCacheBudget()
+    cache = LineCache(store, budget)
+    await cache.line(state.tree, state.tree.head)
+    assert budget.held_bytes >= 5_000
+
+
+async def test_a_result_that_was_loaded_counts_like_one_that_came() -> None:
+    store, state = await answered()
+    living, loaded = LineCacheBudget(), LineCacheBudget()
+    cache = LineCache(store, living)
+    await cache.line(state.tree, state.tree.head)
+    await happen(store, state, done())
+    cache.apply(done())
+    await LineCache(store, loaded).line(state.tree, state.tree.head)
+    assert living.held_bytes == loaded.held_bytes
+
+
+async def test_a_line_that_is_read_after_the_session_has_closed_is_not_held() -> None:
+    store, state = await one_message("late")
+    budget = LineCacheBudget()
+    cache = LineCache(store, budget)
+    cache.close()
+    (entry,) = await cache.line(state.tree, state.tree.head)
+    assert entry.node.text == "late"
+    assert budget.held_bytes == 0

@@ -147,7 +147,7 @@ class SessionManager:
             settings={"auto_title": False, "archived": False},
             fork=ForkPoint(session_id=source, seq=state.seq, node=node),
         )
-        self._registry.tools.setdefault(forked, self._registry.table_of(source))
+        self._registry.keep_tools(forked, self._registry.table_of(source))
         self._registry.granted[forked] = self._registry.granted_to_fork(source)
         store = await self._registry.store_of(source)
         port = await self._registry.create(forked, (created,), store=store)

@@ -74,8 +74,8 @@ async def start(host: SessionHost, request: StartRequest, defaults: SessionDefau
         # Two calls with one new id must not both make it: the second finds the first one's.
         async with registry.alone(chosen):
             is_known = request.session_id is not None and await store.row(chosen) is not None
-            registry.tools[chosen] = checked.tools
-            registry.asking[chosen] = "yes" if request.auto_approve else request.asking
+            registry.keep_tools(chosen, checked.tools)
+            registry.keep_asking(chosen, "yes" if request.auto_approve else request.asking)
             if not is_known:
                 await _create(host, checked)
         if is_known:

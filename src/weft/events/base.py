@@ -45,3 +45,8 @@ class SignalBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", om
     after_seq: int = 0
     """The last fact that had been published when this was."""
     at: float = 0.0
+
+    @property
+    def weight(self) -> int:
+        """Characters that it holds, whatever its fields are called."""
+        return sum(len(each) for each in msgspec.structs.astuple(self) if isinstance(each, str))

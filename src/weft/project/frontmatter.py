@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.config.settings import has_local_weights
 from weft.errors import UsageError
+from weft.text_cache import TextCache
 
 if TYPE_CHECKING:  # loaded where there is such a file: it costs start-up time
     import yaml
@@ -65,12 +65,8 @@ def setting_text(settings: Mapping[str, Any], name: str, path: str) -> str:
     return "" if value is None else str(value)
 
 
-@lru_cache(1_000)
-def _parsed(settings: str) -> dict[str, Any] | str:
-    """The settings, or what is wrong with them.
-
-    Cached, because every turn reads the files again.
-    """
+def _parse(settings: str) -> dict[str, Any] | str:
+    """The settings, or what is wrong with them."""
     if len(settings) > LONGEST_SETTINGS:
         return f"the settings at the top are longer than {LONGEST_SETTINGS // 1024} KB"
     if _brackets(settings) > DEEPEST:
@@ -88,6 +84,9 @@ def _parsed(settings: str) -> dict[str, Any] | str:
     except (yaml.YAMLError, UnicodeError):
         return "the settings at the top hold characters that YAML does not allow"
 
+
+# Every turn reads the files again.
+_parsed: Final = TextCache(_parse, 1024 * 1024)
 
 _TOO_DEEP: Final = f"the settings at the top are nested deeper than {DEEPEST} levels"
 

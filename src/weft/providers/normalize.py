@@ -47,6 +47,8 @@ _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 MAX_NAME = 64
 """The longest tool name that every vendor takes."""
+CACHED_NAME = 4 * MAX_NAME
+"""The longest tool name that is remembered with what it becomes."""
 
 
 class WireCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -387,15 +389,22 @@ def legal(text: str, longest: int) -> str:
     return f"{_ILLEGAL.sub('_', text)[: longest - 9]}_{mark}"
 
 
-@functools.lru_cache(maxsize=512)
 def wire_name(name: str) -> str:
     """A tool's name as every vendor accepts it: no odd characters, and a letter or underscore
     first.
     """
+    # A model may call a tool by a name of any length.
+    return _cached_wire_name(name) if len(name) <= CACHED_NAME else _wire_name(name)
+
+
+def _wire_name(name: str) -> str:
     if name[:1].isascii() and (name[:1].isalpha() or name[:1] == "_"):
         return legal(name, MAX_NAME)
     # Gemini wants a letter or an underscore first.
     return legal(f"_{name}", MAX_NAME)
+
+
+_cached_wire_name = functools.lru_cache(maxsize=512)(_wire_name)
 
 
 def real_names(tools: Sequence[ToolSpec]) -> dict[str, str]:

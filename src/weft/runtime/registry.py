@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import anyio
 
@@ -30,6 +30,7 @@ from weft.runtime.turn_factory import SessionTurnFactory
 from weft.runtime.workspaces.session_workspace import SessionRecoveryProbe, SessionWorkspace
 from weft.session import (
     GrantedPermissions,
+    LineCacheBudget,
     SessionActor,
     SessionEnvironment,
     SessionPort,
@@ -38,10 +39,12 @@ from weft.session import (
 )
 from weft.state import SessionState
 from weft.store import Store
-from weft.tools import Tool
+from weft.tools import BuiltinTool, Tool
 
 if TYPE_CHECKING:  # loaded with the first agent: it costs start-up time
     from weft.agents import ChildRequest
+
+T = TypeVar("T")
 
 TITLE_LENGTH = 60
 """Characters of a title that is made from the first prompt."""
@@ -68,16 +71,20 @@ class SessionRegistry:
         self.is_closing = False
         """The program closes: what works in the background opens no session again."""
         self._opening: dict[SessionId, anyio.Lock] = {}
-        self.tools: dict[SessionId, Mapping[str, Tool]] = {}
-        """The tools that a session was started with."""
+        # What a session was started with must outlive its being stopped or unloaded: with the next
+        # call it comes back, and must not come back with more.  So these hold only what is not the
+        # usual, and `forget_deleted` ends them.
+        self._tools: dict[SessionId, Mapping[str, Tool]] = {}
+        """The tools of its program's own that a session was started with."""
         self.lent: dict[SessionId, dict[str, Tool]] = {}
         """Tools that only messages that name them have."""
-        self.asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
+        self._asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
         self.granted: dict[SessionId, GrantedPermissions] = {}
         """What a session finds granted when it is opened the next time."""
         self.factories: dict[SessionId, SessionTurnFactory] = {}
         """What makes the turns, and the calls outside of turns, of each session that is open."""
         self._hooks: dict[SessionId, HookProvider] = {}
+        self._line_budget = LineCacheBudget()
         self.output_types = OutputTypes()
         self.agents = AgentTrees(services, self)
 
@@ -170,7 +177,15 @@ class SessionRegistry:
     def forget(self, session_id: SessionId) -> SessionPort | None:
         """Take a session out of those that are open; returns its port."""
         self.factories.pop(session_id, None)
+        if not self.lent.get(session_id):
+            self.lent.pop(session_id, None)
         return self.ports.pop(session_id, None)
+
+    def forget_deleted(self, session_id: SessionId) -> None:
+        """Let go of everything that is kept for a session which does not come back."""
+        kept = (self._tools, self.lent, self._asking, self.granted, self._hooks)
+        for each in kept:
+            each.pop(session_id, None)
 
     async def unload(self, session_id: SessionId) -> None:
         """Unload an unused session: what was granted to it is kept, what it left running
@@ -257,9 +272,9 @@ class SessionRegistry:
     async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort:
         """A session that works for another, with no more than that one has."""
         child, about = wanted.child, (await self.port(parent)).state.about
-        self.tools[child] = self.table_of(parent)
+        self.keep_tools(child, self.table_of(parent))
         self.lent[child] = self.lent.get(parent, {})
-        self.asking[child] = self.asking.get(parent, "wait")
+        self.keep_asking(child, self._asking.get(parent, "wait"))
         store = self.stores.of(parent)
         # After a crash the parent's turn asks again for the child that it had named: the same one
         # goes on.
@@ -335,12 +350,21 @@ class SessionRegistry:
 
     def _tool_names(self) -> set[str]:
         """The tools that any session here has, or was lent."""
-        tables = (*self.tools.values(), *self.lent.values())
+        tables = (*self._tools.values(), *self.lent.values())
         return {name for table in tables for name in table}
 
     def table_of(self, session_id: SessionId) -> Mapping[str, Tool]:
         """The tools that a session was started with."""
-        return self.tools.get(session_id) or tool_table("all")[0]
+        return {**tool_table("all")[0], **self._tools.get(session_id, {})}
+
+    def keep_tools(self, session_id: SessionId, table: Mapping[str, Tool]) -> None:
+        """A session is started with these tools."""
+        own = {name: tool for name, tool in table.items() if not isinstance(tool, BuiltinTool)}
+        _set_or_drop(self._tools, session_id, own or None)
+
+    def keep_asking(self, session_id: SessionId, asking: Literal["wait", "yes", "no"]) -> None:
+        """What an ask means in a session that is started."""
+        _set_or_drop(self._asking, session_id, asking if asking != "wait" else None)
 
     def hooks_of(self, session_id: SessionId) -> TurnHooks | None:
         """What the turns of a session ask; None where there are no hooks."""
@@ -381,6 +405,7 @@ class SessionRegistry:
             finder=workspace,
             files=files,
             history_bytes=files.kept_bytes,
+            line_budget=self._line_budget,
             clock=services.clock,
             rules=(
                 *rules_of(services.config, str(services.places.user), self._tool_names()),
@@ -389,7 +414,7 @@ class SessionRegistry:
             keep_rule=lambda text: anyio.to_thread.run_sync(
                 services.saved_rules.add, project_path, text
             ),
-            asking=self.asking.get(session_id, "wait"),
+            asking=self._asking.get(session_id, "wait"),
             ceiling=self.agents.ceiling(parent),
             # Looked up at each decision: what the user denies the parent holds for agents that
             # already run.
@@ -500,6 +525,13 @@ def _check_rule(text: str, source: str, tools: Collection[str]) -> None:
     is_open = source == "caller" and "*" in text.partition("(")[0]
     if why := rule_problem(text, tools=None if is_open else tools):
         raise UsageError(why if source == "caller" else f"{source}: {why}")
+
+
+def _set_or_drop(kept: dict[SessionId, T], session_id: SessionId, value: T | None) -> None:
+    if value is None:
+        kept.pop(session_id, None)
+    else:
+        kept[session_id] = value
 
 
 def title_of(state: SessionState) -> str:

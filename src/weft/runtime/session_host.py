@@ -121,6 +121,7 @@ class SessionHost:
             children = await self._all_children(session_id)
             await self.stop(session_id)
             await store.delete(session_id)
+            self.registry.forget_deleted(session_id)
             for child in children:
                 if await store.last_seq(child):
                     await self.delete(child)

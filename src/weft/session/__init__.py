@@ -69,6 +69,7 @@ from weft.session.environment import (
     TurnFactory,
 )
 from weft.session.log.line import (
+    LineCacheBudget,
     load_beginnings,
     load_line,
     load_nodes,
@@ -115,6 +116,7 @@ __all__ = [
     "FileRestorer",
     "FoundFile",
     "GrantedPermissions",
+    "LineCacheBudget",
     "MarkNode",
     "PriceList",
     "QueuedMessages",

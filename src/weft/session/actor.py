@@ -126,6 +126,7 @@ class SessionActor:
             clock=environment.clock,
             supervisor=supervisor,
             history_bytes=environment.history_bytes,
+            line_budget=environment.line_budget,
             # A lambda, because the scheduler is made after the log that it needs.
             on_fact=lambda fact: self._turns.react(fact),
         )

@@ -13,6 +13,7 @@ from weft.ids import CallUid, SessionId, TurnId
 from weft.loop import Commit, PermissionGate, RecoveredCall, SessionWork, TurnJournal
 from weft.messages import Usage
 from weft.permissions import Mode, PermissionRule
+from weft.session.log.line import LineCacheBudget
 from weft.session.permission_gate import GrantedPermissions
 from weft.session.rewind.files import FileRestorer
 from weft.state import SessionState
@@ -134,6 +135,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """The way to the project's files for a rewind; None where it has none."""
     history_bytes: int = 0
     """File history that a project may have; 0 is no limit."""
+    line_budget: LineCacheBudget = msgspec.field(default_factory=LineCacheBudget)
+    """What the lines of all sessions that are open may hold in memory together."""
     snapshot_after: int = 2_000
     """Facts since the last snapshot that make a new one worth its while."""
     abort_seconds: float = 0.9

@@ -17,7 +17,7 @@ from weft.tools.base import (
     ToolOutcome,
     UserQuestion,
 )
-from weft.tools.builtin.registry import ALL, COMPANIONS, CORE, builtin_tools
+from weft.tools.builtin.registry import ALL, COMPANIONS, CORE, BuiltinTool, builtin_tools
 from weft.tools.function import FunctionTool, as_outcome, tool
 from weft.tools.output_schema import OutputSchema
 from weft.tools.submit import SubmitTool
@@ -29,6 +29,7 @@ __all__ = [
     "CORE",
     "BackgroundCommands",
     "BackgroundOutput",
+    "BuiltinTool",
     "ChangedFile",
     "DelegateTool",
     "FunctionTool",

@@ -13,9 +13,9 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import lru_cache
 from typing import Final
 
+from weft.text_cache import TextCache
 from weft.workspace.skipped_folders import skipped_for
 
 NAME: Final = ".gitignore"
@@ -191,13 +191,8 @@ def _read(path: str) -> str | None:
         os.close(fd)
 
 
-@lru_cache(1_000)
-def _rules(text: str) -> IgnoreFile:
-    """The rules of a text.
-
-    The same text gives the same object, so that unchanged ones compare equal.
-    """
-    return IgnoreFile(text)
+# The same text gives the same object, so that unchanged ones compare equal.
+_rules = TextCache(IgnoreFile, 1024 * 1024)
 
 
 def _usual() -> IgnoreFile:

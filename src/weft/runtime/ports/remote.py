@@ -424,7 +424,7 @@ class RemotePort(SessionPort):
             if self._draft is None or self._draft.node != signal.node_id or signal.offset == 0:
                 self._draft = _Draft(signal.node_id, signal.after_seq)
             self._draft.text.append(signal.text)
-        self._signals.publish(signal)
+        self._signals.publish(signal, len(raw))
 
 
 async def open_remote(

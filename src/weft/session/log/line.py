@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final, assert_never
 
 import msgspec
 
@@ -34,7 +35,7 @@ from weft.events import (
 )
 from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import ContextLine, LineEntry, as_message, pin_block
-from weft.messages import File, Image, Part, Text, ToolResult
+from weft.messages import File, Image, Part, Text, Thinking, ToolCall, ToolResult
 from weft.state import QueueEntry
 from weft.store import Store
 from weft.tree import ConversationTree, LogPosition, TreeCompaction
@@ -43,8 +44,12 @@ BLOB_OVER: Final = 32 * 1024
 """Parts longer than this are kept as blobs."""
 KEPT_OF_BLOB: Final = 1_000
 """Characters of a long text that stay in the log, to be shown without the blob."""
-CACHED_CHARACTERS: Final = 32 * 1024 * 1024
+CACHED_BYTES: Final = 32 * 1024 * 1024
 """How much a session holds of its line; a longer one is read again each time."""
+CACHED_BYTES_IN_ALL: Final = 64 * 1024 * 1024
+"""How much all sessions of a process hold of their lines."""
+ENTRY_BYTES: Final = 1_000
+"""About what an entry weighs besides its words."""
 
 
 # --- long parts ------------------------------------------------------------------------
@@ -285,17 +290,41 @@ class CompactedPart(msgspec.Struct, frozen=True):
     pinned: tuple[LineEntry, ...]
 
 
+class LineCacheBudget:
+    """What the line caches of a process may hold together; the one used longest ago gives way."""
+
+    def __init__(self, most_bytes: int = CACHED_BYTES_IN_ALL) -> None:
+        self._most = most_bytes
+        self._held: dict[LineCache, int] = {}
+        """The one used last is last."""
+        self.held_bytes = 0
+
+    def hold(self, cache: LineCache, weight: int) -> None:
+        """A cache is used, and holds so much."""
+        self.release(cache)
+        self._held[cache] = weight
+        self.held_bytes += weight
+        while self.held_bytes > self._most:
+            next(iter(self._held)).drop()
+
+    def release(self, cache: LineCache) -> None:
+        """A cache holds nothing more."""
+        self.held_bytes -= self._held.pop(cache, 0)
+
+
 class LineCache:
     """The end of the head's line with all its words, as long as it only grows."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, budget: LineCacheBudget | None = None) -> None:
         self._store = store
+        self._budget = budget or LineCacheBudget()
         self._after: NodeId | None = None
         """Where the end begins: the node that the last compaction goes up to."""
         self._entries: list[LineEntry] | None = None
         self._compacted: tuple[tuple[LogPosition, tuple[NodeId, ...]], CompactedPart] | None = None
         self._places: dict[NodeId, int] = {}
-        self._characters = 0
+        self._weight = 0
+        self._is_closed = False
         self._seen = 0
         """Facts that were applied so far."""
 
@@ -341,7 +370,9 @@ class LineCache:
     ) -> list[LineEntry]:
         # Not the list itself: the cache grows while the caller reads.
         if self._entries is not None and (self._tip(), self._after) == (tip, after):
-            return list(self._entries)
+            found = list(self._entries)
+            self._budget.hold(self, self._weight)
+            return found
         seen = self._seen
         loaded = await load_nodes(tree, tree.line(tip, after), self._store)
         if self._seen == seen:
@@ -400,6 +431,7 @@ class LineCache:
         self._begin(None)
         self._entries = None
         self._compacted = None
+        self._budget.release(self)
 
     def _forget_changed_pin(self, fact: AnyFact) -> None:
         if self._compacted is None or not isinstance(fact, NodeEdited | ToolComplete):
@@ -408,12 +440,19 @@ class LineCache:
             self._compacted = None
 
     def _begin(self, after: NodeId | None) -> None:
-        self._after, self._entries, self._places, self._characters = after, [], {}, 0
+        self._after, self._entries, self._places, self._weight = after, [], {}, 0
 
     def _tip(self) -> NodeId | None:
         return self._entries[-1].node.id if self._entries else self._after
 
+    def close(self) -> None:
+        """Hold nothing, from now on: the budget would keep a closed session's cache for ever."""
+        self.drop()
+        self._is_closed = True
+
     def _keep(self, entries: list[LineEntry], after: NodeId | None) -> None:
+        if self._is_closed:
+            return
         self._begin(after)
         for entry in entries:
             self._append(entry)
@@ -423,8 +462,8 @@ class LineCache:
             return
         self._places[entry.node.id] = len(self._entries)
         self._entries.append(entry)
-        pictures = (image for result in entry.results.values() for image in result.images)
-        self._grow(sum(map(_length, (*entry.node.parts, *pictures))))
+        results = sum(map(_result_weight, entry.results.values()))
+        self._grow(ENTRY_BYTES + sum(map(_part_weight, entry.node.parts)) + results)
 
     def _add_result(self, node: NodeId, call_uid: CallUid, result: ToolResult) -> None:
         place = self._places.get(node)
@@ -434,9 +473,36 @@ class LineCache:
         if call_uid not in entry.results:
             merged = {**entry.results, call_uid: result}
             self._entries[place] = LineEntry(node=entry.node, results=merged)
-            self._grow(len(result.text))
+            self._grow(_result_weight(result))
 
-    def _grow(self, characters: int) -> None:
-        self._characters += characters
-        if self._characters > CACHED_CHARACTERS:
+    def _grow(self, weight: int) -> None:
+        self._weight += weight
+        if self._weight > CACHED_BYTES:
             self.drop()
+        else:
+            self._budget.hold(self, self._weight)
+
+
+def _part_weight(part: Part) -> int:
+    """The bytes that a part has in memory, about."""
+    match part:
+        case Text(text=text) | File(text=text):
+            return sys.getsizeof(text)
+        case Image(data=data):
+            return sys.getsizeof(data)
+        case Thinking(text=text, signature=signature, redacted=redacted):
+            return sum(map(sys.getsizeof, (text, signature, redacted)))
+        case ToolCall(args=args):
+            return _json_weight(args)
+        case _:
+            assert_never(part)
+
+
+def _result_weight(result: ToolResult) -> int:
+    pictures = sum(map(_part_weight, result.images))
+    return sys.getsizeof(result.text) + pictures + _json_weight(result.data)
+
+
+def _json_weight(value: dict[str, Any]) -> int:
+    # A small value weighs several times its JSON, a long text as much as it.
+    return 2 * len(msgspec.json.encode(value)) if value else 0

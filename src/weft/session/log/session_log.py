@@ -30,7 +30,13 @@ from weft.ids import NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import Part
 from weft.session.log.append import stamp
-from weft.session.log.line import LineCache, load_beginnings, load_revisions, unspill_entries
+from weft.session.log.line import (
+    LineCache,
+    LineCacheBudget,
+    load_beginnings,
+    load_revisions,
+    unspill_entries,
+)
 from weft.session.log.load import load_state
 from weft.session.subscription import Subscription
 from weft.state import QueueEntry, SessionState
@@ -54,6 +60,7 @@ class SessionLog:
         clock: Clock,
         supervisor: Supervisor,
         history_bytes: int,
+        line_budget: LineCacheBudget,
         on_fact: Callable[[Fact], None],
     ) -> None:
         self.state = state
@@ -66,7 +73,7 @@ class SessionLog:
         """Called with each fact between its being applied and its being published."""
         self._facts: Hub[Event] = Hub()
         self._signals: Hub[Event] = Hub()
-        self._line = LineCache(store)
+        self._line = LineCache(store, line_budget)
         if not state.tree.nodes:
             # A new session has an empty line; without this its first turn would read the log to
             # find that.
@@ -145,7 +152,7 @@ class SessionLog:
                     after_seq=self.state.seq,
                     at=self._clock.now(),
                 ),
-                len(getattr(signal, "text", "")),
+                signal.weight,
             )
 
     async def reload(self) -> None:
@@ -154,7 +161,8 @@ class SessionLog:
         self._line.drop()
 
     def close(self) -> None:
-        """End all readers."""
+        """End all readers, and hold nothing more of the line."""
+        self._line.close()
         self._facts.close()
         self._signals.close()
 

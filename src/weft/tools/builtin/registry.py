@@ -8,6 +8,7 @@ when it is first called, because loading all of it would take as long as the res
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -70,9 +71,14 @@ class BuiltinTool(Tool):
 
 def builtin_tools() -> dict[str, Tool]:
     """A fresh set of all built-in tools, in the order in which models read of them."""
+    return {entry.name: BuiltinTool(entry) for entry in _entries()}
+
+
+# Read once: the schemas of one set weigh more than all else that an idle session holds.
+@cache
+def _entries() -> tuple[BuiltinEntry, ...]:
     with open(MANIFEST, "rb") as file:
-        entries = msgspec.json.decode(file.read(), type=list[BuiltinEntry])
-    return {entry.name: BuiltinTool(entry) for entry in entries}
+        return msgspec.json.decode(file.read(), type=tuple[BuiltinEntry, ...])
 
 
 def load(name: str) -> Tool:
