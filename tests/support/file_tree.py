@@ -49,3 +49,15 @@ def differing_paths(one: dict[str, TreeEntry], other: dict[str, TreeEntry]) -> l
 def run_script(folder: Path, script: str) -> None:
     """Run a script to its end."""
     subprocess.run(["bash", "-ec", script], cwd=folder, check=True, timeout=60)
+
+
+def files_holding(folder: Path, text: str) -> list[str]:
+    """Files below a folder with this text in any place, in small or capital letters.
+
+    Another program looks: a file of SQLite that this process opened and closed once more would
+    lose its locks.
+    """
+    command = ["grep", "-rlaiF", "-e", text, "--", str(folder)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert found.returncode < 2, found.stderr
+    return sorted(os.path.relpath(line, folder) for line in found.stdout.splitlines())

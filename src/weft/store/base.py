@@ -291,8 +291,10 @@ class Store(Protocol):
         ...
 
     async def delete(self, session_id: SessionId) -> None:
-        """Remove a session, its drafts, snapshots, words and blob references; a living owner
-        elsewhere raises `Owned`.
+        """Remove a session, its drafts, snapshots, words and the blobs that no other stream names;
+        a living owner elsewhere raises `Owned`.
+
+        Once the store is closed, no file of it holds readable bytes of what was removed.
 
         Its lease is void, and the fence goes on growing.  A log that forks name (`parent_id` of a
         row that is no child's) is only hidden: its facts stay readable, its row and its words are

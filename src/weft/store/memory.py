@@ -273,6 +273,7 @@ class MemoryStore(Store):
         stream.clear()
         if parent is not None:
             self._remove_if_unnamed(parent)
+        await self.sweep_blobs()
 
     def _is_named_by_forks(self, session_id: SessionId) -> bool:
         return any(

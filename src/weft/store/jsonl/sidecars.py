@@ -150,9 +150,7 @@ def blob(folder: JsonlFolder, blob_id: BlobId) -> bytes | None:
 
 def sweep_blobs(folder: JsonlFolder) -> int:
     """Drop blobs that no log names, found by reading every log; returns their bytes."""
-    named: set[BlobId] = set()
-    for _, entry in folder.streams():
-        named = named.union(*blobs_of(Path(entry.path)))
+    named = _named_blobs(folder)
     freed = 0
     for file in folder.places.blobs.glob("*/*"):
         # Half-written ones (`.new`) are in no log either, and go the same way.
@@ -160,6 +158,13 @@ def sweep_blobs(folder: JsonlFolder) -> int:
             freed += 0 if file.suffix else file.stat().st_size
             file.unlink()
     return freed
+
+
+def _named_blobs(folder: JsonlFolder) -> set[BlobId]:
+    named: set[BlobId] = set()
+    for _, entry in folder.streams():
+        named.update(*blobs_of(Path(entry.path)))
+    return named
 
 
 def trim_history(folder: JsonlFolder, project_path: str, most_bytes: int) -> int:
@@ -212,32 +217,54 @@ def delete(folder: JsonlFolder, session_id: SessionId, owner: Owner) -> None:
     leasing.check_free(folder, session_id, held, owner)
     leasing.put(folder, session_id, leasing.LeaseFile(fence=held.fence))
     parent = known.parent_id if known is not None else _hidden_parent(folder, session_id)
+    blobs: set[BlobId] = set()
     if log.exists() and _is_named(folder, session_id):
         hiding = msgspec.json.encode(_Hiding(parent))
         files.replace(folder.places.hiding(session_id), hiding, durable=True)
     else:
-        # The log goes first: what is left beside a log that is gone is never shown.
-        files.remove(log, durable=True)
-        files.remove(log.with_suffix(".torn"))
-        files.remove(folder.places.hiding(session_id))
+        blobs |= _remove_log(folder, session_id)
     for path in (
         folder.places.row(session_id),
         folder.places.draft(session_id),
         folder.places.snapshot(session_id),
     ):
         files.remove(path)
+        # A crash between writing and renaming leaves the new content under this name.
+        files.remove(path.with_name(f"{path.name}.new"))
     if parent is not None and not log.exists():
-        _remove_unnamed(folder, parent)
+        blobs |= _remove_unnamed(folder, parent)
+    _remove_blobs(folder, blobs)
 
 
-def _remove_unnamed(folder: JsonlFolder, session_id: SessionId) -> None:
-    """Remove hidden logs that no fork reads any more, up the line."""
+def _remove_log(folder: JsonlFolder, session_id: SessionId) -> set[BlobId]:
+    """Remove what was recorded; returns the blobs that it named."""
+    log = folder.places.log(session_id)
+    blobs = set[BlobId]().union(*blobs_of(log)) if log.exists() else set()
+    # The log goes first: what is left beside a log that is gone is never shown.
+    files.remove(log, durable=True)
+    files.remove(log.with_suffix(".torn"))
+    files.remove(folder.places.hiding(session_id))
+    return blobs
+
+
+def _remove_blobs(folder: JsonlFolder, blobs: set[BlobId]) -> None:
+    """Remove those of these that no log names any more, found by reading every log."""
+    if not blobs:
+        return
+    left = blobs - _named_blobs(folder)
+    for blob_id in left:
+        files.remove(folder.places.blob(blob_id))
+
+
+def _remove_unnamed(folder: JsonlFolder, session_id: SessionId) -> set[BlobId]:
+    """Remove hidden logs that no fork reads any more, up the line; returns their blobs."""
+    blobs: set[BlobId] = set()
     name: SessionId | None = session_id
     while name is not None and folder.places.hiding(name).exists() and not _is_named(folder, name):
         above = _hidden_parent(folder, name)
-        files.remove(folder.places.log(name), durable=True)
-        files.remove(folder.places.hiding(name))
+        blobs |= _remove_log(folder, name)
         name = above
+    return blobs
 
 
 def _is_named(folder: JsonlFolder, session_id: SessionId) -> bool:

@@ -34,9 +34,9 @@ class BusyHandler:
         self.seconds = seconds
         self._deadline = 0.0
 
-    def start(self) -> None:
-        """A new wait begins."""
-        self._deadline = time.monotonic() + self.seconds
+    def start(self, seconds: float | None = None) -> None:
+        """A new wait begins, of the usual length or this one."""
+        self._deadline = time.monotonic() + (self.seconds if seconds is None else seconds)
 
     def end(self) -> None:
         """What comes next is not waited for."""
@@ -150,6 +150,9 @@ def _prepare(
     # commits that were confirmed would be gone.
     fetch(db, f"pragma synchronous = {synchronous}")
     fetch(db, f"pragma journal_size_limit = {_WAL_LIMIT_BYTES}")
+    # What is deleted or replaced is overwritten with zeros, also pages that become free.  Set for
+    # every write and not for deletes alone: a draft that was dropped earlier leaves pages too.
+    fetch(db, "pragma secure_delete = on")
     # The file may come from another machine: its schema must not call functions with side effects.
     fetch(db, "pragma trusted_schema = off")
     _retried(lambda: migrate(db, path), patience)

@@ -1,7 +1,15 @@
-"""Deleting sessions and sweeping blobs; run by the writer inside its transaction."""
+"""Deleting sessions and sweeping blobs; run by the writer inside its transaction.
+
+What was deleted must not be readable in the file either.  `secure_delete` overwrites rows and free
+pages with zeros, but three things escape it.  The index of words keeps a deleted text until its
+segments are merged (`merge_words`).  The write-ahead log keeps older pages until it is emptied.
+And where SQLite moves rows from one page to another, a copy stays in the unused middle of the
+first one, which nothing but writing the file anew removes (`rewrite`).
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import apsw
@@ -12,9 +20,24 @@ from weft.store.sqlite.appends import find
 from weft.store.sqlite.leases import check_free
 from weft.store.sqlite.query import fetch
 
+MERGED_PAGES = 500
+"""Pages of the index of words that are merged in one transaction."""
+_MOST_REWRITTEN_BYTES = 1 << 30
+"""A larger file is not written anew: that would hold up every process for more than ten seconds."""
+_NOTE = "unscrubbed"
+"""In `meta` from a delete until the file was written anew."""
+
 _NAMED = """
     select exists (select 1 from sessions where parent_id = ?1)
         or exists (select 1 from streams where is_hidden and hidden_parent = ?1)
+"""
+_BLOBS = """
+    select blob_no from blob_refs where stream_no = ?1
+    union select blob_no from history_refs where stream_no = ?1
+"""
+_UNNAMED = """
+    not exists (select 1 from blob_refs where blob_refs.blob_no = blobs.blob_no)
+    and not exists (select 1 from history_refs where history_refs.blob_no = blobs.blob_no)
 """
 _PARENT = """
     select coalesce(sessions.parent_id, streams.hidden_parent)
@@ -22,31 +45,62 @@ _PARENT = """
 """
 
 
-def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: Path) -> None:
+def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: Path) -> bool:
     """Remove a session, or hide it while a fork still reads its facts.
 
     The stream's own row stays, with its fence: an earlier holder of the lease can never write under
     this name again.
+
+    Returns whether words were deleted, so that `merge_words` is needed.
 
     Raises:
         Owned: a living process elsewhere holds it.
     """
     place = find(db, session_id)
     if place is None:
-        return
+        return False
     check_free(db, session_id, place, owner, directory)
     number = place.stream_no
     db.execute("update streams set process_id = null where stream_no = ?", (number,))
     parent = fetch(db, _PARENT, (number,))[0][0]
+    has_words = _has_words(db, number)
+    if has_words or parent is not None:
+        db.execute("insert or replace into meta values (?, 1)", (_NOTE,))
     _forget_beside(db, number)
     if _is_named(db, session_id):
         db.execute(
             "update streams set is_hidden = 1, hidden_parent = ? where stream_no = ?",
             (parent, number),
         )
-        return
+        return has_words
     _remove_facts(db, number)
     _remove_unnamed(db, parent)
+    return has_words
+
+
+def merge_words(db: apsw.Connection, pages: int) -> bool:
+    """Merge the segments of the word index, which drops the words of deleted texts.
+
+    A negative number begins, a positive one goes on.  Returns whether there is more to do.
+    """
+    before = db.total_changes()
+    db.execute("insert into said_words (said_words, rank) values ('merge', ?)", (pages,))
+    # FTS5 has no other way to say that nothing was left: the command itself counts as one change.
+    return db.total_changes() - before >= 2
+
+
+def rewrite(db: apsw.Connection, path: Path) -> bool:
+    """Write the file anew if something was deleted since the last time; outside a transaction.
+
+    False when there was nothing to do, or the file is too large.
+    """
+    if not fetch(db, "select 1 from meta where key = ?", (_NOTE,)):
+        return False
+    if os.stat(path).st_size > _MOST_REWRITTEN_BYTES:
+        return False
+    db.execute("vacuum")
+    db.execute("delete from meta where key = ?", (_NOTE,))
+    return True
 
 
 def _remove_unnamed(db: apsw.Connection, name: str | None) -> None:
@@ -65,6 +119,19 @@ def _is_named(db: apsw.Connection, name: str) -> bool:
     return bool(fetch(db, _NAMED, (name,))[0][0])
 
 
+def _has_words(db: apsw.Connection, number: int) -> bool:
+    """Whether something was said, or the session has a title."""
+    # A chat that was closed before its first message is deleted too, and leaves nothing to hide:
+    # it must not have a large file written anew.
+    found = fetch(
+        db,
+        """select exists (select 1 from said where stream_no = ?1)
+               or exists (select 1 from sessions where stream_no = ?1 and title_words <> '')""",
+        (number,),
+    )
+    return bool(found[0][0])
+
+
 def _forget_beside(db: apsw.Connection, number: int) -> None:
     db.execute(
         "delete from said_words where rowid in (select said_no from said where stream_no = ?)",
@@ -76,6 +143,7 @@ def _forget_beside(db: apsw.Connection, number: int) -> None:
 
 
 def _remove_facts(db: apsw.Connection, number: int) -> None:
+    blobs = fetch(db, _BLOBS, (number,))
     for table in ("facts", "blob_refs", "history_refs"):
         db.execute(f"delete from {table} where stream_no = ?", (number,))
     db.execute(
@@ -83,12 +151,10 @@ def _remove_facts(db: apsw.Connection, number: int) -> None:
            where stream_no = ?""",
         (number,),
     )
+    # After the references: a blob that another stream names is still needed.
+    db.executemany(f"delete from blobs where blob_no = ? and {_UNNAMED}", blobs)
 
 
-_UNNAMED = """
-    not exists (select 1 from blob_refs where blob_refs.blob_no = blobs.blob_no)
-    and not exists (select 1 from history_refs where history_refs.blob_no = blobs.blob_no)
-"""
 _HISTORY = """
     select kept_no, blob_no, size
     from history_refs join sessions using (stream_no) join blobs using (blob_no)

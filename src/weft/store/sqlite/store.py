@@ -184,9 +184,16 @@ class SqliteStore(Store):
 
     async def delete(self, session_id: SessionId) -> None:
         directory = self._presence.directory
-        await self._write(
+        has_words = await self._write(
             lambda db: removal.delete(db, session_id, self.owner, directory), stream=session_id
         )
+        # In small steps, each a job of its own: appends go on in between.
+        pages = -removal.MERGED_PAGES
+        while has_words and await self._write(partial(removal.merge_words, pages=pages)):
+            pages = removal.MERGED_PAGES
+        await self._write(lambda _: self._writer.empty_log())
+        # The log is emptied between two groups, so an empty job returns when that was tried.
+        await self._write(lambda _: None)
 
     # -- beside the log
 

@@ -24,6 +24,7 @@ EMPTIED_PAGES = 1000
 """As long as SQLite itself lets it grow before it moves the pages to the database."""
 _STEP = 512 << 10
 _LEAST = 64 << 10
+_EMPTY_SECONDS = 0.25
 _HEADER, _FRAME_HEADER = 32, 24
 _NOTHING = bytes(_STEP)
 
@@ -37,6 +38,8 @@ class WriteAhead:
         self._pages = 0
         self._page_bytes = 0
         self._is_full = False
+        self.holds_deleted = False
+        """What was deleted is still in the log, or in pages that it would replace."""
 
     def attach(self, db: apsw.Connection) -> None:
         """Watch the commits of this connection from now on.
@@ -53,12 +56,26 @@ class WriteAhead:
         What fails is left for the next time.
         """
         with contextlib.suppress(apsw.Error, OSError):
-            if self._pages >= EMPTIED_PAGES:
+            if self.holds_deleted:
+                self.empty(db)
+            elif self._pages >= EMPTIED_PAGES:
                 # Passive: it moves what it can and waits for no reader.  The other modes would
                 # block this thread, and so every append of the process, behind a slow reader.
                 db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             elif is_idle and self._is_short():
                 self._lengthen(db)
+
+    def empty(self, db: apsw.Connection) -> None:
+        """Move all pages to the database and cut the file to nothing.
+
+        Raises:
+            apsw.BusyError: a reader still needs the log; nothing of it was cut off.
+        """
+        # Bounded: appends wait behind this, and a reader in another process may take its time.
+        self._patience.start(_EMPTY_SECONDS)
+        db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self.holds_deleted = False
+        self._pages = 0
 
     def _committed(self, db: apsw.Connection, name: str, pages: int) -> int:
         self._pages = pages

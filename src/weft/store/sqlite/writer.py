@@ -36,10 +36,12 @@ from weft import faults
 from weft.errors import StoreError, StoreUnavailable
 from weft.store.sqlite.ballast import BallastFile
 from weft.store.sqlite.connect import BusyHandler, Synchronous, explained, is_full, open_writer
+from weft.store.sqlite.delete import rewrite
 from weft.store.sqlite.write_ahead_log import WriteAhead
 from weft.store.threads import call, settle
 
 MOST_IN_A_GROUP = 1000
+_REWRITE_PATIENCE_SECONDS = 1.0
 
 _BEFORE_BEGIN = faults.point("store.sqlite.before_begin")
 _BEFORE_COMMIT = faults.point("store.sqlite.before_commit")
@@ -153,6 +155,7 @@ class WriterThread:
                     self._tend()
         finally:
             self._on_close()
+            self._rewrite()
             self._disconnect()
             self._tell(self._ended, None)
 
@@ -192,6 +195,24 @@ class WriterThread:
     def _tend(self) -> None:
         if self._ahead is not None and self._db is not None and not self._is_dead:
             self._ahead.tend(self._db, is_idle=self._jobs.empty())
+
+    def empty_log(self) -> None:
+        """Have the write-ahead log emptied after the group that runs; called by a job."""
+        if self._ahead is not None:
+            self._ahead.holds_deleted = True
+
+    def _rewrite(self) -> None:
+        """Before the file is closed: write it anew when something was deleted from it."""
+        # After the readers have ended, and never while appends could wait for it.
+        if self._ahead is None or self._db is None or self._is_dead:
+            return
+        self._patience.start(_REWRITE_PATIENCE_SECONDS)
+        try:
+            if rewrite(self._db, self._path):
+                self._ahead.empty(self._db)
+        except apsw.Error as error:
+            # The note in the file stays, so that the next process to close it tries again.
+            logger.warning("the store was not rewritten after a delete: %s", error)
 
     def _apply(self, db: apsw.Connection, job: WriteJob) -> JobResult:
         db.execute("savepoint job")
