@@ -17,6 +17,7 @@ from tests.support.sandboxed_session import skip_without_sandbox, tool_results
 from tests.support.world import World, facts, running, until
 from weft.events import PermissionRequest, SystemNote, ToolComplete
 from weft.providers.script import CallTool
+from weft.providers.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -281,3 +282,35 @@ async def test_a_rewind_says_that_nothing_is_kept_where_the_quota_is_0(plain_wor
             ),
             "b": ("delete", ""),
         }
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "off"])
+async def test_a_project_folder_that_was_made_anew_is_writable(
+    plain_world: World, sandbox: str
+) -> None:
+    world = plain_world
+    world.write("old", "0\n")
+    command = CallTool(name="shell", args={"command": "echo 1 > a; mkdir d; echo 2 > d/b"})
+    write = CallTool(name="write", args={"path": "d/c", "content": "3\n"})
+    model = ScriptedModel(
+        [
+            CallTool(name="shell", args={"command": "echo 0 > a"}),
+            "One.",
+            command,
+            "Two.",
+            write,
+            "Three.",
+        ]
+    )
+    async with world.open(model, config={"sandbox.mode": sandbox}) as app:
+        session = await app.sessions.start_session(auto_approve=True)
+        await session.send_message("one")
+        assert world.read("a") == "0\n"
+        shutil.rmtree(world.project)
+        world.project.mkdir()
+        await session.send_message("two")
+        assert (world.read("a"), world.read("d/b")) == ("1\n", "2\n")
+        await session.send_message("three")
+        assert world.read("d/c") == "3\n"
+        touched = {each.path for each in await session.touched_files()}
+        assert {"a", "d/b", "d/c"} <= touched

@@ -27,7 +27,7 @@ class FileReader:
     def __init__(self, root: str, base: int, pack: PreimagePack, max_file: int) -> None:
         """`base` is the open folder `root`; content of files over `max_file` bytes is not kept."""
         self._root = root
-        self._base = base
+        self.base = base
         self._pack = pack
         self._max_file = max_file
 
@@ -84,7 +84,7 @@ class FileReader:
 
     def _content(self, path: str) -> tuple[os.stat_result, bytes]:
         """A regular file, read while it stands still, or at least three times."""
-        fd = open_beneath(self._base, path, _READ_FLAGS)
+        fd = open_beneath(self.base, path, _READ_FLAGS)
         try:
             for _ in range(3):
                 about = os.fstat(fd)

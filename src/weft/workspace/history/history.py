@@ -130,6 +130,8 @@ class FileHistory:
         self._pack: PreimagePack | None = None
         self._runs: list[WatchedRun] = []
         self._raw: list[bytes] = []
+        self._root_seen: tuple[int, int] | None = None
+        """Device and inode of the project's folder at the last look."""
         self._is_lost = False
         """Events were lost, so everything has to be compared."""
         self._tried_to_watch = 0.0
@@ -258,10 +260,24 @@ class FileHistory:
 
     def _is_quiet(self) -> bool:
         """True when nothing has happened since the last look; cheap."""
+        self._check_root()
         if self._index is None or self._index.watcher is None or self._is_lost:
             return False
         self.drain()
         return not self._raw
+
+    def _check_root(self) -> None:
+        """Lose track where the project's folder is another one than before: it was removed or moved
+        away, with its watch, and made anew.
+        """
+        try:
+            about = os.stat(self.root)
+            now: tuple[int, int] | None = (about.st_dev, about.st_ino)
+        except OSError:
+            now = None
+        if self._root_seen is not None and now != self._root_seen:
+            self.lose_track()
+        self._root_seen = now or self._root_seen
 
     # -- looking
 
@@ -318,6 +334,7 @@ class FileHistory:
         index = self._index
         assert index is not None
         index.is_wanted = lambda: True  # half a look would lose what it has found
+        self._check_root()
         self._runs = [each for each in self._runs if each is run or not each.is_void]
         # What the command did last is in the kernel's queue and not in ours yet.
         while index.watcher is not None and (raw := index.watcher.read()):
@@ -360,7 +377,12 @@ class FileHistory:
                 if event.mask & OVERFLOW:
                     return None
                 if event.mask & IGNORED:
+                    is_root = index.watches.folder_of(event.watch) == ""
                     index.watches.dropped(event.watch)
+                    # No event of a folder above tells that the project is there again, and a new
+                    # one may get the inode of the old.
+                    if is_root:
+                        return None
                 folder = index.watches.folder_of(event.watch)
                 if folder is not None and event.name:
                     below = names.setdefault(folder, {})

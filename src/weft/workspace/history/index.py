@@ -125,6 +125,19 @@ class FileIndex:
         """Let go of the project's folder."""
         os.close(self._base)
 
+    def _stand_on_root(self) -> None:
+        """Open the project's folder again: it may have been made anew, and nothing can be read
+        through the old one.
+        """
+        try:
+            base = open_folder(self._root)
+        except OSError:
+            return  # it is gone, and so is everything in it
+        self._base, before = base, self._base
+        os.close(before)
+        self._reader.base = base
+        self._device = os.fstat(base).st_dev
+
     def entry(self, path: str) -> FileEntry | None:
         """What is known of a path."""
         folder, _, name = path.rpartition("/")
@@ -154,6 +167,7 @@ class FileIndex:
 
     def look_everywhere(self) -> list[PackChange]:
         """Compare everything."""
+        self._stand_on_root()
         self.left_out.clear()
         self._visit_all([_Visit("", ignore_of(self._root), silent=False)])
         return self._taken()
