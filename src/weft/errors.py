@@ -38,7 +38,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The nearest known name as the end of a sentence, empty when none is near."""
     import difflib  # only when something is wrong: it costs start-up time
 
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

@@ -4,6 +4,7 @@ first needed.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 from weft.app import App
 from weft.cli.stdio import tell
 from weft.config.local_weights import missing_weights, pull_weights, size_of
+from weft.errors import UsageError
 from weft.protocol.session_options import SessionOptions
 
 
@@ -34,9 +36,14 @@ async def make_ready(app: App, say: Callable[[str], None]) -> None:
 
     Raises:
         ProviderUnavailable: they could not be fetched.
+        UsageError: what runs them is not installed.
     """
     name = missing_weights(app.host.default_model(), os.environ)
     if name:
+        if importlib.util.find_spec("xllamacpp") is None:
+            # Before the download: a hundred megabytes that cannot be used would be the first thing
+            # that a new user gets.
+            raise UsageError("local models need llama.cpp: run `pip install 'weft[local]'`")
         say(f"downloading {name} ({size_of(name) // 10**6} MB), only this once")
         await pull_weights(name, os.environ)
 

@@ -14,6 +14,9 @@ take for ever.
 def unified(old: str, new: str, path: str) -> str:
     """The change from `old` to `new`, empty when there is none."""
     before, after = old.split("\n"), new.split("\n")
+    if _ends_whole(old) and _ends_whole(new):
+        # What stands behind the last newline is no line: a new file would seem to have had one.
+        before, after = before[:-1], after[:-1]
     # Equal ends are cut off before anything is compared: most edits touch a few lines of a long
     # file, and the comparison is quadratic in what is left.
     head = _same_start(before, after)
@@ -28,6 +31,15 @@ def unified(old: str, new: str, path: str) -> str:
     return _bounded(lines)
 
 
+def _ends_whole(text: str) -> bool:
+    return not text or text.endswith("\n")
+
+
+def _range(start: int, count: int) -> str:
+    # A range of no lines is named by the line before it: diff(1) writes `-0,0` for a new file.
+    return f"{start + 1 if count else start},{count}"
+
+
 def _same_start(one: list[str], other: list[str]) -> int:
     count = 0
     for left, right in zip(one, other, strict=False):
@@ -39,7 +51,7 @@ def _same_start(one: list[str], other: list[str]) -> int:
 
 def _hunks(before: list[str], after: list[str], offset: int) -> list[str]:
     if len(before) + len(after) > _EXACT_LINES:
-        head = f"@@ -{offset + 1},{len(before)} +{offset + 1},{len(after)} @@"
+        head = f"@@ -{_range(offset, len(before))} +{_range(offset, len(after))} @@"
         return [head, *(f"-{line}" for line in before), *(f"+{line}" for line in after)]
     import difflib  # only when there is something to show
 
@@ -57,10 +69,9 @@ def _hunk(
 ) -> list[str]:
     _, old_start, _, new_start, _ = group[0]
     _, _, old_end, _, new_end = group[-1]
-    lines = [
-        f"@@ -{offset + old_start + 1},{old_end - old_start} "
-        f"+{offset + new_start + 1},{new_end - new_start} @@"
-    ]
+    old_range = _range(offset + old_start, old_end - old_start)
+    new_range = _range(offset + new_start, new_end - new_start)
+    lines = [f"@@ -{old_range} +{new_range} @@"]
     for tag, i1, i2, j1, j2 in group:
         if tag == "equal":
             lines += [f" {line}" for line in before[i1:i2]]

@@ -1,0 +1,45 @@
+"""Unified diffs, as `diff -u` writes them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from weft.tools.diff import unified
+
+CASES = [
+    ("", "a\nb\n"),
+    ("a\nb\n", ""),
+    ("a\nb\nc\nd\ne\n", "a\nb\nX\nd\ne\n"),
+    ("a\n", "a\nb\n"),
+    ("a\nb\n", "b\n"),
+    ("".join(f"{n}\n" for n in range(40)), "".join(f"{n}\n" for n in range(40) if n != 20)),
+]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("old", "new"), CASES)
+def test_hunks_are_those_of_diff(old: str, new: str, tmp_path: Path) -> None:
+    (tmp_path / "old").write_text(old)
+    (tmp_path / "new").write_text(new)
+    made = subprocess.run(
+        ["diff", "-u", "old", "new"], cwd=tmp_path, capture_output=True, text=True, check=False
+    ).stdout
+    # `diff` leaves out a count of one.
+    theirs = made.splitlines()[2:]
+    ours = [
+        line.replace(",1 ", " ") if line.startswith("@@") else line
+        for line in unified(old, new, "f").splitlines()[2:]
+    ]
+    assert ours == theirs
+
+
+def test_a_new_file_has_had_no_line() -> None:
+    assert unified("", "a\n", "f").splitlines()[2:] == ["@@ -0,0 +1,1 @@", "+a"]
+
+
+def test_what_is_equal_has_no_diff() -> None:
+    assert unified("a\n", "a\n", "f") == ""
+    assert unified("", "", "f") == ""
