@@ -33,6 +33,7 @@ CLAIMS: Mapping[str, str] = {
         "faults",
         "long",
         "rows",
+        "history",
     )
 }
 """Name of each claim → the module that proves it."""

@@ -26,10 +26,15 @@ from weft.workspace.git import read_pointer
 
 LARGEST_RECORD: Final = 64 * 1024 * 1024
 """Bytes that are read of one file: a reflog or `packed-refs` larger than this is none of git's."""
+STASH: Final = "refs/stash"
 LARGEST_OBJECT: Final = 64 * 1024 * 1024
 _OID: Final = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _LOOSE: Final = re.compile(r"objects/([0-9a-f]{2})/([0-9a-f]{38}(?:[0-9a-f]{24})?)")
 _PACK: Final = re.compile(r"objects/pack/(.+)\.(pack|idx)")
+_DERIVED: Final = re.compile(
+    r"objects/(?:info/commit-graph|info/commit-graphs/.+\.graph"
+    r"|pack/(?:multi-pack-index|.+\.(?:rev|bitmap|mtimes)))"
+)
 _LOG_LINE: Final = re.compile(
     rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d+) [^\n]*$", re.MULTILINE
 )
@@ -120,11 +125,14 @@ class GitRecords:
         found = _LOG_LINE.findall(self.read(name) or b"")
         return [LogLine(old.decode(), new.decode(), int(time)) for old, new, time in found]
 
-    def tips(self, *, with_logs: bool = True) -> set[str]:
+    def tips(self, *, with_logs: bool = True, with_stashes: bool = True) -> set[str]:
         """Every object that a ref, or an entry of a reflog, names."""
-        found = set(self.refs().values())
-        if with_logs:
-            for name in self.log_names():
+        refs = self.refs()
+        if not with_stashes:
+            refs.pop(STASH, None)
+        found = set(refs.values())
+        for name in self.log_names() if with_logs else ():
+            if with_stashes or name != f"logs/{STASH}":
                 for line in self.log(name):
                     found |= {line.old, line.new}
         return {oid for oid in found if oid.strip("0")}
@@ -226,6 +234,21 @@ def is_whole(pack: str, index: str) -> bool:
         )
 
 
+def is_derived(name: str) -> bool:
+    """True for a file of a git directory that repeats what objects say, to be faster."""
+    return _DERIVED.fullmatch(name) is not None
+
+
+def ends_in_checksum(path: str) -> bool:
+    """True when a file ends in the hash of what stands before, as git's binary files do."""
+    with _mapped(path) as data:
+        whole = data[:]
+    return any(
+        made(whole[:-width], usedforsecurity=False).digest() == whole[-width:]
+        for made, width in ((hashlib.sha1, 20), (hashlib.sha256, 32))
+    )
+
+
 @contextmanager
 def _mapped(path: str) -> Iterator[mmap.mmap | bytes]:
     try:
@@ -267,9 +290,13 @@ def is_sound(path: str, oid: str) -> bool:
     data = _read_file(path, LARGEST_OBJECT)
     if data is None:
         return False
+    reader = zlib.decompressobj()
     try:
-        unpacked = zlib.decompressobj().decompress(data, LARGEST_OBJECT)
+        unpacked = reader.decompress(data, LARGEST_OBJECT)
     except zlib.error:
+        return False
+    # Git refuses an object with anything behind its end.
+    if not reader.eof or reader.unused_data:
         return False
     made = hashlib.sha1 if len(oid) == 40 else hashlib.sha256
     # SHA-1 is what git names objects by; nothing here relies on its strength.

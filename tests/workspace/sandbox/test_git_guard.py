@@ -24,6 +24,7 @@ ATTACKS = [
     "cd .git/objects/pack && p=$(basename *.pack .pack) && chmod 600 * && "
     "printf X | dd of=$p.pack bs=1 seek=40 conv=notrunc status=none && "
     "mv $p.pack pack-$(printf '%040d' 1).pack && mv $p.idx pack-$(printf '%040d' 1).idx",
+    "chmod 600 .git/objects/info/commit-graph; : > .git/objects/info/commit-graph",
     "rm -rf .git/refs/heads/* .git/packed-refs .git/logs",
     "rm -rf .git/logs .git/refs/heads/apart",
     "echo junk > .git/HEAD",
@@ -39,10 +40,13 @@ ATTACKS = [
     "find .git/logs -type f ! -name stash -delete",
     "git update-ref -d refs/stash; git gc -q --prune=now",
     "git stash clear",
+    "rm .git/refs/stash",
+    "f=$(ls .git/objects/??/* | head -1); chmod 600 $f; echo x >> $f",
     "git stash drop -q; git stash drop -q",
     "git rev-parse HEAD > .git/shallow",
     "git rev-parse HEAD > .git/shallow; git gc -q --prune=now",
     "git checkout -q --orphan new; git branch -D main apart merged; rm -rf .git/logs",
+    "git checkout -q --orphan new; git branch -D main; rm .git/logs/refs/heads/main",
     "git rev-parse main~1 > .git/refs/heads/main; git rev-parse main > .git/refs/heads/apart; "
     "git rev-parse HEAD > .git/ORIG_HEAD; rm -rf .git/refs/heads/apart; git pack-refs --all",
     "rm -rf .git/objects; ln -s /tmp .git/objects",

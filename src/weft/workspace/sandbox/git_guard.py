@@ -40,9 +40,12 @@ from weft.workspace.base import ChangedFile, ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.git import GitRepository, SafeGit, open_safe_git
 from weft.workspace.git_records import (
+    STASH,
     GitRecords,
     LogLine,
+    ends_in_checksum,
     indexed,
+    is_derived,
     is_oid,
     is_sound,
     is_whole,
@@ -56,7 +59,6 @@ SPARED_SECONDS: Final = 14 * 24 * 3600
 MOST_KEPT_BYTES: Final = 256 * 1024 * 1024
 """Removed objects that one command may leave on the disk until they are swept."""
 MOST_NAMED: Final = 5
-_STASH: Final = "refs/stash"
 _PLAINLY: Final = ("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false")
 """Both files repeat what objects and packs say; a command could have made them say otherwise."""
 _MERGED_ONLY: Final = ("refs/heads/", "refs/tags/", "refs/notes/")
@@ -159,11 +161,16 @@ async def ask_git(git: SafeGit, change: RepositoryChange) -> str:
             return f"it leaves a damaged pack, {os.path.basename(pack)}"
     losses, after = change.losses, change.after
     asked = set(losses.unmerged.values())
-    if asked and (lost := await _unreachable(git, asked, after.tips(with_logs=False))):
+    # A stash leads to the commit that it was made on, and goes with the next `git stash pop`: what
+    # it alone leads to is not kept.
+    in_refs = after.tips(with_logs=False, with_stashes=False)
+    if asked and (lost := await _unreachable(git, asked, in_refs)):
         names = sorted(name for name, oid in losses.unmerged.items() if oid in lost)
         named = _listed(names or sorted(losses.unmerged))
         return f"it removes {named}, with commits that are in no other branch"
-    if losses.dropped and (lost := await _unreachable(git, losses.dropped, after.tips())):
+    if losses.dropped and (
+        lost := await _unreachable(git, losses.dropped, after.tips(with_stashes=False))
+    ):
         return f"it loses commits: {_listed(sorted(oid[:12] for oid in lost))}"
     if change.missing and not await _is_connected(git, change.before.tips()):
         return "it removes objects of the history"
@@ -266,9 +273,9 @@ class RepositoryChange:
         self._find_losses(names)
         # Reading all of it only now: a commit or a fetch leaves nothing to look for.
         if self.losses.dropped:
-            self.losses.dropped -= self.after.tips()
+            self.losses.dropped -= self.after.tips(with_stashes=False)
         if unmerged := self.losses.unmerged:
-            named = set(self.after.refs().values())
+            named = self.after.tips(with_logs=False, with_stashes=False)
             self.losses.unmerged = {name: oid for name, oid in unmerged.items() if oid not in named}
         if len(self.losses.stashes) > 1:
             return f"it drops {len(self.losses.stashes)} stashes at once"
@@ -299,8 +306,8 @@ class RepositoryChange:
             old, new = self.before.ref(name), self.after.ref(name)
             if old is None or old == new or not is_oid(old) or name.startswith(_COPIES):
                 continue
-            if name == _STASH:
-                continue  # its reflog is the list of stashes
+            if name == STASH:
+                continue  # its reflog is the list of stashes: see `_dropped_stashes`
             if new is None:
                 losses.gone[name] = old
             if new is None and name.startswith(_MERGED_ONLY):
@@ -311,19 +318,26 @@ class RepositoryChange:
         for name in filter(_is_log, self.changed):
             old_lines, new_lines = self.before.log(name), self.after.log(name)
             named |= {line.new for line in new_lines} | {line.old for line in new_lines}
-            if name.endswith(f"logs/{_STASH}"):
-                kept = {line.new for line in new_lines}
-                losses.stashes += [line.new for line in old_lines if line.new not in kept]
-            elif not any(f"logs/{each}" in name for each in _COPIES):
+            if name != f"logs/{STASH}" and not any(f"logs/{each}" in name for each in _COPIES):
                 losses.dropped |= _recent(old_lines)
+        losses.stashes = self._dropped_stashes()
         losses.dropped -= named
         losses.dropped = {oid for oid in losses.dropped if oid.strip("0")}
+
+    def _dropped_stashes(self) -> list[str]:
+        log = f"logs/{STASH}"
+        if not {STASH, log} & self.changed:
+            return []
+        # Without the ref git lists none of them, whatever the reflog says.
+        left = self.after.log(log) if self.after.ref(STASH) is not None else []
+        kept = {line.new for line in left}
+        return [line.new for line in self.before.log(log) if line.new not in kept]
 
     def lost_records(self) -> list[ChangedFile]:
         """What a rewind has to put back so that git finds again what was named."""
         found = [_record(name, f"{oid}\n".encode(), None) for name, oid in self.losses.gone.items()]
         if self.losses.stashes:
-            for name in (_STASH, f"logs/{_STASH}"):
+            for name in (STASH, f"logs/{STASH}"):
                 before = self.before.read(name)
                 if before is not None:
                     found.append(_record(name, before, self.after.read(name)))
@@ -370,6 +384,10 @@ class RepositoryChange:
         return ""
 
     def _why_not_replaced(self) -> str:
+        for name in sorted(filter(is_derived, self.after.put)):
+            # Git believes these files, and stops where one of them is damaged.
+            if not ends_in_checksum(f"{self.after.over}/{name}"):
+                return f"it damages {name}"
         for name in sorted(self.replaced):
             if (oid := loose_object(name)) and not is_sound(f"{self.after.over}/{name}", oid):
                 return f"it damages the object {oid[:12]}"
