@@ -87,6 +87,38 @@ async def test_a_command_in_the_sandbox_does_not_see_it(plain_world: World) -> N
 
 
 @pytest.mark.process
+async def test_nor_does_it_see_it_in_a_folder_that_was_added(plain_world: World) -> None:
+    added = plain_world.project.parent / "added"
+    plain_world.write("../added/deep/plan.txt", "TOPSECRET\n")
+    plain_world.write("../added/open.txt", "needle in the open\n")
+    model = turns(shell(f"cat {added}/deep/plan.txt; cat {added}/open.txt"))
+    config = {"sandbox.mode": "auto", "permissions.deny": RULES}
+    async with plain_world.open(model, config=config, added=[str(added)]) as app:
+        await skip_without_sandbox(app, plain_world)
+        session = await app.sessions.start_session(permission_mode="auto", asking="no")
+        await session.send_message("go")
+    [result] = tool_results(model)
+    assert "needle in the open" in result
+    assert "TOPSECRET" not in result
+
+
+@pytest.mark.process
+async def test_a_command_that_the_user_allowed_runs_though_nothing_can_be_hidden(
+    plain_world: World,
+) -> None:
+    for number in range(MOST_HIDDEN + 1):
+        plain_world.write(f"{number}.key", "TOPSECRET\n")
+    model = ScriptedModel([ScriptedAnswer(steps=(shell("echo fine"),)), "ok"])
+    async with plain_world.open(model, config={"permissions.deny": ["read(*.key)"]}) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await until(session, PermissionRequest)
+        await session.respond_to_permission("allow_once")
+        await until(session, TurnFinished)
+    assert "fine" in tool_results(model)[0]
+
+
+@pytest.mark.process
 @pytest.mark.parametrize("verdict", ["deny", "ask"])
 @pytest.mark.parametrize("mode", ["default", "auto", "bypass"])
 async def test_without_a_sandbox_a_command_asks(

@@ -52,6 +52,12 @@ def test_what_lies_outside_is_found_where_its_pattern_begins(tmp_path: Path) -> 
     assert found(tmp_path, files, f"{tmp_path}/nothing/*") == []
 
 
+def test_added_folders_are_looked_through_like_the_project(tmp_path: Path) -> None:
+    make(tmp_path, "project/x", "added/deep/plan.txt", "beside/plan.txt")
+    files = ConcealedFiles(str(tmp_path / "project"), [str(tmp_path / "added")])
+    assert found(tmp_path, files, "plan.txt", "*/plan.txt") == ["added/deep/plan.txt"]
+
+
 def test_more_than_can_be_hidden_is_said(tmp_path: Path) -> None:
     make(tmp_path, *(f"{number}.key" for number in range(MOST_HIDDEN + 1)))
     with pytest.raises(TooManyFiles):

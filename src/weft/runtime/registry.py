@@ -392,7 +392,9 @@ class SessionRegistry:
         hooks = self._find_hooks(session_id, project_path)
         plain = services.workspaces.workspace(project_path)
         files = services.workspaces.file_history(project_path, store)
-        workspace = SessionWorkspace(plain, files, store.blob, services.workspaces.sandbox)
+        workspace = SessionWorkspace(
+            plain, files, store.blob, services.workspaces.sandbox, services.workspaces.added
+        )
         contexts = ToolContexts(workspace, files, host, services.redact)
         factory = SessionTurnFactory(
             services, host, contexts, None if hooks is None else hooks.of_turns

@@ -25,10 +25,11 @@ class TooManyFiles(Exception):
 
 
 class ConcealedFiles:
-    """What patterns mean in one project; remembers what it saw."""
+    """What patterns mean in one project and the folders added to it; remembers what it saw."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, added: Iterable[str] = ()) -> None:
         self._root = root.rstrip("/")
+        self._roots = {self._root, *map(os.path.realpath, added)}
         self._patterns: frozenset[str] = frozenset()
         self._wild: re.Pattern[str] | None = None
         self._seen: dict[str, tuple[int, list[str], list[str]]] = {}
@@ -59,8 +60,8 @@ class ConcealedFiles:
         return sorted(path for path in paths if os.path.lexists(path))
 
     def _tops(self) -> list[str]:
-        """The folders to look through: the project, and where absolute patterns begin."""
-        tops = {self._root} if any(map(_is_relative_and_wild, self._patterns)) else set()
+        """The folders to look through: the project's, and where absolute patterns begin."""
+        tops = {*self._roots} if any(map(_is_relative_and_wild, self._patterns)) else set()
         for pattern in self._patterns:
             if pattern.startswith("/") and (wild := _WILD.search(pattern)) is not None:
                 folder = pattern[: pattern.rindex("/", 0, wild.start())]

@@ -23,8 +23,9 @@ if TYPE_CHECKING:  # loaded where there are such rules: it costs start-up time
 class SessionReadGuard(ReadGuard):
     """The rules about reading of one session."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, added: Sequence[str] = ()) -> None:
         self._root = root.rstrip("/")
+        self._added = added
         self._gate: PermissionGate | None = None
         self._files: ConcealedFiles | None = None
         self._threads = DiskThreads.of(root)
@@ -58,12 +59,12 @@ class SessionReadGuard(ReadGuard):
         rules = self._rules
         if not rules:
             return ""
+        self._is_exposed = not is_sandboxed
         if not is_sandboxed:
             return (
                 f"{_shown(rules[0])} keeps files from being read, and without a sandbox nothing "
                 "hides them from a command"
             )
-        self._is_exposed = False
         try:
             await self.concealed()
         except RetryableToolError:
@@ -83,7 +84,7 @@ class SessionReadGuard(ReadGuard):
             return ()
         from weft.workspace.concealed import ConcealedFiles, TooManyFiles
 
-        files = self._files = self._files or ConcealedFiles(self._root)
+        files = self._files = self._files or ConcealedFiles(self._root, self._added)
         patterns = {rule.pattern for rule in rules}
         try:
             found = await self._threads.run(lambda: files.find(patterns))

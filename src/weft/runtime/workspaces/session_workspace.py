@@ -7,7 +7,7 @@ that records the result.  The sandbox is loaded with the first command.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -49,8 +49,12 @@ class SessionWorkspace(FileFinder):
         runner: Runner,
         load: Callable[[BlobId], Awaitable[bytes | None]],
         sandbox: Callable[[], SandboxFactory | None] = lambda: None,
+        added: Sequence[str] = (),
     ) -> None:
-        """`sandbox` gives the one that commands run in; None where they run as they are."""
+        """`sandbox` gives the one that commands run in; None where they run as they are.
+
+        `added` names further folders that the session may work in.
+        """
         self._inner = workspace
         self._state: Callable[[], SessionState | None] = lambda: None
         self._gate: PermissionGate | None = None
@@ -65,7 +69,7 @@ class SessionWorkspace(FileFinder):
             peek=workspace.peek,
             root=workspace.root,
         )
-        self.read_guard = SessionReadGuard(workspace.root)
+        self.read_guard = SessionReadGuard(workspace.root, added)
         self.runner: Runner = _LateRunner(
             self._plain_runner, self._sandboxed, self.read_guard.concealed
         )

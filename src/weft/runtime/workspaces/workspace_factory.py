@@ -40,7 +40,8 @@ class WorkspaceFactory:
         self._config = config
         self._environ = environ
         self._places = places
-        self._added = tuple(added)
+        self.added = tuple(added)
+        """Further folders that sessions may work in."""
         self._has_own_runner = runner is not None
         passed = config.get("environment.pass")
         self.runner: Runner = runner or LocalRunner(environ, passed=passed)
@@ -52,7 +53,7 @@ class WorkspaceFactory:
         """The files of a project."""
         if project not in self._workspaces:
             kept = int(self._config.get("history.max_file"))
-            self._workspaces[project] = LocalWorkspace(project, self._added, kept_bytes=kept)
+            self._workspaces[project] = LocalWorkspace(project, self.added, kept_bytes=kept)
         return self._workspaces[project]
 
     def file_history(self, project: str, store: Store) -> FileHistoryRunner:
@@ -71,7 +72,7 @@ class WorkspaceFactory:
             # To watch a whole home folder would take more inotify watches and room than there are.
             unwatched=f"{project} is not a project" if is_home else "",
         )
-        return FileHistoryRunner(project, self._added, self.runner, places)
+        return FileHistoryRunner(project, self.added, self.runner, places)
 
     def sandbox(self) -> SandboxFactory | None:
         """The sandbox that commands run in; None where they run as they are."""
@@ -85,7 +86,7 @@ class WorkspaceFactory:
                 environ=self._environ,
                 places=self._places,
                 store=self._hidden,
-                added=self._added,
+                added=self.added,
             )
         return self._sandbox
 
