@@ -33,6 +33,8 @@ class ConcealedFiles:
         self._patterns: frozenset[str] = frozenset()
         self._wild: re.Pattern[str] | None = None
         self._seen: dict[str, tuple[int, list[str], list[str]]] = {}
+        self._before = self._seen
+        """What the look before this one saw."""
 
     def find(self, patterns: Iterable[str]) -> list[str]:
         """The absolute paths, files and folders, that these patterns mean now.
@@ -44,10 +46,13 @@ class ConcealedFiles:
         if given != self._patterns:
             self._patterns, self._seen = given, {}
             self._wild = _together(given)
+        # Only what this look comes by is kept: folders that are gone would pile up.
+        self._before, self._seen = self._seen, {}
         found = dict.fromkeys(self._literal())
         if self._wild is not None:
             for top in self._tops():
                 found |= dict.fromkeys(self._below(top, self._wild))
+        self._before = {}
         if len(found) > MOST_HIDDEN:
             raise TooManyFiles
         return list(found)
@@ -86,8 +91,9 @@ class ConcealedFiles:
         """What is concealed in a folder, and the folders in it to look at."""
         try:
             changed = os.stat(folder).st_mtime_ns
-            known = self._seen.get(folder)
+            known = self._before.get(folder)
             if known is not None and known[0] == changed:
+                self._seen[folder] = known
                 return known[1], known[2]
             concealed, below = self._listing(folder, wild)
         except OSError:
