@@ -20,7 +20,7 @@ from weft.workspace.concealed import MOST_HIDDEN
 pytestmark = pytest.mark.anyio
 
 HIDDEN = ("notes/plan.txt", "deep/er/plan.txt", "keys/a/b.key")
-RULES = ["read(plan.txt)", "Read(keys)"]
+RULES = ["read(plan.txt)", "Read(keys/**)"]
 
 
 def make(world: World) -> None:
@@ -55,7 +55,7 @@ async def test_a_mention_attaches_nothing_that_may_not_be_read(plain_world: Worl
         asked.append(path)
         return True
 
-    config = {"permissions.deny": ["read(plan.txt)"], "permissions.ask": ["read(keys)"]}
+    config = {"permissions.deny": ["read(plan.txt)"], "permissions.ask": ["read(keys/*)"]}
     async with plain_world.open(ScriptedModel(["x"]), config=config) as app:
         with pytest.raises(UsageError, match="deny read"):
             await app.attach_files(["look at @notes/plan.txt"], ask=ask)

@@ -119,6 +119,9 @@ def test_a_rule_in_the_other_spelling_counts_in_the_decision() -> None:
         ("read(!.env)", "!"),
         ("read(*.{env,pem})", "each"),
         ("edit(src/../.env)", ".."),
+        ("edit(.)", "name the tool alone"),
+        ("Edit(./)", "name the tool alone"),
+        ("read(/)", "name the tool alone"),
         ("todo(x)", "no pattern"),
         ("Shel", "did you mean 'shell'"),
         ("Shel(ls)", "did you mean 'shell'"),
@@ -163,6 +166,7 @@ def test_a_rule_of_a_program_is_checked_like_one_that_is_written() -> None:
     [
         ("read(.env)", "read", ".env"),
         ("read(.env)", "grep", ".env"),
+        ("read( .env )", "read", ".env"),
         ("read(.env)", "read", "deep/er/.env"),
         ("read(./.env)", "read", ".env"),
         ("read(secrets)", "read", "secrets/key"),

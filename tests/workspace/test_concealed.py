@@ -35,6 +35,13 @@ def test_files_and_whole_folders_are_found_at_any_depth(tmp_path: Path) -> None:
     assert found(root, files, "*link*") == []
 
 
+@pytest.mark.parametrize("pattern", ["keys/**", "keys/*", "**/keys/**", "*/keys/**/*"])
+def test_a_folder_is_hidden_as_a_whole_however_much_is_in_it(tmp_path: Path, pattern: str) -> None:
+    top = "a/keys" if pattern.startswith("*") else "keys"
+    make(tmp_path, *(f"{top}/{number}" for number in range(MOST_HIDDEN + 1)))
+    assert found(tmp_path, ConcealedFiles(str(tmp_path)), pattern) == [top]
+
+
 def test_what_comes_later_is_found_too(tmp_path: Path) -> None:
     make(tmp_path, "a/one.key")
     files = ConcealedFiles(str(tmp_path))

@@ -105,6 +105,8 @@ def _wrong_command(pattern: str) -> str:
 
 
 def _wrong_path(pattern: str) -> str:
+    if not pattern.strip(" ./"):
+        return "for every file name the tool alone"
     if pattern.startswith("!"):
         return "a pattern with ! in front is not known; write a rule for what is meant"
     if re.search(r"\{[^{}]*,[^{}]*\}", pattern):
@@ -127,7 +129,9 @@ def read_rule(
     restricts = verdict != "allow"
     patterns = {pattern}
     if ours in _PATHS and pattern:
-        patterns = set(_path_patterns(pattern, home, restricts=restricts, is_own=ours == tool))
+        patterns = set(
+            _path_patterns(pattern.strip(), home, restricts=restricts, is_own=ours == tool)
+        )
     tools = _family(ours, has_pattern=bool(pattern)) if restricts else (ours,)
     if ours != tool:
         tools = (tool, *tools)

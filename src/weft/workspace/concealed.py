@@ -18,6 +18,7 @@ MOST_FOLDERS = 20_000
 MOST_HIDDEN = 500
 """Paths that one command's view hides: each is a mount."""
 _WILD = re.compile(r"[*?\[]")
+_INSIDE = re.compile(r"(?:/\*{1,2})+$")
 
 
 class TooManyFiles(Exception):
@@ -42,7 +43,8 @@ class ConcealedFiles:
         Raises:
             TooManyFiles: there are more than can be found, or hidden.
         """
-        given = frozenset(patterns)
+        # What lies in a folder is hidden with the folder: one mount, however many files there are.
+        given = frozenset(_INSIDE.sub("", pattern) or pattern for pattern in patterns)
         if given != self._patterns:
             self._patterns, self._seen = given, {}
             self._wild = _together(given)
@@ -126,12 +128,7 @@ class ConcealedFiles:
 
 def _together(patterns: frozenset[str]) -> re.Pattern[str] | None:
     """One expression for all patterns with a wildcard; None where there is none."""
-    wild = [
-        each
-        for each in patterns
-        # `x/*` says nothing new where `x` is concealed as a whole.
-        if _WILD.search(each) and not (each.endswith("/*") and each[:-2] in patterns)
-    ]
+    wild = [each for each in patterns if _WILD.search(each)]
     return re.compile("|".join(map(translate, sorted(wild)))) if wild else None
 
 

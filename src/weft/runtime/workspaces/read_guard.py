@@ -94,7 +94,11 @@ class SessionReadGuard(ReadGuard):
             raise RetryableToolError(
                 "the files that a rule keeps from being read cannot all be hidden; try again"
             ) from error
-        return tuple(path for path in found if self.forbids(self._named(path)))
+        return tuple(path for path in found if self._is_forbidden(self._named(path)))
+
+    def _is_forbidden(self, name: str) -> bool:
+        """True also for a folder of which a rule means only what is in it."""
+        return bool(self.forbids(name) or self.forbids(f"{name}/x"))
 
     def _named(self, path: str) -> str:
         """As the policy names it: relative in the project, else absolute."""
