@@ -59,6 +59,7 @@ CLI_ON_THE_WAY = {
     "weft.cli.prompt_input",
     "weft.cli.sanitize",
     "weft.cli.headless.output_formats",
+    "weft.cli.headless.own_turn",
     "weft.cli.signals",
     "weft.cli.headless.turn_driver",
 }

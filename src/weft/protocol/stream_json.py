@@ -280,8 +280,10 @@ class StreamJsonEncoder:
             line["errors"] = [line["error"]]
         return line
 
-    def failure(self, sentence: str) -> dict[str, Any]:
-        """The line that ends a run which never got as far as a turn."""
+    def failure(self, sentence: str, *, started: bool = False) -> dict[str, Any]:
+        """The line that ends a run which never got as far as the end of a turn; `started` when its
+        message was accepted, and its turn may still come to an end elsewhere.
+        """
         return self._line(
             "result",
             subtype="error_during_execution",
@@ -296,7 +298,7 @@ class StreamJsonEncoder:
             usage=_usage(None),
             modelUsage={},
             permission_denials=[],
-            terminal_reason="not_started",
+            terminal_reason="interrupted" if started else "not_started",
         )
 
     def problem(self, sentence: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from weft.cli.headless.slash_prompt import expanded
 from weft.cli.headless.turn_driver import TurnDriver
 from weft.cli.line_reader import LineReader
 from weft.cli.prompt_input import PromptParts
-from weft.errors import UsageError, WeftError
+from weft.errors import SessionInterrupted, UsageError, WeftError
 from weft.hooks.config import HookBook
 from weft.messages import Text
 from weft.protocol.stream_json import IncomingLine, answered, parts_of, read_line, refused
@@ -102,7 +102,7 @@ class StreamInputSession:
                 lambda: self._session.send_message(content, **{**self._options, **more})
             )
         except WeftError as error:
-            self._sink.fail(str(error))
+            self._sink.fail(str(error), started=isinstance(error, SessionInterrupted))
             return FAILED
         if self._talk.unread is None:
             self._sink.finish(result)

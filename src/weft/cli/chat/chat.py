@@ -16,6 +16,7 @@ import anyio
 import anyio.abc
 
 from weft.api.session import Session
+from weft.api.session_events import session_events
 from weft.app import App
 from weft.cli.chat.commands.chat_commands import ChatCommands
 from weft.cli.chat.conversation import ChatConversation
@@ -421,7 +422,11 @@ class Chat:
             self._following = scope
             # `follow` returns only when the subscription stands, so that nothing the caller does
             # next can happen unseen.
-            events = await session.subscribe(after=after)
+            events = await session_events(
+                session,
+                after=after,
+                moved=lambda: self._begin_take_over(session),
+            )
             task_status.started()
             async with events, anyio.create_task_group() as following:
                 for child, row in view.live.tasks.items():
@@ -442,6 +447,17 @@ class Chat:
             self.screen.show(
                 NoteBlock(text=f"the session ended: {await session.wait()}", level="warning")
             )
+
+    def _begin_take_over(self, session: Session) -> None:
+        assert self._group is not None
+        # Not in the task that shows events: going on waits for the session.
+        self._group.start_soon(self._safely, self._take_over, session)
+
+    async def _take_over(self, session: Session) -> None:
+        """The process that had the session is gone: what it left open goes on."""
+        if await session.get_status() == "interrupted":
+            self.screen.show(NoteBlock(text="the process that had the session is gone; going on"))
+            await self.go_on()
 
     async def _follow_task(self, child: str, live: LiveArea) -> None:
         try:

@@ -47,8 +47,8 @@ class OutputSink(Protocol):
         """A turn ended."""
         ...
 
-    def fail(self, sentence: str) -> None:
-        """The run ended without a turn."""
+    def fail(self, sentence: str, *, started: bool = False) -> None:
+        """The run ended without the end of a turn; `started` when there is one under way."""
         ...
 
 
@@ -123,7 +123,7 @@ class TextSink(OutputSink):
         if result.finish_reason not in SUCCESSFUL:
             output.complain(finish_sentence(result.finish_reason, result.detail))
 
-    def fail(self, sentence: str) -> None:
+    def fail(self, sentence: str, *, started: bool = False) -> None:
         return
 
 
@@ -149,8 +149,8 @@ class JsonSink(OutputSink):
     def finish(self, result: Result) -> None:
         output.write_json(self._encoder.result(result))
 
-    def fail(self, sentence: str) -> None:
-        output.write_json((self._encoder or _encoder("")).failure(sentence))
+    def fail(self, sentence: str, *, started: bool = False) -> None:
+        output.write_json((self._encoder or _encoder("")).failure(sentence, started=started))
 
 
 class StreamSink(OutputSink):
@@ -176,8 +176,8 @@ class StreamSink(OutputSink):
         # Denials are listed by turn; a program may send more messages.
         self._encoder.denials = []
 
-    def fail(self, sentence: str) -> None:
-        output.write_json((self._encoder or _encoder("")).failure(sentence))
+    def fail(self, sentence: str, *, started: bool = False) -> None:
+        output.write_json((self._encoder or _encoder("")).failure(sentence, started=started))
 
     def complain(self, sentence: str) -> None:
         """Say that a line of the input could not be understood."""

@@ -19,6 +19,7 @@ from weft.cli.exit_codes import FAILED, OK, CommandExit, code_of, first_of, sent
 from weft.cli.gc import collect_garbage_again
 from weft.cli.headless.answers import answer_text, read_schema, write_file
 from weft.cli.headless.output_formats import make_sink
+from weft.cli.headless.own_turn import OwnTurn
 from weft.cli.headless.turn_driver import TurnDriver
 from weft.cli.parse import ParsedArguments
 from weft.cli.prompt_input import PromptParts, attached, compose, read_piped
@@ -29,7 +30,8 @@ from weft.cli.session_options import (
     session_options_of,
 )
 from weft.cli.signals import StopSignal
-from weft.errors import UsageError, WeftError
+from weft.errors import SessionInterrupted, UsageError, WeftError
+from weft.ids import new_id
 from weft.messages import Content, Text
 from weft.protocol.session_options import message_options, open_session
 from weft.view import SUCCESSFUL, count_of
@@ -102,6 +104,7 @@ class _Run:
         self._sink = make_sink(arguments, app.project_path)
         self._stop = StopSignal()
         self._session: Session | None = None
+        self._talk: TurnDriver | None = None
         self._is_new = True
 
     async def main(self) -> int:
@@ -119,12 +122,19 @@ class _Run:
                     # searched for garbage.
                     collect_garbage_again()
                     code = await self._in_app(await self._open())
+                    await self._finish_for_guests()
                 group.cancel_scope.cancel()
         except* (WeftError, CommandExit, OSError) as errors:
             # After a signal the errors come from the cancellation; they are not what went wrong.
             if not self._stop.signal:
                 self._fail(first_of(errors))
         return self._stop.code or code
+
+    async def _finish_for_guests(self) -> None:
+        """Another command line's turn may run here by now: let it end before we do."""
+        session, self._session = self._session, None
+        if session is not None:
+            await self._app.host.finish_for_guests(session.id)
 
     def _is_slash(self) -> bool:
         """True for what may be a command from a file, which only an open session knows."""
@@ -142,18 +152,20 @@ class _Run:
         if not isinstance(error, BrokenPipeError):
             # A program that reads JSON gets the failure as a result line, too: it must not have to
             # read standard error.
-            self._sink.fail(sentence_of(error))
+            self._sink.fail(sentence_of(error), started=isinstance(error, SessionInterrupted))
         raise error
 
     async def _watch_signals(
         self, scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
     ) -> None:
         async def settle() -> None:
-            # Nothing to settle yet: cancelling is enough.
+            # Nothing to settle, yet or any more: cancelling is enough.
             if self._session is None:
                 scope.cancel()
-            else:
+            elif self._talk is None:
                 await self._session.abort(self._stop.reason)
+            elif not await self._talk.give_up(self._stop.reason):
+                scope.cancel()
 
         await self._stop.watch(settle, task_status=task_status)
 
@@ -257,13 +269,14 @@ class _Run:
         return await self._one_turn(session, options)
 
     async def _one_turn(self, session: Session, options: dict[str, Any]) -> int:
-        talk = TurnDriver(self._app, session, self._sink)
+        own = await self._own_turn(session)
+        talk = self._talk = TurnDriver(self._app, session, self._sink, own=own)
         async with anyio.create_task_group() as group:
             # Subscribed before the message is sent, or the first events of the turn would be
             # missed.
             await group.start(talk.follow)
             try:
-                result = await talk.send(lambda: self._send(session, options))
+                result = await talk.send(lambda: self._send(session, own.input_id, options))
             except WeftError:
                 await self._leave_nothing_empty(session)
                 raise
@@ -271,7 +284,13 @@ class _Run:
                 group.cancel_scope.cancel()
         return code_of(talk.unread) if talk.unread else self._finish(result, talk.denied)
 
-    async def _send(self, session: Session, options: dict[str, Any]) -> Result:
+    async def _own_turn(self, session: Session) -> OwnTurn:
+        turn = (await self._app.host.port(session.id)).state.turn.open
+        made = new_id("inp", self._app.host.now())
+        running = turn.turn_id if turn is not None else None
+        return OwnTurn(made, running, continues=not self._prompt)
+
+    async def _send(self, session: Session, input_id: str, options: dict[str, Any]) -> Result:
         if self._prompt:
             content: Content = self._prompt
             if self._is_slash():
@@ -282,12 +301,12 @@ class _Run:
                 words = self._arguments.words
                 content, more = await expanded(self._app, session, self._prompt, words)
                 options = {**options, **more}
-            return await session.send_message(content, **options)
+            return await session.send_message(content, input_id=input_id, **options)
         if await session.get_status() != "interrupted":
             raise UsageError(
                 "there is nothing to continue: the last turn has finished; give a prompt"
             )
-        return await session.continue_and_wait(**options)
+        return await session.continue_and_wait(input_id=input_id, **options)
 
     async def _leave_nothing_empty(self, session: Session) -> None:
         """A new session whose first message could not even be sent is no session."""

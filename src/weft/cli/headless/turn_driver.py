@@ -10,9 +10,11 @@ import anyio.abc
 
 from weft.api.results import Result
 from weft.api.session import Session
+from weft.api.session_events import session_events
 from weft.app import App
 from weft.cli.headless.answers import whole, with_whole_text
 from weft.cli.headless.output_formats import OutputSink
+from weft.cli.headless.own_turn import OwnTurn
 from weft.events import (
     ArchitectPlan,
     Event,
@@ -52,9 +54,17 @@ class TurnDriver:
     """One session, its events handed to a sink, its questions answered."""
 
     def __init__(
-        self, app: App, session: Session, sink: OutputSink, asker: RequestAsker | None = None
+        self,
+        app: App,
+        session: Session,
+        sink: OutputSink,
+        asker: RequestAsker | None = None,
+        own: OwnTurn | None = None,
     ) -> None:
-        """Without an `asker` every request is denied."""
+        """Without an `asker` every request is denied; with `own`, only what belongs to that turn is
+        handed out and answered.
+        """
+        self._own = own
         self._app = app
         self.session = session
         self._sink = sink
@@ -69,13 +79,17 @@ class TurnDriver:
     async def follow(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Hand out events until the session stops."""
         wants_signals = self._sink.wants_signals
-        events = await self.session.subscribe(live=True if wants_signals else "status")
+        events = await session_events(self.session, live=True if wants_signals else "status")
         task_status.started()
         async with events:
             async for event in events:
                 if not wants_signals and isinstance(event, SessionStatus):
                     continue
                 await self._take(await whole(event, self._app))
+                if self._own is not None and str(self._own.turn_id) in self._ended:
+                    # No further: should the owner go now, a run that is about to end would open the
+                    # session only to close it.
+                    return
 
     async def send(self, send: Callable[[], Awaitable[Result]]) -> Result:
         """Send something and wait until its turn is over and all its events are handed out."""
@@ -89,6 +103,11 @@ class TurnDriver:
         return result
 
     async def _take(self, event: Event) -> None:
+        if self._own is not None:
+            was_foreign = self._own.is_foreign
+            self._own.take(event)
+            if was_foreign:
+                return
         await self._hand_out(event)
         match event:
             case PermissionRequest() | QuestionAsked() | ArchitectPlan():
@@ -137,6 +156,20 @@ class TurnDriver:
             # The reader is gone, so the rest of the turn would be work that no one sees.
             self.unread = error
             await self.session.abort("the reader of the output is gone")
+
+    async def give_up(self, reason: str) -> bool:
+        """Abort our turn, or take our message back that waits for it; False when neither is there.
+
+        Another's turn goes on.
+        """
+        own = self._own
+        if own is None or not own.is_foreign:
+            await self.session.abort(reason)
+            return True
+        if own.queued is None:
+            return False
+        await self.session.remove_queued(own.queued)
+        return True
 
     async def answer(self, request_id: str, action: Any, reason: str = "") -> None:
         """Answer a permission request."""

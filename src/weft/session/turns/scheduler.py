@@ -195,11 +195,12 @@ class TurnScheduler:
             self.follow_ups.awaits(accepted.entry_id)
         if self.is_busy:
             return
-        left = state.turn.open
-        if left is not None and (is_queued or left.turn_id == accepted.turn_id):
+        # Not only the turn that was named: a message that was queued may have been sent since, in a
+        # turn that its answer could not name yet.
+        if state.turn.open is not None:
             await self._recovery.settle()
             self._start_turn()
-        elif left is None and is_queued:
+        elif is_queued:
             await self._start_next(NextTurn(self.follow_ups.next(state)))
 
     def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
