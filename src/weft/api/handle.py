@@ -88,7 +88,8 @@ class SessionBase:
                 # The session has come back without its clients: who watched before, watches again.
                 await port.call(AttachClient(role=self._role, client=self._client))
             self._port_now = port
-        return self._port_now
+        # A session that got hooks while it was open is reached through another port from then on.
+        return self._host.running(self.id) or self._port_now
 
     async def _call(self, command: Command[T]) -> T:
         return (await self._carry(command, _call)).answer

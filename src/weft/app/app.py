@@ -158,8 +158,8 @@ class App:
         return self._trust.question(seen)
 
     async def trust(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Remember that the user trusts a folder (this project) as it is now.  Sessions that are
-        opened from now on heed its settings.
+        """Remember that the user trusts a folder (this project) as it is now.  Sessions heed its
+        settings from now on, those too that are open.
 
         Only the user can decide that: nothing calls this by itself.
 
@@ -252,8 +252,12 @@ class App:
     def _read_again(self) -> None:
         self.config.take_over(self._read_config())
         self._check_models()
-        # Hooks were read with the old settings; the next session makes them anew.
-        self._hooks = None
+        # In place: sessions that are open hold on to the hooks, and must neither run those of a
+        # folder that is not trusted any more nor miss those of one that is.
+        if self._hooks is not None:
+            self._hooks.renew(self.config, self._seen)
+        if self._host is not None:
+            self._host.registry.renew()
 
     def _check_models(self) -> None:
         """Leave out the models of an untrusted project that are unknown here.

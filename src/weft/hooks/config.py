@@ -234,6 +234,13 @@ class HookBook:
         for hook in hooks:
             self._by_event.setdefault(hook.event, []).append(hook)
 
+    def replace(self, hooks: Iterable[HookCommand]) -> None:
+        """From now on, have these run in the place of its own; every holder of the book heeds
+        them.
+        """
+        self._by_event = {}
+        self.add(hooks)
+
     def __bool__(self) -> bool:
         return bool(self._by_event) or bool(self._more)
 

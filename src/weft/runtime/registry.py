@@ -409,10 +409,7 @@ class SessionRegistry:
             history_bytes=files.kept_bytes,
             line_budget=self._line_budget,
             clock=services.clock,
-            rules=(
-                *rules_of(services.config, str(services.places.user), self._tool_names()),
-                *services.saved_rules.of(project_path),
-            ),
+            rules=self._rules(project_path),
             keep_rule=lambda text: anyio.to_thread.run_sync(
                 services.saved_rules.add, project_path, text
             ),
@@ -425,6 +422,32 @@ class SessionRegistry:
             stop_command=host.stop_command,
             title=title_of,
         )
+
+    def _rules(self, project_path: str) -> tuple[PermissionRule, ...]:
+        """The standing rules of a session on a project."""
+        services = self._services
+        return (
+            *rules_of(services.config, str(services.places.user), self._tool_names()),
+            *services.saved_rules.of(project_path),
+        )
+
+    def renew(self) -> None:
+        """Have open sessions heed the settings as they are now: a folder was trusted, or no longer
+        is.
+
+        Rules count from the next decision on; hooks that a session had none of before, from its
+        next message on.
+        """
+        for session_id, port in list(self.ports.items()):
+            if not isinstance(port, LocalPort) or not port.is_open:
+                continue
+            path = port.state.about.project_path
+            port.actor.gate.rules = self._rules(path)
+            if session_id in self._hooks:
+                continue  # they are renewed where they are kept
+            if (found := self._find_hooks(session_id, path)) is not None:
+                self.factories[session_id].hooks = found.of_turns
+                self.ports[session_id] = found.port_to(port.actor, self._agent(port.actor))
 
     # -- what is stored
 

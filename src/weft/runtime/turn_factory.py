@@ -60,7 +60,8 @@ class SessionTurnFactory(TurnFactory):
         self._settings = host.settings
         self._host = host
         self._contexts = contexts
-        self._hooks = hooks
+        self.hooks = hooks
+        """What the next turn asks; None where there are no hooks."""
         self._system: str | None = None
         self._rendered: dict[tuple[str, tuple[str, ...]], RenderedPrefix] = {}
 
@@ -179,7 +180,7 @@ class SessionTurnFactory(TurnFactory):
             limits=limits,
             thinking=model.effort or "default",
             shared_budget=self._host.agent_tree,
-            hooks=self._hooks,
+            hooks=self.hooks,
         )
         return TurnEnvironment(
             models=models,
@@ -210,7 +211,7 @@ class SessionTurnFactory(TurnFactory):
             sleep=self._services.sleep,
             limits=limits,
             redact=self._services.redact,
-            hooks=self._hooks,
+            hooks=self.hooks,
             moved_ranges=self._contexts.workspace.beside,
             unreported_changes=self._contexts.files.unreported_changes,
         )

@@ -58,7 +58,8 @@ class SessionPermissionGate(PermissionGate):
         inherited: Callable[[], tuple[PermissionRule, ...]] = lambda: (),
     ) -> None:
         self.state = state
-        self._rules = rules
+        self.rules = rules
+        """The standing rules; replaced when the settings are others."""
         self._asking = asking
         self._trusted_mode = granted.trusted_mode
         self._grants = list(granted.grants)
@@ -107,7 +108,7 @@ class SessionPermissionGate(PermissionGate):
     @property
     def _all_rules(self) -> tuple[PermissionRule, ...]:
         # The order does not matter: `decide` lets the strictest rule win.
-        return (*self._rules, *self._given, *self._inherited())
+        return (*self.rules, *self._given, *self._inherited())
 
     def decide(self, action: ToolAction) -> PolicyDecision:
         return decide(action, mode=self.mode, rules=self._all_rules, grants=self._grants)

@@ -181,6 +181,10 @@ class HookSource:
         self._runner = runner
         self._redact = redact
 
+    def renew(self, config: Config, seen: ProjectFiles | None) -> None:
+        """Take the hooks that the settings name now; sessions that are open heed them at once."""
+        self.book.replace(book_of(config, seen).all())
+
     def of(self, session_id: str, project: str) -> PortHooks:
         """The hooks of one session."""
         return PortHooks(
