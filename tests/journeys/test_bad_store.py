@@ -231,7 +231,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(shared_wo
     path = shared_world.base / "weft.db"
     path.write_bytes(b"this is no database\n" * 1000)
     before = path.read_bytes()
-    with pytest.raises(Corrupt):
+    with pytest.raises(Corrupt, match="left as it is: put a copy of it back, or move it away to"):
         async with shared_world.open():
             pass
     assert path.read_bytes() == before

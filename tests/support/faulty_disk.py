@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -18,13 +19,16 @@ class DiskFaults:
 
     def __init__(self) -> None:
         self.full: set[str] = set()
+        self.full_while: Path | None = None
+        """While there is a file of this name, writes find no room."""
         self.broken: set[str] = set()
         self.syncs_to_fail = 0
         self.failures = 0
 
     def check(self, operation: str) -> None:
         """Fail, if this operation is to fail."""
-        if operation in self.full:
+        has_ballast = self.full_while is not None and self.full_while.exists()
+        if operation in self.full or (operation == "write" and has_ballast):
             self.failures += 1
             raise apsw.FullError("the test's disk is full")
         if operation == "sync" and self.syncs_to_fail:

@@ -23,6 +23,10 @@ _WAL_LIMIT_BYTES = 16 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+class StoreFull(StoreUnavailable):
+    """There is no room left; dropping the ballast may help."""
+
+
 class BusyHandler:
     """How long a locked file is waited for; the busy handler of a connection.
 
@@ -63,9 +67,7 @@ def open_writer(
     try:
         _make_file(path)
     except OSError as error:
-        raise StoreUnavailable(
-            f"cannot make the store {path}: {error.strerror}; check the folder's permissions"
-        ) from error
+        raise _not_made(error, path) from error
     try:
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
     except apsw.Error as error:
@@ -74,8 +76,9 @@ def open_writer(
         db.set_busy_handler(patience)
         _prepare(db, path, synchronous, patience)
     except apsw.Error as error:
+        number = db.system_errno
         db.close()
-        raise explained(error, path) from error
+        raise explained(error, path, number=number) from error
     except BaseException:
         db.close()
         raise
@@ -89,20 +92,66 @@ def open_reader(path: Path, *, vfs: str | None, patience: BusyHandler) -> apsw.C
         StoreUnavailable: the file is gone or may not be read.
     """
     try:
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
+        if vfs is None and _is_at_rest(path):
+            from urllib.parse import quote  # only here: it costs start-up time
+
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            db = apsw.Connection(f"file:{quote(str(path))}?immutable=1", flags=flags)
+        else:
+            db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
     except apsw.Error as error:
         raise explained(error, path) from error
     db.set_busy_handler(patience)
     return db
 
 
+def is_read_only(path: Path) -> bool:
+    """True for a store that is there and can be read, but in whose folder nothing can be written:
+    a read-only disk, or another user's folder.
+    """
+    if not os.access(path, os.R_OK):
+        return False
+    # The folder too: SQLite makes its side files there.
+    return not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _is_at_rest(path: Path) -> bool:
+    """True for a read-only store that was closed in order, so that its file holds everything.
+
+    SQLite would have to make the shared memory beside it to read it in the usual way, and cannot.
+    """
+    if not is_read_only(path):
+        return False
+    try:
+        return not os.stat(f"{path}-wal").st_size
+    except OSError:
+        return True
+
+
+def _not_made(error: OSError, path: Path) -> StoreUnavailable:
+    if error.errno in _NO_ROOM:
+        return StoreFull(f"the disk is full, the store {path} cannot be made; make room there")
+    if error.errno == errno.EROFS:
+        return StoreUnavailable(
+            f"cannot make the store {path}: the disk is read-only; set WEFT_HOME to a folder that "
+            "can be written"
+        )
+    return StoreUnavailable(
+        f"cannot make the store {path}: {error.strerror}; check the folder's permissions"
+    )
+
+
 def explained(error: apsw.Error, path: Path, *, stream: str = "", number: int = 0) -> StoreError:
     """What went wrong, in plain words; `number` is the system's own error, where it is known."""
     detail = str(error)
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-        return Corrupt(stream or str(path), f"{detail}; the file {path} was left as it is")
+        return Corrupt(
+            stream or str(path),
+            f"{detail}; the file {path} was left as it is: put a copy of it back, or move it away "
+            "to start anew",
+        )
     if is_full(error, number):
-        return StoreUnavailable(f"the disk is full, nothing was written to {path}; make room there")
+        return StoreFull(f"the disk is full, nothing was written to {path}; make room there")
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
         return StoreUnavailable(
             f"{path} stayed locked by another process, nothing was written; try again later"

@@ -35,7 +35,15 @@ import msgspec
 from weft import faults
 from weft.errors import StoreError, StoreUnavailable
 from weft.store.sqlite.ballast import BallastFile
-from weft.store.sqlite.connect import BusyHandler, Synchronous, explained, is_full, open_writer
+from weft.store.sqlite.connect import (
+    BusyHandler,
+    StoreFull,
+    Synchronous,
+    explained,
+    is_full,
+    is_read_only,
+    open_writer,
+)
 from weft.store.sqlite.delete import rewrite
 from weft.store.sqlite.write_ahead_log import WriteAhead
 from weft.store.threads import call, settle
@@ -111,6 +119,8 @@ class WriterThread:
         self._ahead = WriteAhead(path, self._patience) if vfs is None else None
         self._db: apsw.Connection | None = None
         self._is_dead = False
+        self.is_read_only = False
+        """Set when it has opened: the store can only be read."""
         self._inode = 0
         self._thread = threading.Thread(target=self._run, name="weft-writer", daemon=True)
         self._opened: asyncio.Future[None] = self._loop.create_future()
@@ -141,7 +151,10 @@ class WriterThread:
 
     def _run(self) -> None:
         try:
-            self._connect()
+            # A store that cannot be written is still there to be read.
+            self.is_read_only = self._vfs is None and is_read_only(self._path)
+            if not self.is_read_only:
+                self._connect_with_room()
         except Exception as error:
             self._tell(self._opened, error)
             return
@@ -174,6 +187,9 @@ class WriterThread:
         return group, True
 
     def _commit(self, group: Sequence[WriteJob]) -> list[JobResult]:
+        if self.is_read_only:
+            why = f"the store {self._path} is read-only: it can be read, and nothing was written"
+            return [JobResult(job, None, StoreUnavailable(why)) for job in group]
         try:
             db = self._living()
             self._patience.start()
@@ -255,6 +271,15 @@ class WriterThread:
         return error
 
     # -- the connection
+
+    def _connect_with_room(self) -> None:
+        """Connect; on a full disk the ballast is given up for it, since even opening writes."""
+        try:
+            self._connect()
+        except StoreFull:
+            if not self._ballast.drop():
+                raise
+            self._connect()
 
     def _connect(self) -> None:
         self._db = open_writer(
