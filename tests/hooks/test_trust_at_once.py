@@ -55,5 +55,5 @@ async def test_trust_acts_on_an_open_session_at_once_both_ways(tmp_path: Path, o
         await app.forget_trust()
         await session.send_message("forbidden, but no longer")
         await session.send_prompt("write again")
-        assert await until(session, PermissionRequest, after=seq)
+        await until(session, PermissionRequest, after=seq)
         await session.abort()
