@@ -97,6 +97,8 @@ class ProviderError(WeftError):
 
     # On the class, because a handler asks it of errors that it does not know by name.
     retryable = False
+    timed_out = False
+    """Nothing came for as long as was waited, which another try may cost once more."""
 
     def __init__(
         self,

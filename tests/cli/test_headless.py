@@ -287,6 +287,17 @@ def test_the_system_prompt_can_be_replaced_and_added_to(weft: WeftProgram) -> No
         assert weft.run("-p", "-m", model, flag, "Be a PIRATE", "hi").stdout == "Arr.\n"
 
 
+@pytest.mark.parametrize("format_", ["text", "json"])
+def test_the_first_retry_is_said_on_standard_error(weft: WeftProgram, format_: str) -> None:
+    """Minutes without a word look like a program that hangs."""
+    refusal = [{"do": "error", "message": "it is overloaded"}]
+    model = weft.script(refusal, refusal, "Hello.", by="position")
+    done = weft.run("-p", "-m", model, "--output-format", format_, "hi")
+    assert "Hello." in done.stdout
+    (told,) = done.stderr.splitlines()
+    assert told.startswith("· it is overloaded; trying again in ")
+
+
 def test_verbose_tells_what_is_done_on_standard_error(weft: WeftProgram) -> None:
     (weft.project / "a.txt").write_text("x")
     model = weft.script([call("read", path="a.txt")], "Done.")

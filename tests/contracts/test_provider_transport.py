@@ -319,6 +319,58 @@ async def test_silence_before_the_head_and_in_the_body_is_unavailable() -> None:
                 await server.gone.wait()
 
 
+async def test_the_first_byte_and_the_next_ones_have_limits_of_their_own() -> None:
+    """A model may think for minutes before it speaks; a stream that stops has broken."""
+
+    async def thinks(line: LoopbackConnection) -> None:
+        await line.request()
+        await line.start_events()
+        await line.until_gone()
+
+    async def stops(line: LoopbackConnection) -> None:
+        await line.request()
+        await line.start_events()
+        await line.chunk(b"half")
+        await line.until_gone()
+
+    beginning, rest = HttpTimeouts(first_byte=0.05, idle=99), HttpTimeouts(first_byte=99, idle=0.05)
+    for handler, timeouts in ((thinks, beginning), (stops, rest)):
+        async with client_and_server(handler) as (client, server):
+            with pytest.raises(ProviderUnavailable, match=r"nothing for 0\.05 sec") as caught:
+                await fetch(client, server.url, timeouts=timeouts)
+            assert caught.value.timed_out
+
+
+async def test_an_answer_may_begin_later_than_its_parts_may_come() -> None:
+    beginning = anyio.Event()
+
+    async def thinks(line: LoopbackConnection) -> None:
+        await line.request()
+        await line.start_events()
+        # Another exchange that falls silent tells that the shorter limit has passed.
+        await beginning.wait()
+        await line.chunk(b"whole")
+        await line.end_chunks()
+
+    async def silent(line: LoopbackConnection) -> None:
+        await line.request()
+        await line.until_gone()
+
+    async def pass_time(client: HttpClient, url: str) -> None:
+        with pytest.raises(ProviderUnavailable):
+            await fetch(client, url, timeouts=HttpTimeouts(first_byte=0.15))
+        beginning.set()
+
+    async with (
+        client_and_server(thinks) as (client, server),
+        serving(silent) as other,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(pass_time, client, other.url)
+        patient = HttpTimeouts(first_byte=9, idle=0.05)
+        assert await fetch(client, server.url, timeouts=patient) == b"whole"
+
+
 async def test_a_silent_kept_connection_is_not_asked_again() -> None:
     async def handler(line: LoopbackConnection) -> None:
         await line.request()
@@ -329,7 +381,7 @@ async def test_a_silent_kept_connection_is_not_asked_again() -> None:
     async with client_and_server(handler) as (client, server):
         await fetch(client, server.url)
         with pytest.raises(ProviderUnavailable, match="sent nothing"):
-            await fetch(client, server.url, timeouts=HttpTimeouts(idle=0.05))
+            await fetch(client, server.url, timeouts=SHORT)
     assert server.connections == 1
 
 

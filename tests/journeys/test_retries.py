@@ -126,6 +126,8 @@ async def test_a_vendor_that_wants_to_wait_too_long_is_not_waited_for(world: Wor
         reply = await session.send_message("go")
         assert reply.finish_reason == "provider_error"
     assert world.waits == []
+    assert "it asks to wait 27 h 47 min, until " in reply.detail
+    assert reply.detail.endswith(" UTC")
 
 
 async def test_a_call_of_a_broken_answer_is_never_run(world: World) -> None:

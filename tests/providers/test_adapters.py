@@ -65,7 +65,9 @@ async def talking(
 ) -> AsyncGenerator[tuple[Model, LoopbackServer]]:
     async with serving(handler) as server:
         client = HttpClient()
-        access = ProviderAccess(key=KEY, base_url=server.url, timeouts=HttpTimeouts(idle=idle))
+        access = ProviderAccess(
+            key=KEY, base_url=server.url, timeouts=HttpTimeouts(first_byte=idle, idle=idle)
+        )
         provider = make_provider(vendor, access, client, shipped(), clock=clock)
         yield provider.model(MODELS[vendor]), server
         await provider.aclose()

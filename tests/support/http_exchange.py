@@ -12,7 +12,7 @@ import trustme
 from tests.support.loopback_server import Handler, LoopbackConnection, LoopbackServer, serving
 from weft.transport import HttpClient, HttpReply, HttpRequest, HttpTimeouts
 
-SHORT = HttpTimeouts(connect=0.05, idle=0.05)
+SHORT = HttpTimeouts(connect=0.05, first_byte=0.05, idle=0.05)
 
 
 async def body_of(reply: HttpReply) -> bytes:

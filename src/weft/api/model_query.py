@@ -23,7 +23,13 @@ from weft.api.options import QueryOptions, refuse_unknown
 from weft.clock import SystemClock
 from weft.context import estimate, estimate_text
 from weft.errors import BadArguments, ProviderError, ProviderUnavailable, SchemaFailed, UsageError
-from weft.loop import AnswerBuilder, ModelAnswer, TurnLimits, wait_before_retry
+from weft.loop import (
+    AnswerBuilder,
+    ModelAnswer,
+    TurnLimits,
+    wait_before_retry,
+    with_retry_time,
+)
 from weft.messages import NOTHING_USED, ChatMessage, Content, Text, Thinking, Usage, as_parts
 from weft.providers import (
     Model,
@@ -299,7 +305,7 @@ class _Asking:
             except ProviderError as error:
                 wait = wait_before_retry(error, retries=retries, waited=waited, limits=self._limits)
                 if wait is None:
-                    raise
+                    raise with_retry_time(error, self._clock.now()) from error
                 # The reader has shown pieces of an answer that is now thrown away.
                 if builder.text_length or builder.thinking_length:
                     await self._show(Delta("restart", str(error)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -15,11 +15,12 @@ from weft.clock import Clock, SystemClock
 from weft.config.api_keys import KeyFile
 from weft.config.paths import places
 from weft.config.settings import Config, load_config
+from weft.errors import UsageError
 from weft.providers import Provider
 from weft.providers.catalogue import shipped
 from weft.providers.credentials import ProviderAccess
 from weft.providers.vendors import ADAPTERS, access_from, make_provider
-from weft.transport import HttpClient, ProxySettings
+from weft.transport import HttpClient, HttpTimeouts, ProxySettings
 
 PREFERRED: Final = ("anthropic", "openai", "google")
 """Whose key is looked for first, where no model is configured."""
@@ -32,6 +33,19 @@ class CustomEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     key_env: str = ""
     """The environment variable that holds the key."""
     headers: dict[str, str] = {}
+    first_byte_timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Seconds to wait for the beginning of an answer; None for the usual."""
+    idle_timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """Seconds to wait for more of an answer that has begun; None for the usual."""
+
+    @property
+    def timeouts(self) -> HttpTimeouts:
+        """Those that are set, and the usual for the others."""
+        usual = HttpTimeouts()
+        return HttpTimeouts(
+            first_byte=self.first_byte_timeout or usual.first_byte,
+            idle=self.idle_timeout or usual.idle,
+        )
 
 
 class ProviderTable(Mapping[str, Provider]):
@@ -132,6 +146,7 @@ class ProviderTable(Mapping[str, Provider]):
             key=self._environ.get(endpoint.key_env, "") if endpoint.key_env else "",
             base_url=endpoint.base_url,
             headers=tuple(endpoint.headers.items()),
+            timeouts=endpoint.timeouts,
         )
         found = access_from(name, self._environ, shipped(), given)
         # Last: a key in the environment is meant for this run, and must not lose to one that was
@@ -141,8 +156,19 @@ class ProviderTable(Mapping[str, Provider]):
 
 
 def endpoints_of(value: Mapping[str, Any]) -> dict[str, CustomEndpoint]:
-    """The `providers` setting, typed."""
-    return msgspec.convert(value, dict[str, CustomEndpoint])
+    """The `providers` setting, typed.
+
+    Raises:
+        UsageError: a provider has a field that there is not, or a value that does not fit.
+    """
+    return {name: _endpoint(name, each) for name, each in value.items()}
+
+
+def _endpoint(name: str, value: Any) -> CustomEndpoint:
+    try:
+        return msgspec.convert(value, CustomEndpoint)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"[providers.{name}] of the settings: {error}") from error
 
 
 def proxies_of(environ: Mapping[str, str]) -> ProxySettings:

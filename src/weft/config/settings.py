@@ -199,7 +199,8 @@ KEYS: dict[str, SettingKey] = {
     "providers": SettingKey(
         kind=dict[str, dict[str, Any]],
         default={},
-        about="Providers by name: base_url, key_env and headers of [providers.NAME].",
+        about="Providers by name: base_url, key_env, headers, first_byte_timeout (seconds until "
+        "an answer begins; 300) and idle_timeout (between its parts; 60) of [providers.NAME].",
         # A project that says where a key is sent could have it sent to itself.
         personal=True,
     ),

@@ -34,7 +34,7 @@ from weft.loop.base import (
 from weft.loop.budget import refusal
 from weft.loop.compaction import CompactionWork
 from weft.loop.hooks import HookRuling, Trigger, TurnHooks
-from weft.loop.model_retry import wait_before_retry
+from weft.loop.model_retry import wait_before_retry, with_retry_time
 from weft.loop.pending_facts import More, PendingFacts
 from weft.loop.recovery import (
     PartialDraft,
@@ -107,5 +107,6 @@ __all__ = [
     "tip_after",
     "touched_facts",
     "wait_before_retry",
+    "with_retry_time",
     "within",
 ]

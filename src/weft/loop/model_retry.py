@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Final, Literal
 
@@ -17,6 +18,13 @@ DRAFT_SECONDS: Final = 0.25
 """How often text in flight is kept beside the log."""
 FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 30.0
+# An overloaded server refuses at once; one that is silent costs minutes with every try, and is
+# billed for each.
+TIMEOUT_RETRIES: Final = 2
+"""How often a call is made again to which nothing was answered."""
+
+LONGEST_TOLD: Final = 366 * 24 * 3600.0
+"""Seconds beyond which a time to come back is not computed."""
 
 _BEFORE_CALL = faults.point("loop.request.before_call")
 _MID_STREAM = faults.point("loop.request.mid_stream")
@@ -74,7 +82,8 @@ class ModelCallAttempts:
                     error, retries=self.retries, waited=waited, limits=self._env.limits
                 )
                 if wait is None:
-                    raise BrokenAnswer(error, self.retries) from error
+                    final = with_retry_time(error, self._env.clock.now())
+                    raise BrokenAnswer(final, self.retries) from error
                 waited += wait
                 await self._start_over(error, wait)
 
@@ -153,7 +162,8 @@ def wait_before_retry(
     error: ProviderError, *, retries: int, waited: float, limits: TurnLimits
 ) -> float | None:
     """Seconds to wait before a failed call is made again; None when it is not."""
-    if not error.retryable or retries >= limits.retries:
+    most = min(limits.retries, TIMEOUT_RETRIES) if error.timed_out else limits.retries
+    if not error.retryable or retries >= most:
         return None
     backoff = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**retries)
     # Jitter: the agents of a session share a rate limit, and without it they would all come back in
@@ -164,6 +174,33 @@ def wait_before_retry(
     # A wait that the vendor asks for is never shortened: where it is too long, giving up at once
     # says so while the user is still there.
     return wait if waited + wait <= limits.retry_seconds else None
+
+
+def with_retry_time(error: ProviderError, now: float) -> ProviderError:
+    """The error with the time at which the vendor wants to be asked again, if it named one.
+
+    `now` is wall-clock time.
+    """
+    seconds = error.retry_after_seconds
+    if not error.retryable or seconds is None or seconds < 1:
+        return error
+    from datetime import UTC, datetime, timedelta  # only for this sentence
+
+    # A vendor may name any number; a date beyond the calendar would hide the error itself.
+    until = datetime.fromtimestamp(now, UTC) + timedelta(seconds=min(seconds, LONGEST_TOLD))
+    again = f"{until:%H:%M:%S}" if seconds < 12 * 3600 else f"{until:%Y-%m-%d %H:%M}"
+    text = f"{error}; it asks to wait {_duration(seconds)}, until {again} UTC"
+    told = type(error)(text, status=error.status, retry_after_seconds=seconds)
+    told.retryable, told.timed_out = error.retryable, error.timed_out
+    return told
+
+
+def _duration(seconds: float) -> str:
+    whole = math.ceil(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    minutes = math.ceil(whole / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class _Draft:

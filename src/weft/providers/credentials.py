@@ -26,7 +26,7 @@ class ProviderAccess(msgspec.Struct, frozen=True, kw_only=True):
         return f"ProviderAccess(base_url={self.base_url!r}, has_key={bool(self.key)})"
 
 
-SLOW = HttpTimeouts(idle=600.0)
+SLOW = HttpTimeouts(first_byte=600.0, idle=600.0)
 """For servers on the user's own machine: loading a model and reading a long prompt take minutes
 there, in silence.
 """

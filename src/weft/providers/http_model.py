@@ -217,9 +217,11 @@ class HttpModel(Model):
             if spoke:
                 last_word = now
             elif now - last_word > PATIENCE_SECONDS:
-                raise ProviderUnavailable(
+                silent = ProviderUnavailable(
                     f"{self._wire.provider} sent only keep-alives for {PATIENCE_SECONDS:g} seconds"
                 )
+                silent.timed_out = True
+                raise silent
         await _drain(reply)
 
 

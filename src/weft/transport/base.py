@@ -13,8 +13,12 @@ class HttpTimeouts(msgspec.Struct, frozen=True, kw_only=True):
 
     connect: float = 10.0
     """For the connection, the proxy's tunnel and the TLS handshake together."""
+    first_byte: float = 300.0
+    """For the first bytes of a reply's body: a model reads and thinks before it speaks, and many
+    servers send nothing meanwhile.
+    """
     idle: float = 60.0
-    """For the next bytes of a reply."""
+    """For the next bytes of a reply that has begun."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

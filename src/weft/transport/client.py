@@ -89,7 +89,7 @@ class HttpClient(HttpTransport):
         while True:
             connection = connection or await self._connect(request, where, proxy)
             was_used = connection.requests > 0
-            reply = connection.send(head, request.body, request.timeouts.idle)
+            reply = connection.send(head, request.body, request.timeouts)
             try:
                 await reply.head()
             except ProviderUnavailable:
@@ -147,9 +147,9 @@ class HttpClient(HttpTransport):
                 return await self._open(where, proxy)
         except TimeoutError as error:
             seconds = request.timeouts.connect
-            raise ProviderUnavailable(
-                f"{shown} could not be reached within {seconds:g} seconds"
-            ) from error
+            late = ProviderUnavailable(f"{shown} could not be reached within {seconds:g} seconds")
+            late.timed_out = True
+            raise late from error
         except OSError as error:
             raise unreachable(shown, error) from error
 

@@ -14,7 +14,7 @@ import zlib
 import httptools
 
 from weft.errors import ProviderUnavailable
-from weft.transport.base import HttpReply
+from weft.transport.base import HttpReply, HttpTimeouts
 
 MAX_BUFFERED = 1024 * 1024
 """Bytes of a body that wait for a reader before the socket is no longer read."""
@@ -64,11 +64,11 @@ class HttpConnection(asyncio.Protocol):
 
     # --- what the client does ----------------------------------------------------------
 
-    def send(self, head: bytes, body: bytes, idle_seconds: float) -> StreamedReply:
+    def send(self, head: bytes, body: bytes, timeouts: HttpTimeouts) -> StreamedReply:
         """Write a request; what comes back is the reply's."""
         assert self._transport is not None
         self.requests += 1
-        self._reply = StreamedReply(self, self._host, self._loop, idle_seconds)
+        self._reply = StreamedReply(self, self._host, self._loop, timeouts)
         if body:
             # One call: a head that is written alone leaves as a packet of its own.
             self._transport.writelines((head, body))
@@ -117,7 +117,7 @@ class StreamedReply(HttpReply):
         connection: HttpConnection,
         host: str,
         loop: asyncio.AbstractEventLoop,
-        idle_seconds: float,
+        timeouts: HttpTimeouts,
     ) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
@@ -143,9 +143,12 @@ class StreamedReply(HttpReply):
         self._is_paused = False
         self._error: ProviderUnavailable | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._idle = idle_seconds
+        self._timeouts = timeouts
+        self._has_body = False
         self._last = loop.time()
-        self._timer: asyncio.TimerHandle | None = loop.call_later(idle_seconds, self._watch)
+        # By the shorter one: which of the two holds is known only when the timer fires.
+        first = min(timeouts.first_byte, timeouts.idle)
+        self._timer: asyncio.TimerHandle | None = loop.call_later(first, self._watch)
 
     # --- reading -----------------------------------------------------------------------
 
@@ -252,6 +255,7 @@ class StreamedReply(HttpReply):
         """Give up; the reader gets what came before, then the error."""
         if self._error is None:
             self._error = ProviderUnavailable(message)
+            self._error.timed_out = self.fell_silent
             self._error.__cause__ = cause
         self.keeps_alive = False
         self._connection.close()
@@ -273,14 +277,17 @@ class StreamedReply(HttpReply):
         if self._is_paused or self._buffer:
             self._last = self._loop.time()
         quiet = self._loop.time() - self._last
-        if quiet >= self._idle:
+        limit = self._timeouts.idle if self._has_body else self._timeouts.first_byte
+        if quiet >= limit:
             self._timer = None
             self.fell_silent = True
             has_begun = self.got_bytes and not self._has_head
             what = "gave no answer within" if has_begun else "sent nothing for"
-            self.fail(f"{self._host} {what} {self._idle:g} seconds", None)
+            self.fail(f"{self._host} {what} {limit:g} seconds", None)
             return
-        self._timer = self._loop.call_later(self._idle - quiet, self._watch)
+        # The shorter limit may begin at any moment before the longer one is reached.
+        wait = min(limit - quiet, self._timeouts.idle)
+        self._timer = self._loop.call_later(wait, self._watch)
 
     # --- what the parser tells us ------------------------------------------------------
 
@@ -325,6 +332,7 @@ class StreamedReply(HttpReply):
     def on_body(self, body: bytes) -> None:
         if self._is_over:
             return
+        self._has_body = True
         if self._unzip is not None:
             self._inflate(body)
             return

@@ -56,9 +56,7 @@ def make_sink(arguments: ParsedArguments, root: str) -> OutputSink:
     """The sink that the arguments ask for; `root` is the folder that relative paths are below."""
     format_ = arguments.text("output_format") or "text"
     # With stream-json every step is a line already.
-    narrator = (
-        ProgressNarrator() if arguments.flag("verbose") and format_ != "stream-json" else None
-    )
+    narrator = ProgressNarrator(is_verbose=arguments.flag("verbose"))
     if format_ == "text":
         return TextSink(narrator)
     from weft.protocol.agent_sdk_dialect import dialect_of  # only where JSON is spoken
@@ -80,21 +78,21 @@ def dialect_name(arguments: ParsedArguments) -> str:
 class TextSink(OutputSink):
     """The last answer.  On a terminal, text as it arrives."""
 
-    def __init__(self, narrator: ProgressNarrator | None) -> None:
+    wants_signals = True
+
+    def __init__(self, narrator: ProgressNarrator) -> None:
         self._narrator = narrator
         self._is_live = sys.stdout is not None and sys.stdout.isatty()
-        self.wants_signals = self._is_live or narrator is not None
         self._written = ""
         """The node whose text was written last."""
         self._cleaner: Any = None
 
     def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
-        if self._narrator is not None:
+        if self._narrator.is_verbose:
             output.tell(f"· session {session_id}, model {describe()['model']}")
 
     def take(self, event: Event) -> None:
-        if self._narrator is not None:
-            self._narrator.take(event)
+        self._narrator.take(event)
         if not self._is_live:
             return
         match event:
@@ -130,9 +128,9 @@ class TextSink(OutputSink):
 class JsonSink(OutputSink):
     """One object at the end."""
 
-    wants_signals = False
+    wants_signals = True
 
-    def __init__(self, narrator: ProgressNarrator | None, dialect: ToolDialect) -> None:
+    def __init__(self, narrator: ProgressNarrator, dialect: ToolDialect) -> None:
         self._narrator = narrator
         self._dialect = dialect
         self._encoder: Any = None
@@ -141,8 +139,7 @@ class JsonSink(OutputSink):
         self._encoder = _encoder(session_id, dialect=self._dialect)
 
     def take(self, event: Event) -> None:
-        if self._narrator is not None:
-            self._narrator.take(event)
+        self._narrator.take(event)
         # For its side effect: the encoder notes denials and calls that the final object names.
         self._encoder.lines(event)
 
@@ -210,13 +207,24 @@ def _encoder(session_id: str, *, partials: bool = False, dialect: ToolDialect | 
 
 
 class ProgressNarrator:
-    """Reports progress on standard error."""
+    """Reports progress on standard error; unless it is verbose, only the first retry, because
+    minutes of silence look like a program that hangs.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_verbose: bool) -> None:
+        self.is_verbose = is_verbose
         self._names: dict[str, str] = {}
+        self._said_retry = False
 
     def take(self, event: Event) -> None:
         """Say it, if it is worth a line."""
+        if self.is_verbose:
+            self._take_all(event)
+        elif isinstance(event, LlmRetry) and not self._said_retry:
+            self._said_retry = True
+            _tell_retry(event)
+
+    def _take_all(self, event: Event) -> None:
         match event:
             case NewMessage(node=node) if node.role == "assistant":
                 for call in node.calls:
@@ -232,7 +240,11 @@ class ProgressNarrator:
                 output.tell(f"· it ended: {'done' if reason in SUCCESSFUL else reason}")
             case ArchitectStep(index=index, status=status):
                 output.tell(f"· step {index + 1}: {status}")
-            case LlmRetry(reason=reason, wait_ms=wait_ms):
-                output.tell(f"· {reason}; trying again in {wait_ms / 1000:.1f} s")
+            case LlmRetry():
+                _tell_retry(event)
             case _:
                 pass
+
+
+def _tell_retry(retry: LlmRetry) -> None:
+    output.tell(f"· {retry.reason}; trying again in {retry.wait_ms / 1000:.1f} s")

@@ -26,7 +26,7 @@ from weft.providers.normalize import real_names
 from weft.providers.openai_chat.decode import ChatDecoder
 from weft.transport import HttpRequest, HttpTimeouts, HttpTransport
 
-SLOW = HttpTimeouts(connect=5.0, idle=900.0)
+SLOW = HttpTimeouts(connect=5.0, first_byte=900.0, idle=900.0)
 """Reading a long prompt is silent, and takes minutes on a small machine."""
 
 

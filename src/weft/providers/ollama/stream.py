@@ -43,7 +43,7 @@ class OllamaWire(RemoteVendor):
             url=joined(self._base, "/api/tags"),
             method="GET",
             headers=(*self._keyed(), *self._access.headers),
-            timeouts=HttpTimeouts(connect=2.0, idle=5.0),
+            timeouts=HttpTimeouts(connect=2.0, first_byte=5.0, idle=5.0),
         )
 
     def model_names(self, body: bytes) -> list[str]:
