@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,12 +120,30 @@ class SessionHost:
         async with self.registry.reading(session_id) as store:
             # Before the parent's record goes, which alone names them.
             children = await self._all_children(session_id)
+            row = await store.row(session_id)
             await self.stop(session_id)
             await store.delete(session_id)
             self.registry.forget_deleted(session_id)
+            await self._delete_beside(session_id, row, store)
             for child in children:
                 if await store.last_seq(child):
                     await self.delete(child)
+
+    async def _delete_beside(
+        self, session_id: SessionId, row: SessionRow | None, store: Store
+    ) -> None:
+        """Remove what a deleted session left outside the store."""
+        handover = self.services.places.handovers / f"{session_id}.md"
+        await anyio.to_thread.run_sync(partial(handover.unlink, missing_ok=True))
+        # A chat that ended before its first message ran no command; the files of its project
+        # need not be read again for it.
+        if row is None or not (row.message_count or row.turn_count):
+            return
+        path = row.project_path
+        others = await store.rows(project_path=path, limit=10_000, archived=True, children=True)
+        # After a kill these copies are all that is known of what the last command changed.
+        is_needed = any(each.turn_open for each in others)
+        await self.services.workspaces.forget_files(path, is_needed=is_needed)
 
     async def _all_children(self, session_id: SessionId) -> list[SessionId]:
         try:

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import anyio
 
 from weft.config.paths import WeftPaths
 from weft.config.settings import Config
@@ -55,6 +58,18 @@ class WorkspaceFactory:
             kept = int(self._config.get("history.max_file"))
             self._workspaces[project] = LocalWorkspace(project, self.added, kept_bytes=kept)
         return self._workspaces[project]
+
+    async def forget_files(self, project: str, *, is_needed: bool) -> None:
+        """Remove the copies of files that commands in a project could have changed.
+
+        `is_needed`: a turn there may have to be made up for with them; then later.
+        """
+        from weft.workspace.history.runner import forget_preimages
+
+        folder = str(self._places.home / "files")
+        for root in (project, *self._added):
+            work = partial(forget_preimages, root, folder, is_needed=is_needed)
+            await anyio.to_thread.run_sync(work)
 
     def file_history(self, project: str, store: Store) -> FileHistoryRunner:
         """What a session of a store needs to know what its commands changed, and to take

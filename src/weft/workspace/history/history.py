@@ -472,6 +472,12 @@ class FileHistory:
         with suppress(Exception):
             self.close()
 
+    def close_if_idle(self) -> None:
+        """Let go unless a command runs, whose changes would be lost."""
+        with self._lock:
+            if not any(not run.is_void for run in self._runs):
+                self.close()
+
     def close(self) -> None:
         """Let go; the next command begins anew."""
         with self._lock:

@@ -35,6 +35,8 @@ from weft.ids import BlobId
 _MARK: Final = b"weft pre-images 1\n"
 _HEAD = struct.Struct("<III")  # length of the head, its checksum, length of the content
 _BUFFERED = 1024 * 1024
+_FORGET: Final = ".forget"
+"""Ending of the empty file that asks for the removal of a pack."""
 REMEMBERED: Final = 64
 """Commands whose changes are remembered after their end."""
 
@@ -259,10 +261,13 @@ class PreimagePack:
         os.pwrite(self._fd, _MARK, 0)
 
     def close(self) -> None:
-        """Write what is not written, and let go."""
+        """Write what is not written, and let go; a file that is to be forgotten is removed."""
         try:
             self.flush()
         finally:
+            # Before the lock goes: a process that takes it next must find the file or none.
+            if self._path is not None and os.path.exists(f"{self._path}{_FORGET}"):
+                _remove(self._path)
             os.close(self._fd)
 
     # -- opening
@@ -318,6 +323,32 @@ class PreimagePack:
         self.ended[noted.label] = noted.changes
         if len(self.ended) > REMEMBERED:
             del self.ended[next(iter(self.ended))]
+
+
+def mark_for_removal(path: str) -> None:
+    """Have the file of pre-images removed by the process that uses it, when it lets go."""
+    if os.path.exists(path):
+        os.close(_open_named(f"{path}{_FORGET}"))
+
+
+def remove_unused(path: str) -> None:
+    """Remove the file of pre-images, unless a process uses it."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if _is_ours(fd, path):
+            _remove(path)
+    finally:
+        os.close(fd)
+
+
+def _remove(path: str) -> None:
+    # The mark goes last: a kill in between leaves it, and the next one to let go finishes this.
+    for ending in (".new", "", _FORGET):
+        with suppress(FileNotFoundError):
+            os.unlink(f"{path}{ending}")
 
 
 def _records(view: mmap.mmap, size: int) -> Iterator[tuple[_Kept, int]]:

@@ -20,6 +20,7 @@ import msgspec
 from weft.workspace.base import ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.history import ChangeSet, FileHistory, HistoryLimits, WatchedRun
+from weft.workspace.history.pack import mark_for_removal, remove_unused
 from weft.workspace.history.watchers import WATCHED
 
 PATIENCE_SECONDS = 2.0
@@ -77,6 +78,25 @@ def _pack_path(folder: str, root: str) -> str:
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return os.path.join(folder, hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
+
+
+def forget_preimages(root: str, folder: str, *, is_needed: bool) -> None:
+    """Remove what is kept of a project's files below `folder`; blocks for a moment.
+
+    While it is in use, here or by another process, or still needed, it is only marked: the last
+    process to let go of it in good order removes it.
+    """
+    if not os.path.isdir(folder):
+        return
+    root = os.path.realpath(root)
+    path = _pack_path(folder, root)
+    mark_for_removal(path)
+    if is_needed:
+        return
+    watching = WATCHED.get(root)
+    if isinstance(watching, FileHistory):
+        watching.close_if_idle()
+    remove_unused(path)
 
 
 class WatchedRunner(Runner):
