@@ -84,8 +84,9 @@ async def snapshot_of(port: SessionPort) -> EditorSnapshot:
     node, text = port.draft or (None, "")
     requests = tuple(state.turn.requests.values())
     # The last call of a turn had the whole context in it; summaries and agents have contexts of
-    # their own.
-    used = [row.usage for row in state.ledger.rows if row.purpose == "turn"][-1:]
+    # their own.  From the end: screens ask often, and there is a row for every call there was.
+    calls = (row.usage for row in reversed(state.ledger.rows) if row.purpose == "turn")
+    last = next(calls, None)
     snapshot = EditorSnapshot(
         seq=state.seq,
         status=port.status,
@@ -105,7 +106,7 @@ async def snapshot_of(port: SessionPort) -> EditorSnapshot:
         pending_plan=state.plan.plan if state.plan.is_waiting else None,
         plan=_progress(state.plan),
         error=port.error,
-        context_used=used[0].total_tokens if used else 0,
+        context_used=last.total_tokens if last is not None else 0,
         cost_usd=state.ledger.total.cost_usd,
         title=state.settings.title,
     )

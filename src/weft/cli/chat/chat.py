@@ -330,16 +330,15 @@ class Chat:
     async def switch(self, session_id: SessionId, *, fork: bool = False) -> None:
         """Go on with another session, and show what was said last."""
         session, live = await self.conversation.resume(session_id, fork=fork)
-        messages = await session.messages()
-        left_out = len(messages) - EARLIER
-        if left_out > 0:
+        # A page, because the whole of a long session would be read to show its end.
+        page = await session.line(limit=EARLIER)
+        if page.before is not None:
             self.screen.show(
                 NoteBlock(
-                    text=f"{left_out} earlier messages; /export writes all of them",
-                    level="quiet",
+                    text="there are earlier messages; /export writes all of them", level="quiet"
                 )
             )
-        self.screen.show(*history_blocks(messages[-EARLIER:]))
+        self.screen.show(*history_blocks([message for _, message in page.items]))
         snapshot = await session.editor_snapshot()
         await self.follow(session, live, after=snapshot.seq)
 
