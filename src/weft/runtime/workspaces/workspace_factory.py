@@ -67,7 +67,7 @@ class WorkspaceFactory:
         from weft.workspace.history.runner import forget_preimages
 
         folder = str(self._places.home / "files")
-        for root in (project, *self._added):
+        for root in (project, *self.added):
             work = partial(forget_preimages, root, folder, is_needed=is_needed)
             await anyio.to_thread.run_sync(work)
 
