@@ -217,6 +217,8 @@ class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     limits: TurnLimits = TurnLimits()
     redact: Callable[[str], str] = str
     """Masks secret-shaped text in tool output, before model and log alike."""
+    redact_long: Callable[[str], Awaitable[str]] | None = None
+    """The same for megabytes, with room for other tasks in between; never cancelled half-way."""
     hooks: TurnHooks | None = None
     """The user's own programs that have a say; None where there are none."""
     moved_ranges: Callable[[], Commit] = lambda: Commit(facts=())

@@ -519,7 +519,8 @@ class ToolCallBatch:
         if left := self._env.unreported_changes():
             outcome = msgspec.structs.replace(outcome, touched=(*left, *outcome.touched))
         _TOOL_ENDED.hit()
-        return outcome, int((clock.monotonic() - started) * 1000)
+        duration_ms = int((clock.monotonic() - started) * 1000)
+        return await self._with_masked_output(outcome), duration_ms
 
     async def _contained(
         self, tool: Tool, work: Callable[[], Awaitable[object]], check: Callable[[object], T]
@@ -550,16 +551,21 @@ class ToolCallBatch:
         moved = self._env.moved_ranges()
         self._settle([*facts, *moved.facts], {**blobs, **moved.blobs})
 
+    async def _with_masked_output(self, outcome: ToolOutcome) -> ToolOutcome:
+        """The outcome with secrets masked in the whole output, which may be megabytes."""
+        if outcome.full_text is None:
+            return outcome
+        text, masks = outcome.full_text.decode("utf-8", "replace"), self._env.redact_long
+        masked = self._env.redact(text) if masks is None else await masks(text)
+        return msgspec.structs.replace(outcome, full_text=masked.encode())
+
     def _redacted(self, outcome: ToolOutcome) -> ToolOutcome:
-        full = outcome.full_text
-        if full is not None:
-            full = self._env.redact(full.decode("utf-8", "replace")).encode()
         data = outcome.data
         # The lines around a change come out of the file, and may hold a key that no one touched.
         if isinstance(diff := data.get("diff"), str):
             data = {**data, "diff": self._env.redact(diff)}
         text = self._env.redact(outcome.text)
-        return msgspec.structs.replace(outcome, text=text, full_text=full, data=data)
+        return msgspec.structs.replace(outcome, text=text, data=data)
 
     def _refuse(self, call: ToolCall, text: str, *, status: str) -> None:
         self._settle([refused(call.call_uid, self._node, text, status=status)])

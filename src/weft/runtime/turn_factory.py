@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -34,7 +35,7 @@ from weft.loop import (
 from weft.messages import ModelName
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
-from weft.runtime.tool_contexts import ToolContexts
+from weft.runtime.tool_contexts import ToolContexts, masked_in_pieces
 from weft.runtime.turn_settings import is_planned, open_options
 from weft.session import TurnFactory
 from weft.state import SessionState
@@ -211,6 +212,7 @@ class SessionTurnFactory(TurnFactory):
             sleep=self._services.sleep,
             limits=limits,
             redact=self._services.redact,
+            redact_long=partial(masked_in_pieces, self._services.redact),
             hooks=self.hooks,
             moved_ranges=self._contexts.workspace.beside,
             unreported_changes=self._contexts.files.unreported_changes,
