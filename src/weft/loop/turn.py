@@ -38,7 +38,6 @@ from weft.messages import Node
 from weft.state import SessionState
 
 _ABORT = FailPointPair("loop.abort")
-_SUSPEND = FailPointPair("loop.suspend")
 
 EMPTY_ANSWER = (
     "Your last answer was empty. Answer with text, or call a tool; say so if the task is done."
@@ -84,7 +83,7 @@ class Turn:
             with self.scope:
                 await self._work()
             if self.scope.cancelled_caught:
-                await (self._suspend() if self.is_suspended else self._abort())
+                await self._cut_short()
         finally:
             self._model.usage.release()
 
@@ -200,17 +199,13 @@ class Turn:
         reached_budget = self._model.usage.budget_reached(state)
         return TurnStop(*reached_budget) if reached_budget is not None else None
 
-    async def _abort(self) -> None:
-        """Settle everything that was cut short."""
+    async def _cut_short(self) -> None:
+        """Settle everything; suspended, put on record what is known and leave the rest open, as a
+        crash would.
+        """
         _ABORT.before.hit()
-        await self._env.journal.commit(self.settled)
+        await self._env.journal.commit(self.suspended if self.is_suspended else self.settled)
         _ABORT.after.hit()
-
-    async def _suspend(self) -> None:
-        """Put on record what is known, and leave the rest open as a crash would."""
-        _SUSPEND.before.hit()
-        await self._env.journal.commit(self.suspended)
-        _SUSPEND.after.hit()
 
     def suspended(self, state: SessionState) -> Commit:
         """What a suspended turn knows and has not committed; it ends nothing."""
