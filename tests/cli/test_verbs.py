@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.file_tree import files_holding
 from tests.support.weft_program import WeftProgram, call
 from weft.cli.options import VERBS
 
@@ -56,6 +57,40 @@ def test_a_session_is_shown_renamed_forked_and_deleted(weft: WeftProgram) -> Non
     assert weft.run("session", "rm", "-y", session).returncode == 0
     assert [row["title"] for row in weft.sessions()] == ["Forked"]
     assert "hello there" in weft.run("session", "show", forked).stdout, "what a fork shares stays"
+
+
+@pytest.mark.process
+def test_a_deleted_session_is_not_readable_in_the_data_folder_and_its_log_lines_go(
+    weft: WeftProgram,
+) -> None:
+    before = "2001-01-01 00:00:00,000 7 ERROR weft.a [-] from before\n  its trace\n"
+    (weft.data).mkdir(parents=True)
+    log = weft.data / "weft.log"
+    log.write_text(before)
+    kept, gone = said(weft, "hello there", "Kept"), said(weft, "xylophone7 there", "Xylophone7")
+    lines = (
+        f"2999-01-01 00:00:00,000 7 ERROR weft.a [{kept}] of the other\n  its trace\n",
+        f"2999-01-01 00:00:00,000 7 ERROR weft.a [{gone}] xylophone7 failed\n  xylophone7 trace\n",
+        "2999-01-01 00:00:00,000 7 ERROR weft.a [-] xylophone7 of an unknown session\n",
+        "2999-01-01 00:00:00,000 7 ERROR weft.a xylophone7 of an older version\n",
+    )
+    with log.open("a") as file:
+        file.writelines(lines)
+    log.with_suffix(".log.1").write_text(lines[1] + before)
+    assert weft.run("session", "delete", "-y", gone).returncode == 0
+    assert files_holding(weft.data, "xylophone7") == []
+    assert log.read_text() == before + lines[0]
+    assert log.with_suffix(".log.1").read_text() == before
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_delete_says_what_stays_because_a_fork_reads_it(weft: WeftProgram) -> None:
+    session = said(weft, "hello there", "Old")
+    forked = weft.run("session", "fork", session).stdout.strip()
+    told = weft.run("session", "delete", "-y", session)
+    assert told.returncode == 0
+    assert f"{session}: its messages stay stored until {forked} is deleted too" in told.stderr
+    assert weft.run("session", "delete", "-y", forked).stderr == ""
 
 
 @pytest.mark.parametrize("format_", ["json", "jsonl"])

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 MAX_BYTES = 4 * 1024 * 1024
-_SHOWN = "%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"
+# The session in a place of its own: when it is deleted, its records are found by it.
+_SHOWN = "%(asctime)s %(process)d %(levelname)s %(name)s [%(session)s] %(message)s"
 _FOLLOWS = "  | "
 """Begins each line of a traceback, which no record begins with."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -55,7 +56,7 @@ class _OneLine(logging.Formatter):
     """
 
     def __init__(self) -> None:
-        super().__init__(_SHOWN)
+        super().__init__(_SHOWN, defaults={"session": "-"})
         self.converter = time.gmtime
         self._redact: Callable[[str], str] | None = None
 

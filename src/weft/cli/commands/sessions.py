@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from weft.app import App
 from weft.cli.commands import session_tree as moving
+from weft.cli.commands.log_lines import remove_log_lines
 from weft.cli.commands.table import money, print_table, when
 from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import OK
+from weft.cli.logs import log_path
 from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import find_id, format_of
 from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.errors import UsageError
+from weft.ids import SessionId
+
+_ALL = 1_000_000
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -125,8 +130,37 @@ async def _delete(app: App, arguments: ParsedArguments) -> int:
     if not arguments.flag("yes"):
         _confirm(len(ids))
     for session_id in ids:
+        rows = await app.store.rows(limit=_ALL, archived=True, children=True)
+        row = await app.host.row(session_id)
+        agents = {each.id: each.parent_id for each in rows if each.is_child}
         await app.sessions.delete_session(session_id)
+        _tell_what_stays(
+            session_id,
+            [each.id for each in rows if each.parent_id == session_id and not each.is_child],
+        )
+        since = row.created if row is not None else 0.0
+        remove_log_lines(log_path(), _with_agents(session_id, agents), since)
     return OK
+
+
+def _tell_what_stays(session_id: SessionId, forks: Sequence[SessionId]) -> None:
+    """A fork shares the record of its parent instead of copying it."""
+    if forks:
+        are = "is" if len(forks) == 1 else "are"
+        tell(f"{session_id}: its messages stay stored until {', '.join(forks)} {are} deleted too")
+
+
+def _with_agents(
+    session_id: SessionId, agents: Mapping[SessionId, SessionId | None]
+) -> set[SessionId]:
+    """The session and all that worked for it, at any depth; `agents` have those they work for."""
+    found, waiting = {session_id}, [session_id]
+    while waiting:
+        parent = waiting.pop()
+        new = {agent for agent, above in agents.items() if above == parent} - found
+        found |= new
+        waiting += new
+    return found
 
 
 def _confirm(count: int) -> None:

@@ -346,7 +346,8 @@ class TurnScheduler:
                 logger.error("a turn could not be stored", extra={"session": self._log.session_id})
             else:
                 failure = error or SessionError("the turn ended without an end")
-                logger.error("a turn crashed", exc_info=failure)
+                about = {"session": self._log.session_id}
+                logger.error("a turn crashed", exc_info=failure, extra=about)
                 await self.restart(failure)
         finally:
             settled.set()
@@ -377,7 +378,10 @@ class TurnScheduler:
         """A suspended turn is not at work any more; what it still writes is refused."""
         if error is not None:
             # Nothing is lost that a crash would not lose; the turn is open in any case.
-            logger.error("a suspended turn could not store its last facts", exc_info=error)
+            about = {"session": self._log.session_id}
+            logger.error(
+                "a suspended turn could not store its last facts", exc_info=error, extra=about
+            )
         self._worker.release()
         self._set_status(self.status)
 
