@@ -19,7 +19,7 @@ def grant_text(pattern: str) -> str:
     tool, target = split_rule(pattern)
     is_short = len(pattern) <= _LONGEST and pattern.isprintable()
     if tool in _EDITS:
-        return f"any {tool} of {target if is_short else 'this file'}, whatever it changes"
+        return f"any {tool} of {target if is_short else 'this file'}"
     if tool == "agent":
         return f"any task for {f'the agent {target}' if is_short else 'this agent'}"
     return pattern if is_short else "exactly what is shown above"
