@@ -363,7 +363,7 @@ def test_a_run_in_a_terminal_shows_text_as_it_comes_once_and_obeys_nothing(
     [(signal.SIGTERM, 143), (signal.SIGHUP, 129)],
     ids=["SIGTERM", "SIGHUP"],
 )
-def test_a_signal_settles_everything_and_puts_the_terminal_back(
+def test_a_signal_suspends_the_turn_and_puts_the_terminal_back(
     weft: WeftProgram, terminal: TmuxTerminal, sent: int, code: int
 ) -> None:
     terminal.start("-m", slow(weft), "go")
@@ -373,7 +373,7 @@ def test_a_signal_settles_everything_and_puts_the_terminal_back(
     assert terminal.exit_code() == code
     assert " echo " in terminal.tty()
     assert " icanon" in terminal.tty()
-    assert not weft.sessions()[0]["turn_open"]
+    assert weft.sessions()[0]["turn_open"], "it goes on when the session is opened again"
     screen = terminal.screen()
     assert "word word" in screen, "what was said stays on the screen"
     assert "weft -r" in screen
