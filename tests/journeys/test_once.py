@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.world import World, facts, until_idle, until_status
+from tests.support.world import World, crash, facts, until_idle, until_status
 from weft.api.session import Session
 from weft.errors import StaleInput
 from weft.events import TurnFinished
@@ -180,3 +180,40 @@ def test_every_changing_call_takes_an_input_id() -> None:
         and "input_id" not in inspect.signature(member).parameters
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("name", ["abort", "recall_queues"])
+async def test_a_command_that_left_no_fact_is_remembered_by_the_next_process(
+    world: World, name: str
+) -> None:
+    once, other = ONCE[name]
+    async with world.open(ScriptedModel(["one"])) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_message("hi")
+        answer = await once(session, "i")
+    async with world.open(ScriptedModel([Stall(gate="g")])) as app:
+        session = await app.sessions.get("s")
+        await session.send_prompt("again")
+        assert await once(session, "i") == answer
+        # Above all a repeated abort stops nothing that was begun since.
+        assert await session.get_status() == "thinking"
+        with pytest.raises(StaleInput):
+            await other(session, "i")
+
+
+async def test_a_continued_turn_is_continued_once_whatever_process_is_asked(world: World) -> None:
+    dying = ScriptedModel([Stall(gate="g")])
+    first = await world.open(dying).__aenter__()
+    session = await first.sessions.start_session(session_id="s")
+    await session.send_prompt("hi")
+    await dying.gate("g").reached.wait()
+    await crash(first)
+    async with world.open(ScriptedModel(["one"])) as app:
+        session = await app.sessions.get("s")
+        accepted = await session.continue_turn(input_id="i")
+        await until_idle(session)
+    async with world.open(ScriptedModel([])) as app:
+        session = await app.sessions.get("s")
+        assert await session.continue_turn(input_id="i") == accepted
+        assert await session.get_status() == "idle"
+        assert len(await facts(session, TurnFinished)) == 1

@@ -80,7 +80,7 @@ from weft.session.turns.mailbox_messages import (
     TurnWrites,
 )
 from weft.session.turns.recovery import SessionRecovery
-from weft.session.turns.scheduler import TurnScheduler
+from weft.session.turns.scheduler import TurnScheduler, remembered
 from weft.session.work.running_work import RunningWork
 from weft.state import QueueEntry, SessionState
 from weft.store import Lease, Store
@@ -90,6 +90,9 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _CREATE = FailPointPair("session.create")
+
+_OF_THIS_LIFE = (AttachClient, DetachClient, StopSession, CompactNow)
+"""Commands that later lives of the session need not know."""
 
 _ENDS_WHAT_WAS_LEFT = (SendPrompt, EditNode, BranchAt, SwitchBranch, CompactNow)
 """Commands after which an interrupted turn cannot go on where it stood."""
@@ -363,11 +366,29 @@ class SessionActor:
         repeated, answer = self._answered.before(command, asked, self.state)
         if not repeated:
             answer = await self._carry_out_once(command, asked)
-            self._answered.remember(command, asked, answer, self.state)
+            await self._remember(command, asked, answer)
         elif isinstance(command, SendPrompt | ContinueTurn) and command.resume:
             self._refuse_new_turns()
             await self._turns.go_on_for(answer)
         return answer
+
+    async def _remember(self, command: Command[Any], asked: str, answer: Any) -> None:
+        """Have a repeat of a command answered like this one, by later owners of the session too."""
+        if not command.input_id or command.input_id in self.state.inputs.causes:
+            return
+        self._answered.remember(command, asked, answer, self.state)
+        # A stopped session has given its lease back, clients are gone with this life, and the work
+        # that a compaction has begun writes the cause with its end.
+        if isinstance(command, _OF_THIS_LIFE) or self.stopped_because:
+            return
+        cause = CommandCause(input_id=command.input_id, digest=asked, answer=answer)
+        try:
+            await self.log.commit(remembered(cause), cause)
+        except Fenced:
+            raise
+        except StoreError:
+            # It was carried out: an abort must work on a full disk, too. This life remembers it.
+            logger.warning("a command is not remembered", extra={"session": self.session_id})
 
     def _refuse_new_turns(self) -> None:
         """No turn is started by a process that is about to end: the next owner does that.

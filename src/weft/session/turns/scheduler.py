@@ -48,6 +48,9 @@ from weft.state import SessionState
 
 logger = logging.getLogger(__name__)
 
+REMEMBERED_SETTING = "remembered"
+"""The name under which commands without facts are remembered; never the name of a setting."""
+
 _COMMAND = FailPointPair("session.command")
 _RESTART = FailPointPair("session.restart")
 _OVERDUE = FailPointPair("session.overdue")
@@ -175,6 +178,7 @@ class TurnScheduler:
         # in an append of its own.
         elif plan.then == "start_turn":
             await self._recovery.settle()
+            commit = remembered(cause)
         _COMMAND.before.hit()
         await self._log.commit(commit, cause)
         _COMMAND.after.hit()
@@ -439,6 +443,15 @@ class TurnScheduler:
         self.error = f"it crashed too often; the last time: {reason}"
         self._worker.settled.set()
         self._set_status("error")
+
+
+def remembered(cause: CommandCause | None) -> Commit:
+    """What a command leaves that changes nothing itself, so that a repeat is known in later lives:
+    a setting that no session has is taken away, which every reader of the log understands.
+    """
+    if cause is None:
+        return Commit(facts=())
+    return Commit(facts=(SettingChanged(name=REMEMBERED_SETTING, value=None),))
 
 
 def _may_be_last(work: SessionWork, commit: Commit) -> bool:
