@@ -34,6 +34,7 @@ CLAIMS: Mapping[str, str] = {
         "long",
         "rows",
         "history",
+        "hostile",
     )
 }
 """Name of each claim → the module that proves it."""
