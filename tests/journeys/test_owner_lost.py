@@ -239,7 +239,7 @@ async def test_a_guest_follows_the_log_past_errors_of_the_store(
         async with shared_world.open(ScriptedModel([]), store=store) as guest:
             port = await guest.host.port(SessionId("s"))
             assert isinstance(port, RemotePort)
-            async with port.subscribe(after=0, live=False) as events, running():
+            async with port.subscribe(after=0, live="status") as events, running():
                 await here.send_message("hi")
                 while not isinstance(await anext(events), TurnFinished):
                     pass

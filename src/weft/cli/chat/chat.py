@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.abc
 
+from weft.api.inspection import session_events
 from weft.api.session import Session
-from weft.api.session_events import session_events
 from weft.app import App
 from weft.cli.chat.commands.chat_commands import ChatCommands
 from weft.cli.chat.conversation import ChatConversation

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import anyio
 import anyio.abc
 
+from weft.api.inspection import session_events
 from weft.api.results import Result
 from weft.api.session import Session
-from weft.api.session_events import session_events
 from weft.app import App
 from weft.cli.headless.answers import whole, with_whole_text
 from weft.cli.headless.output_formats import OutputSink

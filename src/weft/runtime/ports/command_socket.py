@@ -16,20 +16,19 @@ from typing import Any, Final
 import anyio
 import msgspec
 from anyio.abc import ByteStream, SocketListener, TaskGroup
-from anyio.streams.buffered import BufferedByteReceiveStream
 
 from weft.errors import SessionError, UsageError, WeftError
 from weft.events import FactBase, UnknownFact
 from weft.ids import SessionId
 from weft.runtime.ports.local import LocalPort
 from weft.runtime.ports.socket_protocol import (
-    LINE_LIMIT,
     STALL_SECONDS,
     UNREADABLE,
     LineWriter,
     OwnerStatus,
     SocketReply,
     SocketRequest,
+    read_lines,
     short_path,
 )
 from weft.session import (
@@ -164,14 +163,9 @@ class ClientConnection:
             logger.exception("a client of the command socket was hung up on")
 
     async def _talk(self) -> None:
-        lines = BufferedByteReceiveStream(self._stream)
         async with anyio.create_task_group() as group:
             group.start_soon(self._writer.run)
-            try:
-                while self._take(await lines.receive_until(b"\n", LINE_LIMIT), group):
-                    pass
-            except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
-                pass
+            await read_lines(self._stream, lambda line: self._take(line, group))
             # The client is gone, and with it the reader of all answers. What the mailbox has taken
             # is carried out all the same.
             group.cancel_scope.cancel()

@@ -191,6 +191,7 @@ class RemotePort(SessionPort):
                     self._found.set()
                     group.start_soon(self._hang_up_on_silence, client)
                     await client.lost.wait()
+                await client.aclose()
                 group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):

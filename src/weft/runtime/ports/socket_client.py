@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 import anyio
 import msgspec
 from anyio.abc import ByteStream
-from anyio.streams.buffered import BufferedByteReceiveStream
 
 from weft import errors
 from weft.errors import OwnerLost, UsageError
 from weft.ids import SessionId
 from weft.runtime.ports.socket_protocol import (
-    LINE_LIMIT,
     UNREADABLE,
     LineWriter,
     OwnerStatus,
     SocketReply,
     SocketRequest,
+    read_lines,
+    shut_down,
 )
 from weft.session import Command, answer_of
 
@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
+HANG_UP_SECONDS = 1.0
+"""How long the end of the reader is waited for."""
 ASK_EVERY_SECONDS = 5.0
 """How often the owner is asked whether it is still there."""
 SILENCE_SECONDS = 15.0
@@ -58,7 +60,7 @@ class SocketClient:
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._writer.run)
-                await self._take_lines()
+                await read_lines(self._stream, self._take)
                 group.cancel_scope.cancel()
         except* (anyio.BrokenResourceError, anyio.ClosedResourceError, TimeoutError):
             pass
@@ -70,27 +72,18 @@ class SocketClient:
             for arrived, _ in self._waiting.values():
                 arrived.set()
 
-    async def _take_lines(self) -> None:
-        lines = BufferedByteReceiveStream(self._stream)
-        try:
-            while True:
-                raw = await lines.receive_until(b"\n", LINE_LIMIT)
-                self._take(msgspec.json.decode(raw, type=SocketReply))
-        except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
-            pass
-
-    def _take(self, line: SocketReply) -> None:
+    def _take(self, raw: bytes) -> bool:
+        """Take one line in; False when it is the last one."""
+        line = msgspec.json.decode(raw, type=SocketReply)
         if line.condition is not None:
             self._on_condition(line.condition)
         if bytes(line.signal):
             self._on_signal(bytes(line.signal))
-            return
-        if line.gone:
-            raise anyio.EndOfStream
-        if line.id in self._waiting:
+        elif line.id in self._waiting and not line.gone:
             arrived, answers = self._waiting[line.id]
             answers.append(line)
             arrived.set()
+        return not line.gone
 
     async def send(self, session: SessionId, command: Command[T]) -> T:
         """Have the owner carry a command out, and wait for its answer.
@@ -150,7 +143,10 @@ class SocketClient:
         return _unwrapped(answers[0])
 
     async def aclose(self) -> None:
-        """Hang up."""
+        """Hang up, and wait until `read` has noticed."""
+        shut_down(self._stream)
+        with anyio.move_on_after(HANG_UP_SECONDS):
+            await self.lost.wait()
         await self._stream.aclose()
 
 

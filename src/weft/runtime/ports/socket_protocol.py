@@ -9,14 +9,16 @@ side reads them from the store.
 from __future__ import annotations
 
 import os
+import socket
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 import anyio
 import msgspec
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, SocketAttribute
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from weft.events import Status
 from weft.ids import SessionId
@@ -139,3 +141,37 @@ class LineWriter:
             # Senders that wait for room wake one another, and find that no one writes.
             self._has_ended = True
             self._room.release()
+
+
+async def read_lines(stream: ByteStream, take: Callable[[bytes], bool]) -> None:
+    """Hand each line to `take` until it says no, or the connection ends.
+
+    A cancel shuts the connection down, and the reader ends by itself.
+    """
+    # A reader that is cancelled in the very instant in which something arrives leaves a callback of
+    # anyio's behind, which fails on its cancelled future. So it is shielded, and woken by the end
+    # of the stream.
+    lines = BufferedByteReceiveStream(stream)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_shut_down_at_the_end, stream)
+        try:
+            with anyio.CancelScope(shield=True):
+                while take(await lines.receive_until(b"\n", LINE_LIMIT)):
+                    pass
+        except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
+            pass
+        finally:
+            group.cancel_scope.cancel()
+
+
+def shut_down(stream: ByteStream) -> None:
+    """Hang up: both sides read the end of the stream."""
+    with suppress(OSError, anyio.ClosedResourceError):
+        stream.extra(SocketAttribute.raw_socket).shutdown(socket.SHUT_RDWR)
+
+
+async def _shut_down_at_the_end(stream: ByteStream) -> None:
+    try:
+        await anyio.sleep_forever()
+    finally:
+        shut_down(stream)
