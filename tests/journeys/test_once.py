@@ -169,7 +169,16 @@ def test_every_changing_call_takes_an_input_id() -> None:
         *("editor_snapshot", "expand_command", "get_available_models", "get_commands", "wait"),
         *("get_history", "get_mode", "get_provider", "get_queued_messages", "get_status"),
         *("list_branches", "list_commands", "list_skills", "load_session", "messages", "usage"),
-        *("messages_with_ids", "metadata", "new_session", "revisions", "stop", "subscribe"),
+        *(
+            "line",
+            "messages_with_ids",
+            "metadata",
+            "new_session",
+            "nodes",
+            "revisions",
+            "stop",
+            "subscribe",
+        ),
         *("list_agents", "summarize", "todos", "touched_files", "tree", "unsubscribe"),
     }
     missing = [
