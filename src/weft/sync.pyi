@@ -29,7 +29,7 @@ from weft.project.mentions import AskRead
 from weft.project.skills import SkillFile
 from weft.project.trust import TrustQuestion
 from weft.providers import Model, ModelInfo
-from weft.runtime.stores import WantedStore
+from weft.runtime.stores import StoreArgument
 from weft.session import AbortReceipt, Accepted, Branch, RewindPlan
 from weft.state import EditBoundary, QueueEntry, TouchedFile
 from weft.store import SessionRow, Store
@@ -238,7 +238,7 @@ class SessionManager:
         auto_approve: bool = False,
         system_prompt: str | None = None,
         permission_mode: str | None = None,
-        store: WantedStore | None = None,
+        store: StoreArgument | None = None,
         messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None,
         resume: Literal["ask", "auto"] = "ask",
         parent: CallOrigin | None = None,
@@ -304,7 +304,7 @@ class App:
 
 def open(
     project_path: str | PathLike[str] = ".",
-    store: WantedStore | None = None,
+    store: StoreArgument | None = None,
     config: Mapping[str, Any] | None = None,
     **parts: Any,
 ) -> App: ...
@@ -320,7 +320,7 @@ def run(
     schema: Any = None,
     system_prompt: str | None = None,
     on_event: Callable[[Event], None] | None = None,
-    store: WantedStore | None = None,
+    store: StoreArgument | None = None,
 ) -> Result: ...
 def query(
     prompt: Content,

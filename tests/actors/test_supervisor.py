@@ -11,7 +11,7 @@ from anyio import fail_after, wait_all_tasks_blocked
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.actors import RestartBudget, StrayCancellation, Supervisor, no_strays
+from weft.actors import ForeignCancellation, RestartBudget, Supervisor, without_foreign_cancel
 from weft.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
@@ -164,13 +164,13 @@ async def test_what_is_not_open_starts_nothing() -> None:
 
 
 async def test_a_stray_cancellation_is_an_error_like_any_other() -> None:
-    with pytest.raises(StrayCancellation):
-        await no_strays(awaits_what_was_cancelled_elsewhere())
+    with pytest.raises(ForeignCancellation):
+        await without_foreign_cancel(awaits_what_was_cancelled_elsewhere())
 
 
 async def test_a_cancellation_that_was_meant_is_passed_on() -> None:
     async def guarded() -> None:
-        await no_strays(anyio.sleep_forever())
+        await without_foreign_cancel(anyio.sleep_forever())
 
     with fail_after(5):
         async with anyio.create_task_group() as group:
@@ -178,7 +178,7 @@ async def test_a_cancellation_that_was_meant_is_passed_on() -> None:
             await wait_all_tasks_blocked()
             group.cancel_scope.cancel()
         with anyio.move_on_after(0.01) as scope:
-            await no_strays(anyio.sleep_forever())
+            await without_foreign_cancel(anyio.sleep_forever())
         assert scope.cancelled_caught
         task = asyncio.get_running_loop().create_task(guarded())
         await wait_all_tasks_blocked()
@@ -191,7 +191,7 @@ async def test_work_that_ends_well_gives_its_value() -> None:
     async def value() -> int:
         return 7
 
-    assert await no_strays(value()) == 7
+    assert await without_foreign_cancel(value()) == 7
 
 
 # --- restarts

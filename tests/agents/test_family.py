@@ -135,7 +135,7 @@ def test_agents_are_counted_for_the_roots_turn_with_all_below_them() -> None:
 
 
 def promise(found: AgentTree, *calls: str, node: NodeId = NODE, depth: int = 0) -> list[bool]:
-    return [found.refuses_place(ROOT, depth, node, CallUid(call)) is None for call in calls]
+    return [found.why_no_agent(ROOT, depth, node, CallUid(call)) is None for call in calls]
 
 
 def test_places_are_promised_while_the_calls_of_one_answer_are_looked_at() -> None:

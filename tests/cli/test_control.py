@@ -15,7 +15,7 @@ from weft.cli.agent_sdk.control import IGNORED, TAKES, ControlRequests
 from weft.cli.agent_sdk.control_channel import ControlChannel, NoAnswer
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.errors import UsageError
-from weft.hooks.config import HookBook
+from weft.hooks.config import HookTable
 from weft.protocol.agent_sdk_dialect import ToolDialect
 from weft.providers import ScriptedModel
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 HOOKS = {"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]}
 
 
-def requests_of(app: App, session: Session, hooks: HookBook) -> ControlRequests:
+def requests_of(app: App, session: Session, hooks: HookTable) -> ControlRequests:
     async def set_mode(mode: str) -> None:
         raise AssertionError(mode)
 
@@ -40,7 +40,7 @@ def requests_of(app: App, session: Session, hooks: HookBook) -> ControlRequests:
 
 
 async def test_hooks_for_a_session_of_another_process_are_refused(tmp_path: Path) -> None:
-    place, store, hooks = HookProject(tmp_path), tmp_path / "weft.db", HookBook()
+    place, store, hooks = HookProject(tmp_path), tmp_path / "weft.db", HookTable()
     async with place.open(store=store) as owner, place.open(store=store, hooks=hooks) as other:
         session = await owner.sessions.start_session(model=ScriptedModel(["ok"]))
         away = await other.sessions.get(session.id)
@@ -52,7 +52,7 @@ async def test_hooks_for_a_session_of_another_process_are_refused(tmp_path: Path
 
 
 async def test_a_refused_initialize_leaves_nothing_behind(tmp_path: Path) -> None:
-    hooks = HookBook()
+    hooks = HookTable()
     async with HookProject(tmp_path).open(hooks=hooks) as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
         requests = requests_of(app, session, hooks)
@@ -70,7 +70,7 @@ async def test_every_request_refuses_a_field_that_it_does_not_know(
 ) -> None:
     async with HookProject(tmp_path).open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))
-        requests = requests_of(app, session, HookBook())
+        requests = requests_of(app, session, HookTable())
         with pytest.raises(UsageError, match="'unheard' is not supported here"):
             await requests.carry_out({"subtype": subtype, "unheard": ["of"]})
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.context import CUT_OFF, GO_ON, NO_RESULT, ContextTarget, LineEntry, build
+from weft.context import CONTINUE_PROMPT, CUT_OFF, NO_RESULT, ContextTarget, LineEntry, build
 from weft.ids import CallUid, NodeId
 from weft.messages import (
     CallResults,
@@ -148,7 +148,7 @@ def test_notes_stand_where_they_were_said() -> None:
 
 def test_the_last_word_is_the_users_or_a_result() -> None:
     line = [entry(1, "user", Text(text="go")), entry(2, "assistant", Text(text="done"))]
-    assert texts(build(line, HERE))[-1] == f"user: {GO_ON}"
+    assert texts(build(line, HERE))[-1] == f"user: {CONTINUE_PROMPT}"
 
 
 def test_the_first_word_is_the_users() -> None:

@@ -23,7 +23,7 @@ from tests.support.role_models import agent_call, role_model
 from weft.app import App
 from weft.errors import HookRefused, UsageError
 from weft.events import ErrorRaised, PermissionRequest, ToolExecuting, TurnFinished
-from weft.hooks.config import HookBook, read_callbacks
+from weft.hooks.config import HookTable, read_callbacks
 from weft.providers import ScriptedModel
 from weft.providers.script import CallTool
 
@@ -38,7 +38,7 @@ class Program:
         self._answers = list(answers)
         self.heard: list[dict[str, Any]] = []
         self.called = anyio.Event()
-        self._book = HookBook()
+        self._book = HookTable()
 
     def hands_over(self, event: str, **entry: Any) -> None:
         """Have the callback called at a moment."""

@@ -23,7 +23,7 @@ from weft.loop import (
     PartialDraft,
     RecoveryEvidence,
     end_interrupted,
-    hashes_wanted,
+    hashes_needed,
     judge,
     settle_interrupted,
 )
@@ -131,7 +131,7 @@ def test_an_effect_that_is_unknown_is_reported_to_model_and_user() -> None:
 def test_an_effect_that_took_place_is_settled_as_done() -> None:
     scene = TurnScene().prompt("hi").answered("", calls=[CALL])
     scene.intended(CALL, effect="checkable", pre={"a": "1"}, post={"a": "2"})
-    assert hashes_wanted(scene.state) == {"a"}
+    assert hashes_needed(scene.state) == {"a"}
     complete = settle_interrupted(scene.state, RecoveryEvidence(hashes={"a": "2"}))[0]
     assert isinstance(complete, ToolComplete)
     assert (complete.result.status, complete.is_error) == ("done", False)

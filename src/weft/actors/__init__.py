@@ -2,15 +2,20 @@
 
 from weft.actors.hub import Hub, Inbox
 from weft.actors.mailbox import Envelope, Mailbox
-from weft.actors.supervisor import RestartBudget, StrayCancellation, Supervisor, no_strays
+from weft.actors.supervisor import (
+    ForeignCancellation,
+    RestartBudget,
+    Supervisor,
+    without_foreign_cancel,
+)
 
 __all__ = [
     "Envelope",
+    "ForeignCancellation",
     "Hub",
     "Inbox",
     "Mailbox",
     "RestartBudget",
-    "StrayCancellation",
     "Supervisor",
-    "no_strays",
+    "without_foreign_cancel",
 ]

@@ -106,13 +106,13 @@ class Supervisor:
             self._group = None
 
 
-class StrayCancellation(RuntimeError):
+class ForeignCancellation(RuntimeError):
     """Something that was awaited had been cancelled elsewhere; the task itself was not."""
 
 
-async def no_strays(work: Awaitable[T]) -> T:
-    """Await `work`; a cancellation that was not meant for this task becomes a `StrayCancellation`,
-    an error like any other.
+async def without_foreign_cancel(work: Awaitable[T]) -> T:
+    """Await `work`; a cancellation that was not meant for this task becomes a
+    `ForeignCancellation`, an error like any other.
 
     Foreign code (a tool, a hook, a client library) may await a future that it cancelled itself.
     Passed on as a cancellation, that would end the task silently; `except Exception` would not see
@@ -126,4 +126,4 @@ async def no_strays(work: Awaitable[T]) -> T:
         # 0 the exception came out of what was awaited.
         if task is None or task.cancelling():
             raise
-        raise StrayCancellation("it awaited something that was cancelled elsewhere") from error
+        raise ForeignCancellation("it awaited something that was cancelled elsewhere") from error

@@ -61,7 +61,7 @@ class AgentTree(SharedBudget):
 
     # -- places
 
-    def refuses_place(
+    def why_no_agent(
         self, session_id: SessionId, depth: int, node: NodeId | None, call_uid: CallUid
     ) -> str | None:
         """Why the session may have no further agent for this call; None promises it one.

@@ -135,7 +135,7 @@ class AgentTool(DelegateTool):
 
     def _new_child(self, context: ToolContext) -> SessionId:
         host = self._host
-        why = host.agent_tree.refuses_place(
+        why = host.agent_tree.why_no_agent(
             host.session_id, depth_of(host.state), context.node, context.call_uid
         )
         if why is not None:
@@ -289,9 +289,9 @@ class AgentTool(DelegateTool):
         """Go on with a background agent that another process left at work."""
         host = self._host
         host.agent_tree.enter(host.session_id, None, child)
-        host.start(lambda: self._go_on(child), f"agent {child}")
+        host.start(lambda: self._continue_child(child), f"agent {child}")
 
-    async def _go_on(self, child: SessionId) -> None:
+    async def _continue_child(self, child: SessionId) -> None:
         host = self._host
         about = host.state.children.known[child]
         definition = host.definitions().found.get(about.name) or AgentDefinition(name=about.name)

@@ -20,7 +20,7 @@ from weft.events import CallOrigin, ForkPoint, SessionCreated, Status
 from weft.ids import SessionId, new_session_id
 from weft.providers import Model
 from weft.runtime.session_host import SessionHost
-from weft.runtime.stores import WantedStore
+from weft.runtime.stores import StoreArgument
 from weft.session import (
     ChangeSetting,
     SessionPort,
@@ -87,7 +87,7 @@ class SessionManager:
         auto_approve: bool = False,
         system_prompt: str | None = None,
         permission_mode: str | None = None,
-        store: WantedStore | None = None,
+        store: StoreArgument | None = None,
         messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None,
         resume: Literal["ask", "auto"] = "ask",
         parent: CallOrigin | None = None,

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 from weft.errors import UsageError, did_you_mean
 from weft.providers import Model
-from weft.runtime.stores import WantedStore
+from weft.runtime.stores import StoreArgument
 from weft.runtime.tool_table import AGENT, tool_table
 from weft.thinking import ThinkingLevel
 from weft.tools import Tool
@@ -77,7 +77,7 @@ class StartOptions(SessionDefaults, total=False):
     auto_approve: bool
     system_prompt: str | None
     permission_mode: str | None
-    store: WantedStore | None
+    store: StoreArgument | None
     messages: Sequence[Mapping[str, Any] | HistoryMessage] | None
     resume: Literal["ask", "auto"]
     asking: Literal["wait", "no"]

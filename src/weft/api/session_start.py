@@ -23,7 +23,7 @@ from weft.messages import ModelName, clean_text, clean_value
 from weft.permissions import MODES
 from weft.providers import Model
 from weft.runtime.session_host import SessionHost
-from weft.runtime.stores import WantedStore
+from weft.runtime.stores import StoreArgument
 from weft.runtime.tool_table import tool_table
 from weft.session import ChangeSetting, ContinueTurn, GrantedPermissions, SessionPort
 from weft.thinking import level_note, thinking_level
@@ -42,7 +42,7 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     auto_approve: bool = False
     system_prompt: str | None = None
     permission_mode: str | None = None
-    store: WantedStore | None = None
+    store: StoreArgument | None = None
     messages: Sequence[Mapping[str, Any] | HistoryMessage] | None = None
     resume: Literal["ask", "auto"] = "ask"
     parent: CallOrigin | None = None

@@ -35,14 +35,14 @@ from weft.runtime.ports.local import HookProvider
 from weft.runtime.registry import standing_rules
 from weft.runtime.services import Services
 from weft.runtime.session_host import SessionHost
-from weft.runtime.stores import AsyncCloseable, StoreRegistry, WantedStore, open_place, place_of
+from weft.runtime.stores import AsyncCloseable, StoreArgument, StoreRegistry, open_place, place_of
 from weft.runtime.workspaces.read_guard import read_judge
 from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
 from weft.store import Store
 from weft.workspace import Runner
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
-    from weft.hooks.config import HookBook
+    from weft.hooks.config import HookTable
     from weft.project.mentions import AskRead, MentionReader
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.ports.hooked import HookSource
@@ -65,7 +65,7 @@ class App:
     def __init__(
         self,
         project_path: str | os.PathLike[str] = ".",
-        store: WantedStore | None = None,
+        store: StoreArgument | None = None,
         config: Mapping[str, Any] | None = None,
         *,
         environ: Mapping[str, str] | None = None,
@@ -74,7 +74,7 @@ class App:
         runner: Runner | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         added: Sequence[str] = (),
-        hooks: HookBook | None = None,
+        hooks: HookTable | None = None,
         listen_after_seconds: float = 0.0,
     ) -> None:
         """`hooks` are those of a program that drives us, besides the configured ones; it may still
@@ -452,7 +452,7 @@ class App:
 
 def open_app(
     project_path: str | os.PathLike[str] = ".",
-    store: WantedStore | None = None,
+    store: StoreArgument | None = None,
     config: Mapping[str, Any] | None = None,
     **parts: Any,
 ) -> App:

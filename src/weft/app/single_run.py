@@ -16,7 +16,7 @@ from weft.errors import WeftError
 from weft.events import Event
 from weft.messages import Content
 from weft.providers import Model
-from weft.runtime.stores import WantedStore
+from weft.runtime.stores import StoreArgument
 from weft.session import Subscription
 from weft.tools import Tool
 
@@ -35,7 +35,7 @@ async def run(
     schema: Any = None,
     system_prompt: str | None = None,
     on_event: Callable[[Event], None] | None = None,
-    store: WantedStore | None = None,
+    store: StoreArgument | None = None,
 ) -> Result:
     """Run an agent on `prompt` to its end.  Nothing is kept unless `store` is given.
 

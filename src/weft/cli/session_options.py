@@ -20,7 +20,7 @@ from weft.protocol.session_options import (
 from weft.thinking import level_note, thinking_level
 
 if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
-    from weft.hooks.config import HookBook
+    from weft.hooks.config import HookTable
 
 EXPORT_FORMATS: tuple[ExportFormat, ...] = ("md", "json", "jsonl", "html")
 
@@ -51,7 +51,7 @@ def project_folder(arguments: ParsedArguments) -> str:
     return folder
 
 
-def make_app(arguments: ParsedArguments, hooks: HookBook | None = None) -> App:
+def make_app(arguments: ParsedArguments, hooks: HookTable | None = None) -> App:
     """The application, not yet open; `hooks` are those of a program that drives us.
 
     Raises:

@@ -5,8 +5,8 @@ Pure functions of what they are given.  Knows no provider: vendors' words are th
 """
 
 from weft.context.build import (
+    CONTINUE_PROMPT,
     CUT_OFF,
-    GO_ON,
     NO_RESULT,
     ComposedMessages,
     ContextTarget,
@@ -32,8 +32,8 @@ from weft.context.prefix import PrefixTool, PromptPrefix, RenderedPrefix, load_p
 from weft.context.sizes import estimate, estimate_text
 
 __all__ = [
+    "CONTINUE_PROMPT",
     "CUT_OFF",
-    "GO_ON",
     "INSTRUCTIONS",
     "KEPT_SHARE",
     "NO_RESULT",

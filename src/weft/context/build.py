@@ -37,7 +37,7 @@ NO_RESULT: Final = (
     "Whether it took effect is unknown; check before you rely on it or repeat it."
 )
 CUT_OFF: Final = "[The answer above was cut off before it was finished.]"
-GO_ON: Final = "[Go on from where you stopped.]"
+CONTINUE_PROMPT: Final = "[Go on from where you stopped.]"
 BEGINNING: Final = "[The conversation begins here.]"
 
 
@@ -138,7 +138,7 @@ def _with_legal_ends(said: list[Message]) -> tuple[Message, ...]:
         said.insert(0, _user(BEGINNING))
     last = said[-1]
     if isinstance(last, ChatMessage) and last.role == "assistant":
-        said.append(_user(GO_ON))
+        said.append(_user(CONTINUE_PROMPT))
     return tuple(said)
 
 

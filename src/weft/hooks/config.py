@@ -220,10 +220,10 @@ def _check_matcher(matcher: str, event: str, source: str) -> None:
         ) from error
 
 
-class HookBook:
+class HookTable:
     """All hooks that are in force, by their events."""
 
-    def __init__(self, hooks: Iterable[HookCommand] = (), *, more: HookBook | None = None) -> None:
+    def __init__(self, hooks: Iterable[HookCommand] = (), *, more: HookTable | None = None) -> None:
         """`more` are those of another book, which come after these; it may still grow."""
         self._by_event: dict[str, list[HookCommand]] = {}
         self._more = more

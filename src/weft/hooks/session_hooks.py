@@ -15,7 +15,7 @@ import msgspec
 
 from weft.events import ErrorRaised, Fact, SystemNote
 from weft.hooks.callback import call_back
-from weft.hooks.config import HookBook, HookCommand
+from weft.hooks.config import HookCommand, HookTable
 from weft.hooks.process import HookResult, run_hook
 from weft.loop import HookRuling, Trigger, TurnHooks
 from weft.messages import ToolCall, ToolResult
@@ -39,7 +39,7 @@ class SessionHooks(TurnHooks):
 
     def __init__(
         self,
-        book: HookBook,
+        book: HookTable,
         *,
         session_id: str,
         project: str,

@@ -78,13 +78,13 @@ class RecoveryEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
     draft: PartialDraft | None = None
     hashes: Mapping[str, str] = {}
-    """The hash that each file of `hashes_wanted` has now."""
+    """The hash that each file of `hashes_needed` has now."""
     cost: Callable[[str, Usage], float | None] = lambda model, usage: None
     """What so much use of a model costs, as far as its price is known."""
     children: Mapping[SessionId, Mapping[str, Usage]] = {}
-    """What each child of `children_wanted` has used in all, by model."""
+    """What each child of `unsettled_children` has used in all, by model."""
     modes: Mapping[str, int] = {}
-    """The mode that each file of `hashes_wanted` has now."""
+    """The mode that each file of `hashes_needed` has now."""
     touched: tuple[FileTouched, ...] = ()
     """What calls changed, or may have, before they were interrupted.
 
@@ -99,7 +99,7 @@ class RecoveryEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-def hashes_wanted(state: SessionState) -> set[str]:
+def hashes_needed(state: SessionState) -> set[str]:
     """The files whose present hash would settle a doubt."""
     return {
         path
@@ -109,7 +109,7 @@ def hashes_wanted(state: SessionState) -> set[str]:
     }
 
 
-def children_wanted(state: SessionState) -> list[SessionId]:
+def unsettled_children(state: SessionState) -> list[SessionId]:
     """The children whose use is not on record, should the turn end here."""
     return state.children.at_work(background=False) if state.turn.open is not None else []
 
@@ -252,7 +252,7 @@ def end_interrupted(
     facts = settle_interrupted(state, found)
     facts += [
         child_finished(state, child, "halted", found.children.get(child, {}), text=detail)
-        for child in children_wanted(state)
+        for child in unsettled_children(state)
     ]
     # Calls are closed before the turn: a finished turn with an open call would leave a history that
     # no vendor accepts.

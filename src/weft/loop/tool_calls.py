@@ -23,7 +23,7 @@ import anyio.abc
 import msgspec
 
 from weft import faults
-from weft.actors import no_strays
+from weft.actors import without_foreign_cancel
 from weft.errors import BadArguments, FinalToolError, ToolError, did_you_mean
 from weft.events import (
     Fact,
@@ -155,7 +155,7 @@ class ToolCallBatch:
             if manner == "together":
                 await self._run_together(list(group))
             elif manner == "beside":
-                await self._run_beside(list(group))
+                await self._run_concurrently(list(group))
             else:
                 for call in group:
                     await self._run_alone(call)
@@ -227,7 +227,7 @@ class ToolCallBatch:
     async def _run_together(self, calls: list[ToolCall]) -> None:
         await self._run_all(await self._all_ready(calls))
 
-    async def _run_beside(self, calls: list[ToolCall]) -> None:
+    async def _run_concurrently(self, calls: list[ToolCall]) -> None:
         ready = await self._all_ready(calls)
         if not ready:
             return
@@ -240,13 +240,13 @@ class ToolCallBatch:
 
     async def _run_each(self, ready: list[ReadyCall]) -> None:
         if len(ready) == 1:
-            self._record(ready[0].call, *await self._come_to_an_end(ready[0]))
+            self._record(ready[0].call, *await self._finish_calls(ready[0]))
             return
 
         async def run_one(each: ReadyCall) -> None:
             # Noted the moment it ends: when the turn is aborted and another call does not let go,
             # this one keeps its result.
-            self._record(each.call, *await self._come_to_an_end(each))
+            self._record(each.call, *await self._finish_calls(each))
 
         async with anyio.create_task_group() as group:
             for each in ready:
@@ -421,7 +421,7 @@ class ToolCallBatch:
 
     # -- asking questions
 
-    async def _come_to_an_end(self, ready: ReadyCall) -> tuple[ToolOutcome, int]:
+    async def _finish_calls(self, ready: ReadyCall) -> tuple[ToolOutcome, int]:
         """Put the question to the user, or run the tool."""
         question = ready.prepared.question
         if question is None or self._env.gate.when_asking != "wait":
@@ -531,7 +531,7 @@ class ToolCallBatch:
         """
         try:
             with anyio.move_on_after(tool.timeout_seconds):
-                return check(await no_strays(work()))
+                return check(await without_foreign_cancel(work()))
         except ToolError:
             raise
         # SystemExit too: a tool of a program that calls sys.exit() must not end the application

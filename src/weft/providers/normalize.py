@@ -37,7 +37,7 @@ from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
 # every later request: these stand in for what is missing.
 NO_OUTPUT = "(no output)"
 NO_RESULT = "No result was recorded for this call."
-GO_ON = "Go on from where you stopped."
+CONTINUE_PROMPT = "Go on from where you stopped."
 BEGINNING = "(The conversation goes on from here.)"
 TOO_MANY = "[an older image left out: there are too many]"
 MOST_IMAGES = 20

@@ -27,10 +27,10 @@ from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.store import MemoryStore, SessionRow, Store
 
-WantedStore: TypeAlias = "Store | str | os.PathLike[str]"
+StoreArgument: TypeAlias = "Store | str | os.PathLike[str]"
 
 
-class StorePlace(msgspec.Struct, frozen=True):
+class StoreLocation(msgspec.Struct, frozen=True):
     """What a store is, by name; two that are equal are one store."""
 
     kind: Literal["memory", "jsonl", "sqlite"]
@@ -56,7 +56,7 @@ class AsyncCloseable(Protocol):
 class OpenStore:
     """A store in use, and who needs it."""
 
-    def __init__(self, store: Store, place: StorePlace | None) -> None:
+    def __init__(self, store: Store, place: StoreLocation | None) -> None:
         self.store = store
         self.place = place
         """None when the store was handed in: then it is not ours to close."""
@@ -85,7 +85,7 @@ class StoreRegistry:
     def __init__(
         self,
         own: Store,
-        place: StorePlace | None,
+        place: StoreLocation | None,
         *,
         places: WeftPaths,
         listen: Callable[[Store], Awaitable[AsyncCloseable | None]],
@@ -155,7 +155,7 @@ class StoreRegistry:
 
     @asynccontextmanager
     async def entered(
-        self, wanted: WantedStore | None, session_id: SessionId, *, is_open: bool
+        self, wanted: StoreArgument | None, session_id: SessionId, *, is_open: bool
     ) -> AsyncGenerator[Store]:
         """The store that a session is to be started in, opened if need be; unless the body fails,
         it stays in use for the session.
@@ -246,7 +246,7 @@ class StoreRegistry:
             await opened.aclose()
             self._ending.discard(opened)
 
-    async def _opened(self, wanted: WantedStore) -> OpenStore | None:
+    async def _opened(self, wanted: StoreArgument) -> OpenStore | None:
         """The open store for this one, new if it is not in use; None for the application's own."""
         place = place_of(wanted, self._places)
         if wanted is self.own or (place is not None and place == self._own_place):
@@ -269,7 +269,7 @@ class StoreRegistry:
         return made
 
 
-def place_of(wanted: WantedStore, places: WeftPaths) -> StorePlace | None:
+def place_of(wanted: StoreArgument, places: WeftPaths) -> StoreLocation | None:
     """What a name or a path stands for; None for a store itself.
 
     "memory"; "jsonl" and "sqlite", which are kept with our data; `jsonl:FOLDER`, `sqlite:FILE`; a
@@ -285,17 +285,17 @@ def place_of(wanted: WantedStore, places: WeftPaths) -> StorePlace | None:
     if not text:
         raise UsageError("a store needs a name or a path: memory, jsonl, sqlite, or where it lies")
     if text == "memory":
-        return StorePlace("memory")
+        return StoreLocation("memory")
     kind, _, rest = text.partition(":")
     if kind == "jsonl":
         # Real paths: two spellings of one file are one store, which is opened once.
-        return StorePlace("jsonl", os.path.realpath(rest or places.home / "jsonl"))
+        return StoreLocation("jsonl", os.path.realpath(rest or places.home / "jsonl"))
     if kind == "sqlite":
-        return StorePlace("sqlite", os.path.realpath(rest or places.database))
-    return StorePlace("jsonl" if os.path.isdir(text) else "sqlite", os.path.realpath(text))
+        return StoreLocation("sqlite", os.path.realpath(rest or places.database))
+    return StoreLocation("jsonl" if os.path.isdir(text) else "sqlite", os.path.realpath(text))
 
 
-async def open_place(place: StorePlace) -> Store:
+async def open_place(place: StoreLocation) -> Store:
     """Open the store at a place, and make it if there is none."""
     if place.kind == "memory":
         return MemoryStore()

@@ -81,7 +81,7 @@ class FileReplacement:
             FinalToolError: it may not be replaced.
             OSError: the system refused.
         """
-        self._go_on()
+        self._raise_if_abandoned()
         folder = self._open_parent()
         try:
             if self._sweep:
@@ -117,7 +117,7 @@ class FileReplacement:
             if before is None or not before.is_still(folder, self.place.leaf):
                 self._compare(_Old.read(folder, self.place.leaf, self.shown, self._kept_bytes))
             mode = os.fstat(fd).st_mode
-            self._go_on()
+            self._raise_if_abandoned()
             _BEFORE_RENAME.hit()
             self._take_place(folder, name, is_new=before is None)
         except BaseException:
@@ -157,7 +157,7 @@ class FileReplacement:
                 f"{self.shown!r} exists by now; nothing was written.  Read it first"
             ) from None
 
-    def _go_on(self) -> None:
+    def _raise_if_abandoned(self) -> None:
         if self._abandoned:
             raise WriteAbandoned
 

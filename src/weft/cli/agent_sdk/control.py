@@ -16,7 +16,7 @@ from weft.api.session import Session
 from weft.app import App
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.errors import SessionNotFound, UsageError, WeftError
-from weft.hooks.config import HookBook
+from weft.hooks.config import HookTable
 from weft.view import changed_paths
 
 TAKES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -56,7 +56,7 @@ class ControlRequests:
         session: Session,
         options: dict[str, Any],
         *,
-        hooks: HookBook,
+        hooks: HookTable,
         channel: HookChannel,
         set_mode: Callable[[str], Awaitable[None]],
         drop_waiting: Callable[[], None],

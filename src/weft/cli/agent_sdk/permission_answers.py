@@ -41,7 +41,7 @@ class PendingRequest(NamedTuple):
     """The input that it is about, in our names."""
 
 
-class PermissionAnswer(NamedTuple):
+class ProgramAnswer(NamedTuple):
     """What an answer comes to."""
 
     action: PermissionAction
@@ -74,7 +74,7 @@ class _Response(msgspec.Struct, rename="camel"):
 
 def read_answer(
     response: Mapping[str, Any], asked: PendingRequest, dialect: ToolDialect
-) -> PermissionAnswer:
+) -> ProgramAnswer:
     """What the other side says.
 
     Raises:
@@ -106,7 +106,7 @@ def read_answer(
         raise UsageError(
             f"{given.behavior!r} covers only what was asked about; a changed input is allowed once"
         )
-    return PermissionAnswer(action, meta, mode)
+    return ProgramAnswer(action, meta, mode)
 
 
 def suggestions(asked: PendingRequest, dialect: ToolDialect) -> list[dict[str, Any]]:

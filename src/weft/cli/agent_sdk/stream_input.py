@@ -27,7 +27,7 @@ from weft.cli.headless.turn_driver import TurnDriver
 from weft.cli.line_reader import LineReader
 from weft.cli.prompt_input import PromptParts
 from weft.errors import SessionInterrupted, UsageError, WeftError
-from weft.hooks.config import HookBook
+from weft.hooks.config import HookTable
 from weft.messages import Text
 from weft.protocol.stream_json import IncomingLine, answered, parts_of, read_line, refused
 from weft.view import SUCCESSFUL
@@ -46,7 +46,7 @@ class StreamInputSession:
         sink: OutputSink,
         options: dict[str, Any],
         *,
-        hooks: HookBook,
+        hooks: HookTable,
         asks: bool,
     ) -> None:
         """`hooks` are those of the program, which it may hand over; with `asks`, it also answers

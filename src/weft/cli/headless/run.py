@@ -37,7 +37,7 @@ from weft.protocol.session_options import message_options, open_session
 from weft.view import SUCCESSFUL, count_of
 
 if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
-    from weft.hooks.config import HookBook
+    from weft.hooks.config import HookTable
 
 
 def run_print(arguments: ParsedArguments) -> int:
@@ -65,11 +65,11 @@ def run_print(arguments: ParsedArguments) -> int:
     return anyio.run(run.main)
 
 
-def _hooks_to_come() -> HookBook:
+def _hooks_to_come() -> HookTable:
     """Where the hooks go that a program may hand over."""
-    from weft.hooks.config import HookBook  # only where a program drives us
+    from weft.hooks.config import HookTable  # only where a program drives us
 
-    return HookBook()
+    return HookTable()
 
 
 def _prompt_parts(arguments: ParsedArguments) -> PromptParts:
@@ -92,7 +92,7 @@ class _Run:
         app: App,
         prompt: PromptParts,
         schema: dict[str, Any] | None,
-        hooks: HookBook | None,
+        hooks: HookTable | None,
     ) -> None:
         self._arguments = arguments
         self._app = app
@@ -170,11 +170,11 @@ class _Run:
         await self._stop.watch(settle, task_status=task_status)
 
     async def _open(self) -> Session:
-        await self._tell_what_does_not_count()
+        await self._report_ignored_files()
         # Before the local model is looked for: a resumed session has a model of its own.
         existing = await chosen_id(self._app, self._arguments)
         if existing is None:
-            await self._stand_in()
+            await self._use_local_model()
         session = await open_session(
             self._app.sessions,
             self._options,
@@ -187,7 +187,7 @@ class _Run:
             await self._say_what_begins(session)
         except (WeftError, CommandExit, OSError):
             # The first line may find its reader gone (`weft -p … | true`).
-            await self._leave_nothing_empty(session)
+            await self._delete_empty_session(session)
             raise
         # Only now: a signal from here on aborts the turn and lets it settle; before, it cancels
         # everything.
@@ -219,7 +219,7 @@ class _Run:
         """One look, so that folders without settings of their own cost nothing."""
         return os.path.lexists(os.path.join(self._app.project_path, ".weft"))
 
-    async def _tell_what_does_not_count(self) -> None:
+    async def _report_ignored_files(self) -> None:
         """Say what of this folder is left out, and that it is not trusted.
 
         Nothing is asked here.
@@ -237,7 +237,7 @@ class _Run:
 
             output.complain(warning(question))
 
-    async def _stand_in(self) -> None:
+    async def _use_local_model(self) -> None:
         """Without a key and a named model, the embedded one answers.
 
         It is said, and fetched if need be.
@@ -278,7 +278,7 @@ class _Run:
             try:
                 result = await talk.send(lambda: self._send(session, own.input_id, options))
             except WeftError:
-                await self._leave_nothing_empty(session)
+                await self._delete_empty_session(session)
                 raise
             finally:
                 group.cancel_scope.cancel()
@@ -308,7 +308,7 @@ class _Run:
             )
         return await session.continue_and_wait(input_id=input_id, **options)
 
-    async def _leave_nothing_empty(self, session: Session) -> None:
+    async def _delete_empty_session(self, session: Session) -> None:
         """A new session whose first message could not even be sent is no session."""
         # `-c` would resume the empty session next time, and lists would show it.
         if self._is_new and not (await session.metadata()).message_count:

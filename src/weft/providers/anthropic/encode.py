@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.normalize import (
-    GO_ON,
+    CONTINUE_PROMPT,
     ModelTurn,
     Turn,
     UserTurn,
@@ -190,7 +190,7 @@ def _end_with_user(messages: list[Json], may_prefill: bool) -> None:
         # space. From 4.6 on it is refused.
         last["text"] = last["text"].rstrip()
     else:
-        _add_user(messages, [{"type": "text", "text": GO_ON}])
+        _add_user(messages, [{"type": "text", "text": CONTINUE_PROMPT}])
 
 
 def _user_block(part: Text | Image) -> Json:

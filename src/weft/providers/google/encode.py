@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.normalize import (
-    GO_ON,
+    CONTINUE_PROMPT,
     ModelTurn,
     UserTurn,
     WireCall,
@@ -131,7 +131,7 @@ def _contents(request: ModelRequest, info: ModelInfo, version: tuple[int, int]) 
             contents.append(_user([_response(outcome) for outcome in turn.outcomes]))
             contents += _pictures(turn)
     if contents[-1]["role"] == "model":
-        contents.append(_user([{"text": GO_ON}]))
+        contents.append(_user([{"text": CONTINUE_PROMPT}]))
     return contents
 
 

@@ -6,7 +6,14 @@ from typing import Any, TypeAlias
 
 from weft.messages import Image, Text
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
-from weft.providers.normalize import GO_ON, ModelTurn, UserTurn, WireCall, turns, wire_name
+from weft.providers.normalize import (
+    CONTINUE_PROMPT,
+    ModelTurn,
+    UserTurn,
+    WireCall,
+    turns,
+    wire_name,
+)
 from weft.providers.schema import as_object, closed, remembered
 
 Json: TypeAlias = dict[str, Any]
@@ -65,7 +72,7 @@ def _messages(request: ModelRequest, info: ModelInfo) -> list[Json]:
         else:
             messages += _model(turn)
     if messages[-1]["role"] == "assistant":
-        messages.append({"role": "user", "content": GO_ON})
+        messages.append({"role": "user", "content": CONTINUE_PROMPT})
     return messages
 
 

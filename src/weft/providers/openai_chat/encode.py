@@ -14,7 +14,7 @@ import msgspec
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
 from weft.providers.normalize import (
-    GO_ON,
+    CONTINUE_PROMPT,
     ModelTurn,
     UserTurn,
     WireCall,
@@ -162,7 +162,7 @@ def _messages(request: ModelRequest, info: ModelInfo, dialect: ChatDialect) -> l
             messages += _model(turn, dialect)
             _add_user(messages, _pictures(turn), dialect)
     if messages[-1]["role"] == "assistant" and dialect.must_end_with_user:
-        _add_user(messages, [Text(text=GO_ON)], dialect)
+        _add_user(messages, [Text(text=CONTINUE_PROMPT)], dialect)
     return messages
 
 

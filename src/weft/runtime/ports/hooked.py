@@ -21,7 +21,7 @@ import msgspec
 from weft.config.settings import Config
 from weft.errors import HookRefused
 from weft.events import Fact, SystemNote
-from weft.hooks.config import HookBook, read_hooks
+from weft.hooks.config import HookTable, read_hooks
 from weft.hooks.session_hooks import SessionHooks
 from weft.loop import Commit, tip_after
 from weft.messages import File, Part, Text
@@ -174,16 +174,16 @@ class HookSource:
         *,
         runner: Runner,
         redact: Callable[[str], str],
-        more: HookBook | None = None,
+        more: HookTable | None = None,
     ) -> None:
         """`more` are the hooks of a program that drives us; it may hand them over later."""
-        self.book = HookBook(book_of(config, seen).all(), more=more)
+        self.book = HookTable(hooks_of_settings(config, seen).all(), more=more)
         self._runner = runner
         self._redact = redact
 
     def renew(self, config: Config, seen: ProjectFiles | None) -> None:
         """Take the hooks that the settings name now; sessions that are open heed them at once."""
-        self.book.replace(book_of(config, seen).all())
+        self.book.replace(hooks_of_settings(config, seen).all())
 
     def of(self, session_id: str, project: str) -> PortHooks:
         """The hooks of one session."""
@@ -198,7 +198,7 @@ class HookSource:
         )
 
 
-def book_of(config: Config, seen: ProjectFiles | None) -> HookBook:
+def hooks_of_settings(config: Config, seen: ProjectFiles | None) -> HookTable:
     """The hooks that the settings name; those of a project are bound to the scripts that they were
     trusted with.
 
@@ -209,8 +209,8 @@ def book_of(config: Config, seen: ProjectFiles | None) -> HookBook:
         hook for layer in config.layers("hooks") for hook in read_hooks(layer.value, layer.source)
     ]
     if seen is None:
-        return HookBook(hooks)
-    return HookBook(
+        return HookTable(hooks)
+    return HookTable(
         msgspec.structs.replace(hook, scripts=seen.scripts_of(hook.command))
         if hook.source.startswith(f"{seen.path}/")
         else hook

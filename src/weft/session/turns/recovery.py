@@ -18,13 +18,13 @@ from weft.loop import (
     Commit,
     PartialDraft,
     RecoveryEvidence,
-    children_wanted,
     command_ends,
     count_lost,
     end_interrupted,
-    hashes_wanted,
+    hashes_needed,
     promote,
     settle_interrupted,
+    unsettled_children,
 )
 from weft.session.environment import SessionEnvironment
 from weft.session.log.session_log import SessionLog
@@ -55,7 +55,7 @@ class SessionRecovery:
         Those of a turn are settled with it.
         """
 
-    def lose_work(self) -> None:
+    def mark_work_lost(self) -> None:
         """The work that ran here is gone.
 
         A summary that the user asked for outside of it is not.
@@ -138,7 +138,7 @@ class SessionRecovery:
         await self._log.commit(Commit(facts=tuple(facts), blobs=found.blobs, drop_draft=True))
         _END.after.hit()
 
-    async def stay_down(self, raised: ErrorRaised, reason: str) -> None:
+    async def end_after_crashes(self, raised: ErrorRaised, reason: str) -> None:
         """End the turn of a session that has crashed too often."""
         found = await self._evidence()
         ending = end_interrupted(self._log.state, found, f"it crashed too often: {reason}")
@@ -167,7 +167,7 @@ class SessionRecovery:
         # Finishing what the sandbox left changes files, so that it comes before their hashes are
         # taken.
         remains = await self._env.probe.recovered_calls(calls) if calls else {}
-        wanted = hashes_wanted(state)
+        wanted = hashes_needed(state)
         found = tuple(fact for fact in touched.facts if isinstance(fact, FileTouched))
         blobs = dict(touched.blobs)
         for each in remains.values():
@@ -177,7 +177,7 @@ class SessionRecovery:
             draft=PartialDraft(node=draft.node, text=draft.text) if draft is not None else None,
             hashes=await self._env.probe.file_hashes(wanted),
             cost=self._env.prices.cost,
-            children=await self._env.probe.children_used(children_wanted(state)),
+            children=await self._env.probe.children_used(unsettled_children(state)),
             modes=await self._modes(wanted),
             touched=found,
             blobs=blobs,

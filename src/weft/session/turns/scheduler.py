@@ -399,7 +399,7 @@ class TurnScheduler:
         """
         # First of all: whatever still runs must not write while the state is being loaded.
         self._worker.drop()
-        self._recovery.lose_work()
+        self._recovery.mark_work_lost()
         reason = f"{type(error).__name__}: {error}"
         try:
             # From the log and not from memory: the fault may be in the state itself.
@@ -439,7 +439,7 @@ class TurnScheduler:
             self._start_turn()
 
     async def _stay_down(self, raised: ErrorRaised, reason: str) -> None:
-        await self._recovery.stay_down(raised, reason)
+        await self._recovery.end_after_crashes(raised, reason)
         self.error = f"it crashed too often; the last time: {reason}"
         self._worker.settled.set()
         self._set_status("error")

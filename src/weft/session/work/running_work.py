@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import anyio
 
-from weft.actors import Mailbox, Supervisor, no_strays
+from weft.actors import Mailbox, Supervisor, without_foreign_cancel
 from weft.errors import WeftError
 from weft.ids import EntryId, TurnId
 from weft.loop import SessionWork, TurnJournal
@@ -55,7 +55,7 @@ class RunningWork:
     async def _run(self, turn: SessionWork) -> None:
         error: BaseException | None = None
         try:
-            await no_strays(turn.run())
+            await without_foreign_cancel(turn.run())
         except Exception as failure:
             error = failure
         # Without waiting for room: an end that is lost would leave the session busy for ever, and

@@ -246,7 +246,7 @@ def _put_file(folder: int, name: str, image: FileImage, *, is_new: bool) -> None
     try:
         try:
             write_all(fd, image.data or b"")
-            mode = _dressed_as_before(folder, name, fd) if not is_new else _NEW_FILE
+            mode = _with_same_metadata(folder, name, fd) if not is_new else _NEW_FILE
             # The owner is not recorded, and these two bits mean something only together with it.
             final = stat.S_IMODE(image.mode) if image.mode else mode
             os.fchmod(fd, final & ~(stat.S_ISUID | stat.S_ISGID))
@@ -260,7 +260,7 @@ def _put_file(folder: int, name: str, image: FileImage, *, is_new: bool) -> None
         os.close(fd)
 
 
-def _dressed_as_before(folder: int, name: str, fd: int) -> int:
+def _with_same_metadata(folder: int, name: str, fd: int) -> int:
     """Give the new file the owner and attributes of the one that it replaces.
 
     Returns that one's mode.

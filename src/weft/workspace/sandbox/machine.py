@@ -109,7 +109,7 @@ class ProcessSandbox:
         self._broken = ""
         """Why there is none; found out once."""
         self._tried: dict[tuple[str, ...], str] = {}
-        self._ready: dict[tuple[str, ...], list[CommandBox]] = {}
+        self._ready: dict[tuple[str, ...], list[CommandCell]] = {}
 
     def hide(self, paths: Sequence[str]) -> None:
         """Commands that start from now on must not see these either."""
@@ -292,7 +292,7 @@ class ProcessSandbox:
             raise RetryableToolError("the sandbox broke down; try again")
         return self._keeper
 
-    def box(self, roots: tuple[str, ...], job: ScratchJob) -> CommandBox:
+    def box(self, roots: tuple[str, ...], job: ScratchJob) -> CommandCell:
         """A box over these folders for one command: one that stands ready, or a new one."""
         # A box that stands ready hides what was secret when it was made.  If a secret has come to
         # be since, or the project was moved, it is thrown away, because it would show too much or
@@ -329,7 +329,7 @@ class ProcessSandbox:
                 # runs a command.
                 ready.append(self._made(self.keeper.cell(self._cell_config()), roots))
 
-    def _made(self, cell: Cell, roots: tuple[str, ...]) -> CommandBox:
+    def _made(self, cell: Cell, roots: tuple[str, ...]) -> CommandCell:
         place = self.scratch.place(roots)
         cell.prepare(
             MountPlan(
@@ -339,9 +339,9 @@ class ProcessSandbox:
                 hidden=tuple(self._hidden.of_machine(roots)),
             )
         )
-        return CommandBox(self.keeper, cell, place, self._hidden.stamp())
+        return CommandCell(self.keeper, cell, place, self._hidden.stamp())
 
-    def _let_go(self, box: CommandBox) -> None:
+    def _let_go(self, box: CommandCell) -> None:
         box.cell.close()
         self.scratch.give_back(box.place)
 
@@ -386,7 +386,7 @@ _INSIDE = {"TMPDIR": "/tmp", "WEFT_SANDBOX": "1"}
 """What a program in a box finds in its environment besides."""
 
 
-class CommandBox:
+class CommandCell:
     """A cell with a view of the project, and the place where its command writes."""
 
     def __init__(
