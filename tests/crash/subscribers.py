@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import anyio.lowlevel
@@ -108,7 +109,7 @@ class Wanderer:
     async def _visit(self) -> None:
         """Read on from where we were, for a while."""
         way = self._dice.choice(("some", "some", "some", "cancel", "cancel", "sleep"))
-        live = way == "sleep" or self._dice.random() < 0.5
+        live: Literal["status"] | bool = way == "sleep" or self._dice.random() < 0.5 or "status"
         events = await self._session.subscribe(after=self._cursor, live=live)
         if way == "sleep":
             await self._oversleep(events)
@@ -149,7 +150,7 @@ class Wanderer:
 
     async def read_to(self, seq: int) -> None:
         """Read to the end."""
-        async with await self._session.subscribe(after=self._cursor, live=False) as events:
+        async with await self._session.subscribe(after=self._cursor, live="status") as events:
             while self._cursor < seq:
                 self._take(await anext(events))
 

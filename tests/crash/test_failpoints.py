@@ -14,6 +14,8 @@ from tests.support.source_code import ROOT, SRC, parsed, python_files
 
 WITHOUT_POINTS = {
     "session/log/session_log.py:SessionLog.commit": "the one append; its callers have the points",
+    "session/actor.py:SessionActor._remember": "after a command without facts; a death before it "
+    "is one before the command",
     "session/turns/scheduler.py:TurnScheduler.commit_for": "the turn's notebook has them",
 }
 """Functions that commit and have no points of their own, and why."""

@@ -237,7 +237,7 @@ async def test_a_command_can_read_neither_keys_nor_conversations(elsewhere: Path
     (home / "open").write_text("no harm\n")
     model = turns(
         shell(
-            f"cat ~/open; cat {elsewhere}/elsewhere/*; grep -rah secret {home} "
+            f"cat ~/open; cat {elsewhere}/elsewhere/* | tr -d '\\0'; grep -rah secret {home} "
             f"{elsewhere}/elsewhere; env"
         )
     )

@@ -227,7 +227,9 @@ class PlainSession:
 
     def _end(self, reason: str) -> None:
         self._keep_streamed()
-        self.given_early = None
         for call in self.open_calls:
-            call.result = NOT_RUN
+            # A call that the user denied while nothing ran is denied, and not only stopped.
+            call.result = DENIED_BY_USER if self.given_early is False else NOT_RUN
+            self.given_early = None
+        self.given_early = None
         self.situation, self.last_reason = "idle", reason
