@@ -59,7 +59,7 @@ suite: $(READY) ## The tests alone
 .PHONY: quick
 quick: export PYTHONDONTWRITEBYTECODE :=
 quick: export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
-quick: $(READY) ## The tests that start no process: the inner loop, about a minute
+quick: $(READY) ## The tests that start no process: the inner loop, about two minutes
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not process"
 
 .PHONY: prove
