@@ -57,7 +57,7 @@ def test_a_rewind_is_previewed_needs_a_yes_and_is_undone(weft: WeftProgram) -> N
     file = weft.project / "a.txt"
     to = ("session", "rewind", session, "--to", "3")
     seen = weft.run(*to, "--preview")
-    assert (seen.returncode, seen.stdout.split()) == (0, ["a.txt", "restore", "-"])
+    assert (seen.returncode, seen.stdout.split()) == (0, ["a.txt", "restore"])
     assert seen.stderr == "preview: restore 1 file\n"
     refused = weft.run(*to)
     assert refused.returncode == 2

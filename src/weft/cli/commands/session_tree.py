@@ -174,8 +174,7 @@ async def _rewound(arguments: ParsedArguments, go: Callable[[bool], Awaitable[Re
             plan = await go(False)
         write_pretty(msgspec.to_builtins(plan))
         return OK
-    rows = [tuple(part or "-" for part in row) for row in file_rows(plan)]
-    print_table(rows)
+    print_table(file_rows(plan))
     if arguments.flag("preview"):
         tell(f"preview: {rewind_summary(plan)}")
         return OK
