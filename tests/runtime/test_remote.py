@@ -9,8 +9,19 @@ import pytest
 
 from weft.actors import Supervisor
 from weft.errors import Owned
-from weft.events import AnyFact, SystemNote, TextDelta, TurnFinished, TurnStarted, encode
+from weft.events import (
+    AnyFact,
+    Event,
+    NewMessage,
+    SystemNote,
+    TextDelta,
+    ThinkingDelta,
+    TurnFinished,
+    TurnStarted,
+    encode,
+)
 from weft.ids import NodeId, SessionId, TurnId
+from weft.messages import Node, Text
 from weft.runtime.ports.remote import RemotePort
 from weft.state import SessionState
 from weft.store.memory import MemoryStore
@@ -28,10 +39,63 @@ def record(seq: int) -> bytes:
     return encode(msgspec.structs.replace(FACTS[seq - 1], seq=seq, session_id="ses_1"))
 
 
-async def test_text_in_flight_that_is_ahead_of_the_log_is_kept_until_its_turn_has_ended() -> None:
+def remote_port() -> RemotePort:
     owner = Owned("ses_1", pid=1, host="here", socket="", since=0.0)
     state = SessionState(session_id=SessionId("ses_1"))
-    port = RemotePort(state, MemoryStore(), owner, Supervisor())
+    return RemotePort(state, MemoryStore(), owner, Supervisor())
+
+
+def answer(text: str) -> bytes:
+    node = Node(id=NODE, role="assistant", parts=(Text(text=text),))
+    return encode(NewMessage(node=node, seq=3, session_id=SessionId("ses_1")))
+
+
+def delta(offset: int, text: str) -> bytes:
+    return msgspec.json.encode(TextDelta(node_id=NODE, offset=offset, text=text, after_seq=2))
+
+
+async def heard_by_a_subscriber(port: RemotePort, *arrivals: bytes) -> list[Event]:
+    """What a subscriber gets when this arrives, in this order: facts by the log, the rest by the
+    socket.
+    """
+    for seq in (1, 2):
+        port._take_record(record(seq))
+    async with port.subscribe() as events:
+        for raw in arrivals:
+            is_fact = b'"new_message"' in raw
+            (port._take_record if is_fact else port._take_signal)(raw)
+        port._end()
+        return [event async for event in events]
+
+
+def texts(events: list[Event]) -> list[str]:
+    return [event.text if isinstance(event, TextDelta) else "message" for event in events]
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "heard"),
+    [
+        ([delta(0, "Hello "), delta(6, "there"), answer("Hello there")], ["Hello ", "there"]),
+        ([delta(0, "Hello "), answer("Hello there"), delta(6, "there")], ["Hello ", "there"]),
+        ([answer("Hello there"), delta(0, "Hello "), delta(6, "there")], ["Hello there"]),
+        ([delta(0, "Hello "), answer("Hello there")], ["Hello ", "there"]),
+    ],
+    ids=["in order", "log ahead", "log far ahead", "socket lost a piece"],
+)
+async def test_text_is_whole_before_its_message_whichever_comes_first(
+    arrivals: list[bytes], heard: list[str]
+) -> None:
+    assert texts(await heard_by_a_subscriber(remote_port(), *arrivals)) == [*heard, "message"]
+
+
+async def test_thoughts_behind_their_message_are_dropped() -> None:
+    late = ThinkingDelta(node_id=NODE, offset=0, text="hm", after_seq=2)
+    arrivals = (delta(0, "Hello"), answer("Hello"), msgspec.json.encode(late))
+    assert texts(await heard_by_a_subscriber(remote_port(), *arrivals)) == ["Hello", "message"]
+
+
+async def test_text_in_flight_that_is_ahead_of_the_log_is_kept_until_its_turn_has_ended() -> None:
+    port = remote_port()
     signal = TextDelta(node_id=NODE, offset=0, text="Hello", after_seq=2)
     port._take_signal(msgspec.json.encode(signal))
     for seq in (1, 2):

@@ -18,10 +18,20 @@ import msgspec
 
 from weft.actors import Hub, Inbox, Supervisor
 from weft.errors import Owned, OwnerLost, SessionNotFound, SessionStopped, StoreError, WeftError
-from weft.events import Event, SessionStatus, Signal, Status, TextDelta, decode
+from weft.events import (
+    Event,
+    NewMessage,
+    SessionStatus,
+    Signal,
+    Status,
+    TextDelta,
+    ThinkingDelta,
+    ToolArgsDelta,
+    decode,
+)
 from weft.ids import NodeId, SessionId
 from weft.loop import LineEntry
-from weft.messages import Part
+from weft.messages import Node, Part
 from weft.permissions import Mode
 from weft.runtime.ports.socket_client import SocketClient
 from weft.runtime.ports.socket_protocol import OwnerStatus, short_path
@@ -101,6 +111,8 @@ class RemotePort(SessionPort):
         The oldest is dropped when there is too much.
         """
         self._draft: _Draft | None = None
+        self._completed: NodeId | None = None
+        """The last message whose text was handed out whole; pieces of it that come now are late."""
         self._known_owner: Owner | None = None
         self._ended = anyio.Event()
 
@@ -371,11 +383,36 @@ class RemotePort(SessionPort):
         # The follower and `_catch_up` read the same log side by side; each fact counts once.
         if fact.seq == self._state.seq + 1:
             self._state.apply(fact)
+            if isinstance(fact, NewMessage) and fact.node.role == "assistant":
+                self._complete_text(fact, fact.node)
             if self._draft is not None and self._is_settled(self._draft):
                 self._draft = None
             self._facts.publish(fact, len(body))
             while self._early and self._early[0][0] <= self._state.seq:
                 self._early.popleft()[1]()
+
+    def _complete_text(self, fact: NewMessage, node: Node) -> None:
+        """Hand out what is still missing of an answer's text, before its message.
+
+        The log may be faster than the socket.  A reader that prints text as it comes has printed
+        the whole answer when it sees the message, and gets none of it afterwards.
+        """
+        heard = self.draft[1] if self.draft is not None and self.draft[0] == node.id else ""
+        # The text of a large message is not in its fact, and then the socket's pieces have to do.
+        # Nor is the rest known when the answer was begun anew and that was not heard yet.
+        if not node.text or not node.text.startswith(heard):
+            return
+        self._completed = node.id
+        if rest := node.text[len(heard) :]:
+            missing = TextDelta(
+                session_id=self.session_id,
+                after_seq=fact.seq - 1,
+                at=fact.at,
+                node_id=node.id,
+                offset=len(heard),
+                text=rest,
+            )
+            self._signals.publish(missing, len(rest))
 
     def _is_settled(self, draft: _Draft) -> bool:
         """True when the text in flight has arrived in the log, or never will.
@@ -420,12 +457,21 @@ class RemotePort(SessionPort):
         if isinstance(signal, SessionStatus):
             self._when_read(signal.status, signal.after_seq, lambda: self._take_status(signal))
             return
-        # The log may be faster than the socket: what comes behind its node is no draft any more.
+        if self._is_late(signal):
+            return
         if isinstance(signal, TextDelta) and signal.node_id not in self._state.tree.nodes:
             if self._draft is None or self._draft.node != signal.node_id or signal.offset == 0:
                 self._draft = _Draft(signal.node_id, signal.after_seq)
             self._draft.text.append(signal.text)
         self._signals.publish(signal, len(raw))
+
+    def _is_late(self, signal: Signal) -> bool:
+        """True for a piece of an answer that has arrived whole."""
+        if isinstance(signal, TextDelta):
+            return signal.node_id == self._completed
+        if isinstance(signal, ThinkingDelta | ToolArgsDelta):
+            return signal.node_id in self._state.tree.nodes
+        return False
 
 
 async def open_remote(
