@@ -32,6 +32,19 @@ async def test_a_rate_limit_is_waited_out_as_long_as_the_vendor_asks(world: Worl
     assert event.retries == 1
 
 
+async def test_who_asks_for_the_status_alone_hears_of_retries_and_of_no_text(world: World) -> None:
+    fail = Fail(error="ProviderUnavailable", status=503)
+    async with world.open(ScriptedModel([fail, "Here."])) as app:
+        session = await app.sessions.start_session()
+        async with await session.subscribe(live="status") as events, running():
+            await session.send_message("go")
+            heard = []
+            while not isinstance(event := await anext(events), TurnFinished):
+                heard.append(type(event))
+    assert LlmRetry in heard
+    assert TextDelta not in heard
+
+
 @pytest.mark.parametrize("status", [500, 502, 503, 529, 408])
 async def test_a_server_that_fails_is_asked_again_after_a_growing_wait(
     plain_world: World, status: int

@@ -87,8 +87,8 @@ class InspectionCalls(SessionBase):
     ) -> Subscription:
         """Events: those after the cursor, then new ones.
 
-        No gap, no repeat.  `live="status"` leaves out all signals but the status; `live=False`
-        leaves out that too, and ends at the end of the log.
+        No gap, no repeat.  `live="status"` leaves out all signals but the status and retries;
+        `live=False` leaves out those too, and ends at the end of the log.
         """
         subscription = (await self._port()).subscribe(after=after, live=live)
         self._subscriptions = [weakref.ref(each) for each in (*self._readers(), subscription)]

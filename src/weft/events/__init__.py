@@ -76,6 +76,7 @@ from weft.events.facts import (
     UsageRecorded,
 )
 from weft.events.signals import (
+    STATUS_SIGNALS,
     AnswerRestarted,
     ArchitectPhase,
     ClientAttached,
@@ -96,6 +97,7 @@ from weft.events.signals import (
 __all__ = [
     "FACTS",
     "SIGNALS",
+    "STATUS_SIGNALS",
     "AnswerRestarted",
     "AnyFact",
     "ArchitectPhase",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from weft.events.base import SignalBase
 from weft.ids import CallUid, NodeId, SessionId
@@ -108,6 +108,13 @@ class Replaced(SignalBase, frozen=True, tag="replaced"):
 
     by: SessionId
 
+
+STATUS_SIGNALS: Final = (SessionStatus, LlmRetry)
+"""How the session is doing.
+
+They reach every subscriber that waits for more than the log's end; there are few of them, while an
+answer has hundreds of the others.
+"""
 
 Signal: TypeAlias = (
     SessionStatus

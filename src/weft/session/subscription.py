@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Literal, Self
 
 from weft.actors import Inbox
-from weft.events import AnyFact, Event, FactBase, SessionStatus, UnknownFact, decode
+from weft.events import STATUS_SIGNALS, AnyFact, Event, FactBase, UnknownFact, decode
 from weft.store import Store
 
 # Small enough that a slow reader does not hold a whole log in memory.
@@ -70,7 +70,7 @@ class Subscription:
                 await self._inbox.wait()
                 continue
             if not isinstance(event, FactBase | UnknownFact):
-                if self._live is True or (self._live and isinstance(event, SessionStatus)):
+                if self._live is True or (self._live and isinstance(event, STATUS_SIGNALS)):
                     return event
                 continue
             # Read from the log already: the inbox was filled while the log was read.

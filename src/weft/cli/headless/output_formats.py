@@ -33,7 +33,10 @@ class OutputSink(Protocol):
     """Takes a run in, as it happens."""
 
     wants_signals: bool
-    """Live events matter to it, too."""
+    """Live events matter to it, too, and not only retries.
+
+    Without, an answer of a thousand pieces costs no more than one of a single piece.
+    """
 
     def start(self, session_id: str, describe: Callable[[], dict[str, Any]]) -> None:
         """A session is there; `describe` tells about it."""
@@ -78,11 +81,9 @@ def dialect_name(arguments: ParsedArguments) -> str:
 class TextSink(OutputSink):
     """The last answer.  On a terminal, text as it arrives."""
 
-    wants_signals = True
-
     def __init__(self, narrator: ProgressNarrator) -> None:
         self._narrator = narrator
-        self._is_live = sys.stdout is not None and sys.stdout.isatty()
+        self._is_live = self.wants_signals = sys.stdout is not None and sys.stdout.isatty()
         self._written = ""
         """The node whose text was written last."""
         self._cleaner: Any = None
@@ -128,7 +129,7 @@ class TextSink(OutputSink):
 class JsonSink(OutputSink):
     """One object at the end."""
 
-    wants_signals = True
+    wants_signals = False
 
     def __init__(self, narrator: ProgressNarrator, dialect: ToolDialect) -> None:
         self._narrator = narrator

@@ -19,6 +19,7 @@ import msgspec
 from weft.actors import Hub, Inbox, Supervisor
 from weft.errors import Owned, OwnerLost, SessionNotFound, SessionStopped, StoreError, WeftError
 from weft.events import (
+    STATUS_SIGNALS,
     Event,
     NewMessage,
     SessionStatus,
@@ -463,7 +464,8 @@ class RemotePort(SessionPort):
             if self._draft is None or self._draft.node != signal.node_id or signal.offset == 0:
                 self._draft = _Draft(signal.node_id, signal.after_seq)
             self._draft.text.append(signal.text)
-        self._signals.publish(signal, len(raw))
+        readers = self._facts if isinstance(signal, STATUS_SIGNALS) else self._signals
+        readers.publish(signal, len(raw))
 
     def _is_late(self, signal: Signal) -> bool:
         """True for a piece of an answer that has arrived whole."""

@@ -16,12 +16,12 @@ from weft.actors import Hub, Inbox, Supervisor
 from weft.clock import Clock
 from weft.errors import StoreError
 from weft.events import (
+    STATUS_SIGNALS,
     AnswerRestarted,
     CommandCause,
     Event,
     Fact,
     NewMessage,
-    SessionStatus,
     Signal,
     TextDelta,
     TurnFinished,
@@ -143,7 +143,7 @@ class SessionLog:
             self._draft = None
         # The status goes to every subscriber, so that one that waits for a turn learns when it
         # stops short.
-        readers = self._facts if isinstance(signal, SessionStatus) else self._signals
+        readers = self._facts if isinstance(signal, STATUS_SIGNALS) else self._signals
         if len(readers):
             readers.publish(
                 msgspec.structs.replace(
