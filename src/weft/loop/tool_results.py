@@ -14,11 +14,12 @@ from weft.events import (
     PermissionResolved,
     QuestionAnswered,
     SystemNote,
+    Todo,
     TodoChanged,
     ToolComplete,
 )
 from weft.ids import BlobId, CallUid, NodeId
-from weft.messages import ToolCall, ToolResult, clean_text
+from weft.messages import Image, ToolCall, ToolResult, clean_text
 from weft.tools import ChangedFile, PreparedCall, ToolOutcome, as_outcome
 
 NOT_RUN: Final = "Not run: the turn was stopped before this call."
@@ -92,14 +93,31 @@ def sound_outcome(outcome: object) -> ToolOutcome:
     whole = as_outcome(outcome)
     if not isinstance(whole.text, str):
         raise TypeError(f"the text of the outcome is {type(whole.text).__name__}, not str")
-    # As bytes and back: what could not be read again must not get into the log.  The long parts are
-    # plain and left out.
-    short = msgspec.structs.replace(whole, text="", full_text=None, touched=())
-    msgspec.json.decode(msgspec.json.encode(short), type=ToolOutcome)
+    for name, type_, default in _SHORT_PARTS:
+        value = getattr(whole, name)
+        # Nearly always; and to make a decoder for facts takes as long as several rounds.
+        if type(value) is not type(default) or value != default:
+            _read_again(value, type_)
     for each in whole.touched:
         slim = msgspec.structs.replace(each, data_before=None, data_after=None)
-        msgspec.json.decode(msgspec.json.encode(slim), type=ChangedFile)
+        _read_again(slim, ChangedFile)
     return whole
+
+
+_SHORT_PARTS: Final[tuple[tuple[str, Any, Any], ...]] = (
+    ("is_error", bool, False),
+    ("images", tuple[Image, ...], ()),
+    ("data", dict[str, Any], {}),
+    ("todos", tuple[Todo, ...] | None, None),
+    ("notes", tuple[str, ...], ()),
+    ("facts", tuple[Fact, ...], ()),
+)
+"""What an outcome has besides its long parts, with the type and what it is when nothing is said."""
+
+
+def _read_again(value: object, type_: Any) -> None:
+    """As bytes and back: what could not be read again must not get into the log."""
+    msgspec.json.decode(msgspec.json.encode(value), type=type_)
 
 
 def refused(

@@ -6,6 +6,7 @@ part is an effort only if it is the word of a thinking level, and only if a mode
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from weft.thinking import ThinkingLevel, thinking_level
@@ -28,6 +29,7 @@ class ModelName(NamedTuple):
         return self.name if self.effort is None else f"{self.name}:{self.effort}"
 
 
+@lru_cache(maxsize=256)  # a turn asks for its model several times a round
 def parse_model_name(text: str) -> ModelName:
     """What `provider:model[:effort]` or `provider/model[:effort]` means."""
     # The first separator parts provider and model; later ones belong to the model's own name

@@ -100,6 +100,9 @@ def is_git_record(path: str) -> bool:
 
 
 def _plain(name: str) -> str:
+    if name.isascii():
+        # Nearly every name; it has one form only, and no character without width.
+        return name.lower().rstrip(". ")
     # What file systems take for the same name: HFS+ and APFS ignore case and Unicode forms, HFS+
     # also characters of no width (git's CVE-2014-9390), and Windows drops dots and spaces at the
     # end.

@@ -8,7 +8,7 @@ has caught up.  A reader that stalls therefore costs the session nothing but a b
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal, Self
 
 from weft.actors import Inbox
@@ -35,8 +35,12 @@ class Subscription:
         close: Callable[[Inbox[Event]], None],
         applied: Callable[[], int],
         behind: bool = True,
+        known: Iterable[AnyFact] = (),
         live: bool | Literal["status"] = True,
     ) -> None:
+        """`known`: the first facts after the cursor, where they are at hand; with `behind`, there
+        are more of them in the log.
+        """
         self._inbox = inbox
         self._store = store
         self._stream = stream
@@ -45,7 +49,7 @@ class Subscription:
         """The last fact that the session itself has applied: no subscriber gets one before that."""
         self._behind = behind
         self._live = live
-        self._from_log: deque[AnyFact] = deque()
+        self._from_log: deque[AnyFact] = deque(known)
         self.cursor = after
         """The last fact that was handed out; a new subscription after it misses nothing."""
 

@@ -7,6 +7,7 @@ the state as it is and never wait for a commit.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
@@ -47,6 +48,30 @@ logger = logging.getLogger(__name__)
 HISTORY_SLACK = 16
 """The file history is held to its limit whenever a session has added this part of it."""
 
+RECENT_BYTES = 16 * 1024
+"""What the facts may weigh that a session keeps beside its state, for readers a little behind."""
+
+
+class RecentFacts:
+    """The last few facts of a session, as many as weigh little."""
+
+    def __init__(self) -> None:
+        self._facts: deque[tuple[Fact, int]] = deque()
+        self._weight = 0
+
+    def add(self, fact: Fact, weight: int) -> None:
+        """Take in the newest; the oldest go when all together are too heavy."""
+        self._facts.append((fact, weight))
+        self._weight += weight
+        while self._weight > RECENT_BYTES:
+            self._weight -= self._facts.popleft()[1]
+
+    def after(self, seq: int) -> list[Fact]:
+        """All facts after this one; none when the first of them is not here any more."""
+        if not self._facts or self._facts[0][0].seq > seq + 1:
+            return []
+        return [fact for fact, _ in self._facts if fact.seq > seq]
+
 
 class SessionLog:
     """The one writer of a session's log, and what is computed from it."""
@@ -78,6 +103,7 @@ class SessionLog:
             # A new session has an empty line; without this its first turn would read the log to
             # find that.
             self._line.start_empty()
+        self._recent = RecentFacts()
         self._draft: tuple[NodeId, list[str]] | None = None
         self._history_bytes = history_bytes
         self._untrimmed = history_bytes
@@ -116,6 +142,7 @@ class SessionLog:
         # After the state, before the subscribers: a caller that is woken by a fact must find gate,
         # waiters and status as they are after it.
         self._on_fact(fact)
+        self._recent.add(fact, weight)
         self._facts.publish(fact, weight)
 
     def save_draft(
@@ -159,6 +186,7 @@ class SessionLog:
         """Build the state from the log again."""
         self.state = await load_state(self.session_id, self._store)
         self._line.drop()
+        self._recent = RecentFacts()
 
     def close(self) -> None:
         """End all readers, and hold nothing more of the line."""
@@ -213,6 +241,8 @@ class SessionLog:
         if closed:
             inbox.close()
         start = self.state.seq if after is None else after
+        # Whoever waits for the message that it has just sent is a few facts behind: those are here.
+        known = self._recent.after(start)
         return Subscription(
             inbox,
             self._store,
@@ -220,7 +250,8 @@ class SessionLog:
             after=start,
             close=self._drop_inbox,
             applied=lambda: self.state.seq,
-            behind=start < self.state.seq,
+            behind=start + len(known) < self.state.seq,
+            known=known,
             live=live,
         )
 

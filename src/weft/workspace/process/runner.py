@@ -23,6 +23,7 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import cached_property
 
 import anyio
 import msgspec
@@ -70,14 +71,22 @@ class LocalRunner(Runner):
     ) -> None:
         """`passed` names variables that commands get although they look like secrets."""
         self._disk_guard = disk_guard
-        environ = environ or {}
-        self._environ = scrubbed(environ, passed)
-        # As the system takes it: to encode half a hundred variables anew costs every command as
-        # much as a small system call.
-        self._encoded = _encoded(self._environ)
-        self._outer_mark = environ.get(orphans.MARK, "")
+        self._full_environ = environ or {}
+        self._passed = passed
+        self._outer_mark = self._full_environ.get(orphans.MARK, "")
         self._threads = DiskThreads()
         self._programs: dict[tuple[str, str], str | None] = {}
+
+    @cached_property
+    def _environ(self) -> dict[str, str]:
+        # Made for the first command: a session that runs none need not know the names of secrets.
+        return scrubbed(self._full_environ, self._passed)
+
+    @cached_property
+    def _encoded(self) -> dict[bytes, bytes]:
+        # As the system takes it: to encode half a hundred variables anew costs every command as
+        # much as a small system call.
+        return _encoded(self._environ)
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
         key = (program, not_below)
