@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,11 +51,13 @@ def test_a_name_that_is_written_and_read_again_is_the_same(text: str) -> None:
     name = parse_model_name(text)
     if name.model:
         assert parse_model_name(str(name)) == name
-        assert parse_model_name(name.name) == name._replace(effort=None)
+        assert parse_model_name(name.name) == msgspec.structs.replace(name, effort=None)
 
 
 @given(text=texts, level=st.sampled_from(THINKING_LEVELS))
 def test_an_effort_behind_a_name_changes_nothing_else(text: str, level: ThinkingLevel) -> None:
     name = parse_model_name(text)
     if name.model:
-        assert parse_model_name(f"{name.name}:{level}") == name._replace(effort=level)
+        assert parse_model_name(f"{name.name}:{level}") == msgspec.structs.replace(
+            name, effort=level
+        )

@@ -179,7 +179,7 @@ class AgentTool(DelegateTool):
             found = self._host.model_named(named)
         except UsageError as error:
             raise FinalToolError(str(error)) from error
-        return found._replace(effort=found.effort or own.effort)
+        return msgspec.structs.replace(found, effort=found.effort or own.effort)
 
     # -- running
 

@@ -115,13 +115,14 @@ class ConversationCalls(SessionBase):
         was_accepted = False
         while True:
             try:
-                port, command, accepted = await self._carry(command, _accepted)
+                carried = await self._carry(command, _accepted)
             except WeftError as error:
                 if not was_accepted:
                     raise
                 raise SessionInterrupted(self.id, str(error)) from error
+            port, command = carried.port, carried.command
             try:
-                return await reply_to(port, accepted, continued_at)
+                return await reply_to(port, carried.answer, continued_at)
             except (SessionStopped, SessionInterrupted):
                 # The turns of an owner that closes are interrupted before it is gone.
                 if isinstance(port, LocalPort) or not await _ends(port):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -36,7 +36,7 @@ _NOT_REMEMBERED = (AttachClient, DetachClient, AbortTurn)
 """Commands that may be sent twice as they are: they are about who is there, or about one turn."""
 
 
-class CarriedCommand(NamedTuple, Generic[CommandT, T]):
+class CarriedCommand(msgspec.Struct, Generic[CommandT, T], frozen=True):
     """A command that was carried out."""
 
     port: SessionPort

@@ -1,12 +1,12 @@
 """The command line as data: every option and every command, with a sentence each.
 
 Parsing, help, completion scripts and the test that compares `docs/cli.md` all read these tables.
-Plain tuples: this module is on the way to `--help` and must cost nothing.
+Plain classes: this module is on the way to `--help` and must cost nothing.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from weft.thinking import THINKING_LEVELS
 
@@ -14,17 +14,30 @@ Kind: TypeAlias = Literal["flag", "text", "whole", "number", "many", "maybe"]
 """`many` may be given several times; `maybe` takes the next word unless that is an option."""
 
 
-class CommandOption(NamedTuple):
+# A named tuple, or a dataclass, is made by compiling source: three of them took longer than all the
+# rest of this module.
+class CommandOption:
     """One option."""
 
-    names: tuple[str, ...]
-    """All spellings; the help shows those that are not in `hidden`."""
-    about: str
-    kind: Kind = "flag"
-    metavar: str = ""
-    choices: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
-    """Spellings that are taken and not advertised."""
+    __slots__ = ("about", "choices", "hidden", "kind", "metavar", "names")
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        about: str,
+        kind: Kind = "flag",
+        metavar: str = "",
+        choices: tuple[str, ...] = (),
+        hidden: tuple[str, ...] = (),
+    ) -> None:
+        """`hidden` are spellings that are taken and not advertised."""
+        self.names = names
+        """All spellings."""
+        self.about = about
+        self.kind = kind
+        self.metavar = metavar
+        self.choices = choices
+        self.hidden = hidden
 
     @property
     def key(self) -> str:
@@ -36,27 +49,44 @@ class CommandOption(NamedTuple):
         return self.kind != "flag"
 
 
-class OptionSection(NamedTuple):
+class OptionSection:
     """Options that belong together in the help."""
 
-    title: str
-    options: tuple[CommandOption, ...]
+    __slots__ = ("options", "title")
+
+    def __init__(self, title: str, options: tuple[CommandOption, ...]) -> None:
+        self.title = title
+        self.options = options
 
 
-class CommandSpec(NamedTuple):
+class CommandSpec:
     """One command, or one command of a command."""
 
-    name: str
-    about: str
-    words: str = ""
-    """The words it takes, as the help shows them."""
-    options: tuple[CommandOption, ...] = ()
-    verbs: tuple[CommandSpec, ...] = ()
-    default: str = ""
-    """Which of `verbs` is meant when none is named."""
-    aliases: tuple[str, ...] = ()
-    is_run: bool = False
-    """It takes all options of a run."""
+    __slots__ = ("about", "aliases", "default", "is_run", "name", "options", "verbs", "words")
+
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        words: str = "",
+        options: tuple[CommandOption, ...] = (),
+        verbs: tuple[CommandSpec, ...] = (),
+        default: str = "",
+        aliases: tuple[str, ...] = (),
+        *,
+        is_run: bool = False,
+    ) -> None:
+        self.name = name
+        self.about = about
+        self.words = words
+        """The words it takes, as the help shows them."""
+        self.options = options
+        self.verbs = verbs
+        self.default = default
+        """Which of `verbs` is meant when none is named."""
+        self.aliases = aliases
+        self.is_run = is_run
+        """It takes all options of a run."""
 
 
 HELP = CommandOption(("-h", "--help"), "Show this help.")

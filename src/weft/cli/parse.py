@@ -5,19 +5,22 @@ One parser reads every word once, so that no flag is ever found inside another f
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from weft.cli.options import CommandOption, CommandSpec, find_verb, options_of, run_options
 from weft.errors import UsageError
 
 
-class ParsedArguments(NamedTuple):
+class ParsedArguments:
     """What was asked for."""
 
-    verb: str
-    """`""` is the chat; `session list` and the like are named in full."""
-    words: tuple[str, ...]
-    values: dict[str, Any]
+    __slots__ = ("values", "verb", "words")
+
+    def __init__(self, verb: str, words: tuple[str, ...], values: dict[str, Any]) -> None:
+        """`verb`: `""` is the chat; `session list` and the like are named in full."""
+        self.verb = verb
+        self.words = words
+        self.values = values
 
     def flag(self, key: str) -> bool:
         """True when the flag was given."""

@@ -7,12 +7,13 @@ part is an effort only if it is the word of a thinking level, and only if a mode
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+
+import msgspec
 
 from weft.thinking import ThinkingLevel, thinking_level
 
 
-class ModelName(NamedTuple):
+class ModelName(msgspec.Struct, frozen=True):
     """A model by its parts; `model` is empty where only a provider is named."""
 
     provider: str

@@ -137,7 +137,7 @@ def _files(
             problems.append(str(error))
             continue
         problems += listing.problems
-        yield from ((folder, name) for name, _ in listing.entries if name.endswith(".md"))
+        yield from ((folder, each.name) for each in listing.entries if each.name.endswith(".md"))
 
 
 def _checked(

@@ -138,13 +138,13 @@ def _files(top: SourceFolder, problems: list[str]) -> Iterator[tuple[str, ...]]:
             problems.append(str(error))
             continue
         problems += listing.problems
-        yield from ((*inner, name) for name, _ in listing.entries if name.endswith(".md"))
+        yield from ((*inner, each.name) for each in listing.entries if each.name.endswith(".md"))
         waiting += [
-            (*inner, name)
-            for name, kind in listing.entries
+            (*inner, each.name)
+            for each in listing.entries
             # A folder called `x.md` was offered as a file above, where reading it says what is
             # wrong.
-            if kind == "folder" and not name.endswith(".md")
+            if each.kind == "folder" and not each.name.endswith(".md")
         ]
     problems.append(f"{top.path}: there are more than {MOST_FOLDERS} folders in it")
 

@@ -110,7 +110,7 @@ def _inner_folders(folders: Iterable[SourceFolder], problems: list[str]) -> Iter
             problems.append(str(error))
             continue
         problems += listing.problems
-        yield from (folder.below(name) for name, kind in listing.entries if kind != "file")
+        yield from (folder.below(each.name) for each in listing.entries if each.kind != "file")
 
 
 def read_skill(folder: SourceFolder) -> SkillFile | None:

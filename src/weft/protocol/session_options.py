@@ -6,7 +6,9 @@ what the options mean for a new, a stored or a forked session is decided here, o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
 
 from weft.errors import UsageError
 from weft.ids import SessionId
@@ -23,7 +25,7 @@ PERMISSION_MODES: Final = {
 """The Agent SDK's names of modes, and ours.  `dontAsk` also denies what would have to be asked."""
 
 
-class SessionOptions(NamedTuple):
+class SessionOptions(msgspec.Struct, frozen=True):
     """The options of a session; None where the caller gave none."""
 
     model: str | None

@@ -55,7 +55,7 @@ class TurnSettings:
             return self.role_model("plan_model", "model.architect", state, options)
         name = options.get("model") or state.settings.model or self._models.default()
         effort = thinking_level(options.get("thinking")) or state.settings.thinking
-        return self._models.named(str(name))._replace(effort=effort)
+        return msgspec.structs.replace(self._models.named(str(name)), effort=effort)
 
     def role_model(
         self, setting: str, key: str, state: SessionState, options: Mapping[str, Any]
@@ -70,7 +70,7 @@ class TurnSettings:
         if not given:
             return own
         named = self._models.named(str(given))
-        return named._replace(effort=named.effort or own.effort)
+        return msgspec.structs.replace(named, effort=named.effort or own.effort)
 
     def tools_of(self, state: SessionState, options: Mapping[str, Any]) -> dict[str, Tool]:
         if not self.can_call_tools(state, options):

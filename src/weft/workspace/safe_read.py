@@ -27,7 +27,7 @@ import stat
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -84,7 +84,7 @@ class SmallText(msgspec.Struct, frozen=True):
     """As above."""
 
 
-class FolderEntry(NamedTuple):
+class FolderEntry(msgspec.Struct, frozen=True):
     """A name in a folder."""
 
     name: str
@@ -262,7 +262,7 @@ def _sorted_out(entries: Iterable[os.DirEntry[str]], path: str) -> FolderListing
         problems.append(
             f"{printable_path(path)}: {unprintable} of the names in it cannot be printed"
         )
-    return FolderListing(tuple(sorted(found)), tuple(problems))
+    return FolderListing(tuple(sorted(found, key=lambda each: each.name)), tuple(problems))
 
 
 def _kind(entry: os.DirEntry[str]) -> Literal["folder", "link", "file"]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.local_model import notice
@@ -85,11 +87,16 @@ class ChatConversation:
         options = (
             self._options
             if self.session is None
-            else self._options._replace(
-                model=None, effort=None, permission_mode=None, architect=False, title=None
+            else msgspec.structs.replace(
+                self._options,
+                model=None,
+                effort=None,
+                permission_mode=None,
+                architect=False,
+                title=None,
             )
         )
-        options = options._replace(system_prompt=None, append_system_prompt=None)
+        options = msgspec.structs.replace(options, system_prompt=None, append_system_prompt=None)
         session = await open_session(self.app.sessions, options, existing=session_id, fork=fork)
         if self.session is not None and self.session.id != session.id:
             await self.session.stop()
@@ -101,7 +108,8 @@ class ChatConversation:
         if self.session is None:
             return
         snapshot = await self.session.editor_snapshot()
-        self._options = self._options._replace(
+        self._options = msgspec.structs.replace(
+            self._options,
             model=snapshot.model,
             permission_mode=snapshot.permission_mode,
             effort=snapshot.thinking,
@@ -143,7 +151,7 @@ class ChatConversation:
         name = self.app.host.normal_model(model)
         if self.session is not None:
             await self.session.update_model(name)
-        self._options = self._options._replace(model=name)
+        self._options = msgspec.structs.replace(self._options, model=name)
         if effort is not None:
             await self.set_effort(effort)
 
@@ -157,16 +165,16 @@ class ChatConversation:
             raise UsageError(f"no thinking level {level!r}; there are {', '.join(THINKING_LEVELS)}")
         if self.session is not None:
             await self.session.set_thinking_level(level)
-        self._options = self._options._replace(effort=level)
+        self._options = msgspec.structs.replace(self._options, effort=level)
 
     async def set_architect(self, is_on: bool) -> None:
         """Whether one model plans and another carries out, from the next turn on."""
         if self.session is not None:
             await self.session.set_mode("architect" if is_on else "normal")
-        self._options = self._options._replace(architect=is_on)
+        self._options = msgspec.structs.replace(self._options, architect=is_on)
 
     async def set_mode(self, mode: str) -> None:
         """What may be done without asking."""
         if self.session is not None:
             await self.session.set_permission_mode(mode)
-        self._options = self._options._replace(permission_mode=mode)
+        self._options = msgspec.structs.replace(self._options, permission_mode=mode)

@@ -8,7 +8,7 @@ no answer, and none is guessed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from weft.workspace.boundaries.lines import hunks, lines_of
 
@@ -16,7 +16,7 @@ MOST_BYTES = 16 * 1024 * 1024
 MOST_OF_ONE = 1024 * 1024
 
 
-class _Edit(NamedTuple):
+class _Edit(msgspec.Struct, frozen=True, order=True):
     """Lines of the old text, and what stands in their place."""
 
     start: int
