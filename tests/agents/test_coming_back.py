@@ -249,7 +249,7 @@ async def test_a_parent_that_crashes_in_a_living_process_finds_its_child_still_a
 
 
 def _ended(turn: Any, error: BaseException) -> Any:
-    from weft.session.turns.mailbox_messages import TurnEnded
+    from weft.session.work.mailbox_messages import TurnEnded
 
     return TurnEnded(turn, error)
 

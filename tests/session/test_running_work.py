@@ -9,9 +9,9 @@ from weft.actors import Mailbox, Supervisor
 from weft.ids import SessionId, TurnId
 from weft.loop import Commit
 from weft.session.commands import RecallQueues
-from weft.session.turns.mailbox_messages import Message, TurnEnded
+from weft.session.turns.scheduler import SessionTurnJournal
+from weft.session.work.mailbox_messages import Message, TurnEnded
 from weft.session.work.running_work import RunningWork
-from weft.session.work.turn_journal import SessionTurnJournal
 from weft.state import SessionState
 
 pytestmark = pytest.mark.anyio

@@ -71,7 +71,9 @@ from weft.session.log.session_log import SessionLog
 from weft.session.permission_gate import SessionPermissionGate
 from weft.session.rewind.work import RewindWork
 from weft.session.subscription import Subscription
-from weft.session.turns.mailbox_messages import (
+from weft.session.turns.recovery import SessionRecovery
+from weft.session.turns.scheduler import TurnScheduler, remembered
+from weft.session.work.mailbox_messages import (
     AbortOverdue,
     ChildAppend,
     Message,
@@ -79,8 +81,6 @@ from weft.session.turns.mailbox_messages import (
     TurnEnded,
     TurnWrites,
 )
-from weft.session.turns.recovery import SessionRecovery
-from weft.session.turns.scheduler import TurnScheduler, remembered
 from weft.session.work.running_work import RunningWork
 from weft.state import QueueEntry, SessionState
 from weft.store import Lease, Store

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -26,24 +27,24 @@ from weft.events import (
     SessionRestarted,
     SessionStatus,
     SettingChanged,
+    Signal,
     Status,
     TurnFinished,
     TurnStarted,
 )
 from weft.faults import FailPointPair
-from weft.ids import RequestId
-from weft.loop import Build, Commit, CompactionWork, SessionWork, TurnJournal
+from weft.ids import NodeId, RequestId
+from weft.loop import Build, Commit, CompactionWork, ContextLine, SessionWork, TurnJournal
 from weft.session.answers import Accepted
 from weft.session.decide import DecidedCommand, DecisionContext, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.log.session_log import SessionLog
 from weft.session.permission_gate import SessionPermissionGate
 from weft.session.turns.follow_ups import ENDED_WELL, FollowUps, NextTurn
-from weft.session.turns.mailbox_messages import Message, TurnWrites
 from weft.session.turns.recovery import SessionRecovery
 from weft.session.turns.waiters import FactWaiters
+from weft.session.work.mailbox_messages import Message, TurnWrites
 from weft.session.work.running_work import RunningWork
-from weft.session.work.turn_journal import SessionTurnJournal
 from weft.state import SessionState
 
 logger = logging.getLogger(__name__)
@@ -148,7 +149,7 @@ class TurnScheduler:
     async def until(self, holds: Callable[[SessionState], bool]) -> None:
         """Wait until something is true of the state.
 
-        Looked at with every fact.  For anybody, at any time.
+        Looked at with every fact.  May be called by any task at any time.
         """
         await self._waiting.until(holds, lambda: self._log.state)
 
@@ -443,6 +444,50 @@ class TurnScheduler:
         self.error = f"it crashed too often; the last time: {reason}"
         self._worker.settled.set()
         self._set_status("error")
+
+
+class SessionTurnJournal(TurnJournal):
+    """The journal of one turn: how the loop, which knows no session, reaches the log.
+
+    It stands for its turn in the mailbox: what it writes after another turn has begun is refused.
+    """
+
+    def __init__(self, log: SessionLog, turns: TurnScheduler) -> None:
+        self._log = log
+        self._turns = turns
+
+    @property
+    def state(self) -> SessionState:
+        return self._log.state
+
+    async def commit(self, build: Build) -> Sequence[Fact]:
+        return await self._turns.write_for(self, build)
+
+    def signal(self, signal: Signal) -> None:
+        self._log.signal(signal)
+
+    def status(self, status: Status) -> None:
+        self._turns.status_of(self, status)
+
+    def draft(
+        self,
+        node: NodeId,
+        part: Literal["text", "thinking"],
+        chunk: str,
+        *,
+        restart: bool = False,
+    ) -> None:
+        self._log.save_draft(node, part, chunk, restart=restart)
+
+    async def line(self) -> ContextLine:
+        turn = self._log.state.turn.open
+        return await self._log.context_line(turn.tip if turn is not None else None)
+
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        return await self._turns.resolution(request_id)
+
+    async def until(self, holds: Callable[[SessionState], bool]) -> None:
+        await self._turns.until(holds)
 
 
 def remembered(cause: CommandCause | None) -> Commit:

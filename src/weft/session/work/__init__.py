@@ -1,1 +1,1 @@
-"""The work of a session: the task that runs a turn, and the journal by which it reaches the log."""
+"""The work of a session: the task that runs a turn, and what its mailbox takes."""

@@ -15,7 +15,7 @@ from weft.actors import Mailbox, Supervisor, without_foreign_cancel
 from weft.errors import WeftError
 from weft.ids import EntryId, TurnId
 from weft.loop import SessionWork, TurnJournal
-from weft.session.turns.mailbox_messages import AbortOverdue, Message, TurnEnded
+from weft.session.work.mailbox_messages import AbortOverdue, Message, TurnEnded
 from weft.state import SessionState
 
 
