@@ -81,7 +81,8 @@ from weft.session.permission_gate import GrantedPermissions
 from weft.session.port import SessionPort
 from weft.session.rewind.files import FileRestorer
 from weft.session.rewind.plan import FileNow
-from weft.session.subscription import Subscription
+from weft.session.subscriptions.event_hub import EventHub
+from weft.session.subscriptions.subscription import Subscription
 from weft.tree import Branch
 
 __all__ = [
@@ -111,6 +112,7 @@ __all__ = [
     "EditNode",
     "EditPlan",
     "EditQueued",
+    "EventHub",
     "FileFinder",
     "FileNow",
     "FileRestorer",

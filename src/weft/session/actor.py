@@ -70,7 +70,7 @@ from weft.session.log.load import is_snapshot_due, keep_snapshot
 from weft.session.log.session_log import SessionLog
 from weft.session.permission_gate import SessionPermissionGate
 from weft.session.rewind.work import RewindWork
-from weft.session.subscription import Subscription
+from weft.session.subscriptions.subscription import Subscription
 from weft.session.turns.recovery import SessionRecovery
 from weft.session.turns.scheduler import TurnScheduler, remembered
 from weft.session.work.mailbox_messages import (
@@ -318,7 +318,7 @@ class SessionActor:
     @property
     def is_watched(self) -> bool:
         """True while a subscriber reads its events, or a client is attached."""
-        return self.log.is_read or bool(len(self.clients))
+        return self.log.events.is_read or bool(len(self.clients))
 
     def subscribe(
         self, *, after: int | None = None, live: bool | Literal["status"] = True
@@ -327,7 +327,7 @@ class SessionActor:
 
         Live ones too, only the status, or none.
         """
-        return self.log.subscribe(after=after, live=live, closed=self.stopped.is_set())
+        return self.log.events.subscribe(after=after, live=live, closed=self.stopped.is_set())
 
     async def call(self, command: Command[T]) -> T:
         """Have a command carried out.

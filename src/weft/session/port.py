@@ -12,7 +12,7 @@ from weft.messages import Part
 from weft.permissions import Mode
 from weft.session.answers import AbortReceipt
 from weft.session.commands import AbortTurn, Command
-from weft.session.subscription import Subscription
+from weft.session.subscriptions.subscription import Subscription
 from weft.state import QueueEntry, SessionState
 
 T = TypeVar("T")

@@ -16,11 +16,9 @@ from typing import Literal, TypeVar
 import anyio
 import msgspec
 
-from weft.actors import Hub, Inbox, Supervisor
+from weft.actors import Supervisor
 from weft.errors import Owned, OwnerLost, SessionNotFound, SessionStopped, StoreError, WeftError
 from weft.events import (
-    STATUS_SIGNALS,
-    Event,
     NewMessage,
     SessionStatus,
     Signal,
@@ -40,6 +38,7 @@ from weft.session import (
     AbortReceipt,
     AbortTurn,
     Command,
+    EventHub,
     SessionPort,
     Subscription,
     checked,
@@ -102,8 +101,7 @@ class RemotePort(SessionPort):
         """It takes our commands, or is gone for good."""
         self._is_silent = False
         """The owner has a socket, and did not answer."""
-        self._facts: Hub[Event] = Hub()
-        self._signals: Hub[Event] = Hub()
+        self._events = EventHub(state.session_id, store, applied=lambda: self._state.seq)
         self._condition: OwnerStatus | None = None
         """What the owner sent last; None while it takes no commands."""
         self._early: deque[tuple[int, Callable[[], None]]] = deque(maxlen=EARLY)
@@ -249,8 +247,7 @@ class RemotePort(SessionPort):
     def _end(self) -> None:
         self._ended.set()
         self._found.set()
-        self._facts.close()
-        self._signals.close()
+        self._events.close()
 
     async def ended(self) -> str:
         await self._ended.wait()
@@ -328,24 +325,7 @@ class RemotePort(SessionPort):
     def subscribe(
         self, *, after: int | None = None, live: bool | Literal["status"] = True
     ) -> Subscription:
-        inbox = self._facts.open_inbox()
-        if live is True:
-            self._signals.add(inbox)
-        if not self.is_open:
-            inbox.close()
-        return Subscription(
-            inbox,
-            self._store,
-            self.session_id,
-            after=self._state.seq if after is None else after,
-            close=self._drop_inbox,
-            applied=lambda: self._state.seq,
-            live=live,
-        )
-
-    def _drop_inbox(self, inbox: Inbox[Event]) -> None:
-        self._facts.drop(inbox)
-        self._signals.drop(inbox)
+        return self._events.subscribe(after=after, live=live, closed=not self.is_open)
 
     # -- what arrives
 
@@ -388,7 +368,7 @@ class RemotePort(SessionPort):
                 self._complete_text(fact, fact.node)
             if self._draft is not None and self._is_settled(self._draft):
                 self._draft = None
-            self._facts.publish(fact, len(body))
+            self._events.publish(fact, len(body))
             while self._early and self._early[0][0] <= self._state.seq:
                 self._early.popleft()[1]()
 
@@ -413,7 +393,7 @@ class RemotePort(SessionPort):
                 offset=len(heard),
                 text=rest,
             )
-            self._signals.publish(missing, len(rest))
+            self._events.publish_signal(missing, len(rest))
 
     def _is_settled(self, draft: _Draft) -> bool:
         """True when the text in flight has arrived in the log, or never will.
@@ -437,7 +417,7 @@ class RemotePort(SessionPort):
     def _take_status(self, signal: SessionStatus) -> None:
         if self._condition is not None:
             self._condition = msgspec.structs.replace(self._condition, status=signal.status)
-        self._facts.publish(signal)
+        self._events.publish_signal(signal, 0)
 
     def _when_read(self, status: Status, seq: int, show: Callable[[], None]) -> None:
         """Show at once that the session works, and that it stands still when the log was read up to
@@ -464,8 +444,7 @@ class RemotePort(SessionPort):
             if self._draft is None or self._draft.node != signal.node_id or signal.offset == 0:
                 self._draft = _Draft(signal.node_id, signal.after_seq)
             self._draft.text.append(signal.text)
-        readers = self._facts if isinstance(signal, STATUS_SIGNALS) else self._signals
-        readers.publish(signal, len(raw))
+        self._events.publish_signal(signal, len(raw))
 
     def _is_late(self, signal: Signal) -> bool:
         """True for a piece of an answer that has arrived whole."""

@@ -7,20 +7,17 @@ the state as it is and never wait for a commit.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
-from weft.actors import Hub, Inbox, Supervisor
+from weft.actors import Supervisor
 from weft.clock import Clock
 from weft.errors import StoreError
 from weft.events import (
-    STATUS_SIGNALS,
     AnswerRestarted,
     CommandCause,
-    Event,
     Fact,
     NewMessage,
     Signal,
@@ -39,7 +36,7 @@ from weft.session.log.line import (
     unspill_entries,
 )
 from weft.session.log.load import load_state
-from weft.session.subscription import Subscription
+from weft.session.subscriptions.event_hub import EventHub
 from weft.state import QueueEntry, SessionState
 from weft.store import DraftChunk, Lease, Store
 
@@ -47,30 +44,6 @@ logger = logging.getLogger(__name__)
 
 HISTORY_SLACK = 16
 """The file history is held to its limit whenever a session has added this part of it."""
-
-RECENT_BYTES = 16 * 1024
-"""What the facts may weigh that a session keeps beside its state, for readers a little behind."""
-
-
-class RecentFacts:
-    """The last few facts of a session, as many as weigh little."""
-
-    def __init__(self) -> None:
-        self._facts: deque[tuple[Fact, int]] = deque()
-        self._weight = 0
-
-    def add(self, fact: Fact, weight: int) -> None:
-        """Take in the newest; the oldest go when all together are too heavy."""
-        self._facts.append((fact, weight))
-        self._weight += weight
-        while self._weight > RECENT_BYTES:
-            self._weight -= self._facts.popleft()[1]
-
-    def after(self, seq: int) -> list[Fact]:
-        """All facts after this one; none when the first of them is not here any more."""
-        if not self._facts or self._facts[0][0].seq > seq + 1:
-            return []
-        return [fact for fact, _ in self._facts if fact.seq > seq]
 
 
 class SessionLog:
@@ -96,14 +69,12 @@ class SessionLog:
         self._supervisor = supervisor
         self._on_fact = on_fact
         """Called with each fact between its being applied and its being published."""
-        self._facts: Hub[Event] = Hub()
-        self._signals: Hub[Event] = Hub()
+        self.events = EventHub(state.session_id, store, applied=lambda: self.state.seq)
         self._line = LineCache(store, line_budget)
         if not state.tree.nodes:
             # A new session has an empty line; without this its first turn would read the log to
             # find that.
             self._line.start_empty()
-        self._recent = RecentFacts()
         self._draft: tuple[NodeId, list[str]] | None = None
         self._history_bytes = history_bytes
         self._untrimmed = history_bytes
@@ -142,8 +113,7 @@ class SessionLog:
         # After the state, before the subscribers: a caller that is woken by a fact must find gate,
         # waiters and status as they are after it.
         self._on_fact(fact)
-        self._recent.add(fact, weight)
-        self._facts.publish(fact, weight)
+        self.events.publish(fact, weight)
 
     def save_draft(
         self, node: NodeId, part: Literal["text", "thinking"], chunk: str, *, restart: bool
@@ -168,31 +138,24 @@ class SessionLog:
             self._draft[1].append(signal.text)
         elif isinstance(signal, AnswerRestarted):
             self._draft = None
-        # The status goes to every subscriber, so that one that waits for a turn learns when it
-        # stops short.
-        readers = self._facts if isinstance(signal, STATUS_SIGNALS) else self._signals
-        if len(readers):
-            readers.publish(
-                msgspec.structs.replace(
-                    signal,
-                    session_id=self.session_id,
-                    after_seq=self.state.seq,
-                    at=self._clock.now(),
-                ),
-                signal.weight,
+        if self.events.wants(signal):
+            stamped = msgspec.structs.replace(
+                signal,
+                session_id=self.session_id,
+                after_seq=self.state.seq,
+                at=self._clock.now(),
             )
+            self.events.publish_signal(stamped, signal.weight)
 
     async def reload(self) -> None:
         """Build the state from the log again."""
         self.state = await load_state(self.session_id, self._store)
         self._line.drop()
-        self._recent = RecentFacts()
 
     def close(self) -> None:
         """End all readers, and hold nothing more of the line."""
         self._line.close()
-        self._facts.close()
-        self._signals.close()
+        self.events.close()
 
     def _hold_to_quota(self, added: int) -> None:
         """Drop the project's oldest file history every now and then.
@@ -218,46 +181,9 @@ class SessionLog:
     # -- reading
 
     @property
-    def is_read(self) -> bool:
-        """True while a subscriber reads its events."""
-        return bool(len(self._facts))
-
-    @property
     def draft(self) -> tuple[NodeId, str] | None:
         """The text in flight, and the node it will become."""
         return None if self._draft is None else (self._draft[0], "".join(self._draft[1]))
-
-    def subscribe(
-        self, *, after: int | None, live: bool | Literal["status"], closed: bool
-    ) -> Subscription:
-        """Read events: those after the cursor, or (None) those from now on.
-
-        Live ones too, only the status, or none.
-        """
-        inbox = self._facts.open_inbox()
-        if live is True:
-            self._signals.add(inbox)
-        # A subscriber of a stopped session still reads the log to its end.
-        if closed:
-            inbox.close()
-        start = self.state.seq if after is None else after
-        # Whoever waits for the message that it has just sent is a few facts behind: those are here.
-        known = self._recent.after(start)
-        return Subscription(
-            inbox,
-            self._store,
-            self.session_id,
-            after=start,
-            close=self._drop_inbox,
-            applied=lambda: self.state.seq,
-            behind=start + len(known) < self.state.seq,
-            known=known,
-            live=live,
-        )
-
-    def _drop_inbox(self, inbox: Inbox[Event]) -> None:
-        self._facts.drop(inbox)
-        self._signals.drop(inbox)
 
     async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
         """The line that ends at `tip` (the head, when left out), with all words."""

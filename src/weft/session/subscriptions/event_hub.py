@@ -1,0 +1,117 @@
+"""The hub of a session's events: which subscribers get which, in the process that owns the session
+and in those that watch it from outside.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Literal
+
+from weft.actors import Hub, Inbox
+from weft.events import STATUS_SIGNALS, AnyFact, Event, Signal
+from weft.session.subscriptions.subscription import Subscription
+from weft.store import Store
+
+RECENT_BYTES = 16 * 1024
+"""What the facts may weigh that are kept for subscribers that are a little behind."""
+
+
+class RecentFacts:
+    """The last few facts of a session, as many as weigh little."""
+
+    def __init__(self) -> None:
+        self._facts: deque[tuple[AnyFact, int]] = deque()
+        self._weight = 0
+
+    def add(self, fact: AnyFact, weight: int) -> None:
+        """Take in the newest; the oldest go when all together are too heavy."""
+        # After a failed append the state is read from the log again, and may have gone further.
+        if self._facts and self._facts[-1][0].seq + 1 != fact.seq:
+            self._facts.clear()
+            self._weight = 0
+        self._facts.append((fact, weight))
+        self._weight += weight
+        while self._weight > RECENT_BYTES:
+            self._weight -= self._facts.popleft()[1]
+
+    def between(self, after: int, upto: int) -> list[AnyFact]:
+        """All facts after the one and up to the other; none when some of them are not here."""
+        found = [fact for fact, _ in self._facts if after < fact.seq <= upto]
+        return found if len(found) == upto - after else []
+
+
+class EventHub:
+    """Facts and the status go to every subscriber, other signals to those that want live ones."""
+
+    def __init__(self, session_id: str, store: Store, *, applied: Callable[[], int]) -> None:
+        """`applied` is the `seq` of the last fact that the session's state holds."""
+        self._session_id = session_id
+        self._store = store
+        self._applied = applied
+        self._facts: Hub[Event] = Hub()
+        self._signals: Hub[Event] = Hub()
+        self._recent = RecentFacts()
+
+    @property
+    def is_read(self) -> bool:
+        """True while there is a subscriber."""
+        return bool(len(self._facts))
+
+    def publish(self, fact: AnyFact, weight: int) -> None:
+        """Hand out a fact that was applied."""
+        self._recent.add(fact, weight)
+        self._facts.publish(fact, weight)
+
+    def wants(self, signal: Signal) -> bool:
+        """True while a subscriber would get it."""
+        return bool(len(self._readers_of(signal)))
+
+    def publish_signal(self, signal: Signal, weight: int) -> None:
+        """Hand out what is not stored."""
+        self._readers_of(signal).publish(signal, weight)
+
+    def _readers_of(self, signal: Signal) -> Hub[Event]:
+        # The status goes to every subscriber, so that one that waits for a turn learns when it
+        # stops short.
+        return self._facts if isinstance(signal, STATUS_SIGNALS) else self._signals
+
+    def subscribe(
+        self, *, after: int | None, live: bool | Literal["status"], closed: bool
+    ) -> Subscription:
+        """Read events: those after the cursor, or (None) those from now on.
+
+        Live ones too, only the status, or none.
+        """
+        # Before the place in the log is looked at: what is applied from now on is in the inbox.
+        inbox = self._facts.open_inbox()
+        if live is True:
+            self._signals.add(inbox)
+        # A subscriber of a stopped session still reads the log to its end.
+        if closed:
+            inbox.close()
+        applied = self._applied()
+        start = applied if after is None else after
+        # Whoever waits for the message that it has just sent is a few facts behind: those are here,
+        # and need not be read.
+        known = self._recent.between(start, applied)
+        return Subscription(
+            inbox,
+            self._store,
+            self._session_id,
+            after=start,
+            close=self._drop_inbox,
+            applied=self._applied,
+            behind=start + len(known) < applied,
+            known=known,
+            live=live,
+        )
+
+    def _drop_inbox(self, inbox: Inbox[Event]) -> None:
+        self._facts.drop(inbox)
+        self._signals.drop(inbox)
+
+    def close(self) -> None:
+        """End all subscriptions."""
+        self._facts.close()
+        self._signals.close()

@@ -1,0 +1,46 @@
+"""The hub of a session's events: what a subscriber that is a little behind gets without a read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.events import AnyFact, SystemNote, encode
+from weft.ids import SessionId
+from weft.session.subscriptions.event_hub import RECENT_BYTES, EventHub, RecentFacts
+from weft.store.memory import MemoryStore
+
+
+def note(seq: int) -> SystemNote:
+    return SystemNote(text=f"note {seq}", seq=seq, session_id=SessionId("ses_1"))
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(1, 3), st.integers(0, RECENT_BYTES // 2)), max_size=30),
+    after=st.integers(0, 60),
+    upto=st.integers(0, 90),
+)
+def test_recent_facts_are_whole_or_none(
+    steps: list[tuple[int, int]], after: int, upto: int
+) -> None:
+    recent, seq = RecentFacts(), 0
+    for step, weight in steps:  # a step of more than one is a gap
+        seq += step
+        recent.add(note(seq), weight)
+    found = [fact.seq for fact in recent.between(after, upto)]
+    assert found in ([], list(range(after + 1, upto + 1)))
+
+
+@pytest.mark.anyio
+async def test_a_subscriber_a_little_behind_reads_nothing_from_the_store() -> None:
+    class UnreadStore(MemoryStore):
+        async def read(self, *args: object, **more: object) -> list[object]:  # type: ignore[override]
+            raise AssertionError("the store was read")
+
+    hub = EventHub("ses_1", UnreadStore(), applied=lambda: 3)
+    published: list[AnyFact] = [note(seq) for seq in (1, 2, 3)]
+    for fact in published:
+        hub.publish(fact, len(encode(fact)))
+    async with hub.subscribe(after=1, live=False, closed=False) as events:
+        assert [event async for event in events] == published[1:]
