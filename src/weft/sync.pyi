@@ -29,10 +29,10 @@ from weft.project.mentions import AskRead
 from weft.project.skills import SkillFile
 from weft.project.trust import TrustQuestion
 from weft.providers import Model, ModelInfo
-from weft.runtime.stores import StoreArgument
 from weft.session import AbortReceipt, Accepted, Branch, RewindPlan
 from weft.state import EditBoundary, QueueEntry, TouchedFile
 from weft.store import SessionRow, Store
+from weft.store.location import StoreArgument
 from weft.tools import Tool
 from weft.view.snapshot import ChildInfo, EditorSnapshot, HistoryMessage
 from weft.view.tree import TreeMessage, TreeView

@@ -20,7 +20,6 @@ from weft.events import CallOrigin, ForkPoint, SessionCreated, Status
 from weft.ids import SessionId, new_session_id
 from weft.providers import Model
 from weft.runtime.session_host import SessionHost
-from weft.runtime.stores import StoreArgument
 from weft.session import (
     ChangeSetting,
     SessionPort,
@@ -29,6 +28,7 @@ from weft.session import (
     node_at,
 )
 from weft.store import SessionRow
+from weft.store.location import StoreArgument
 from weft.view.snapshot import HistoryMessage
 
 logger = logging.getLogger(__name__)

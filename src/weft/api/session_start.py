@@ -23,9 +23,9 @@ from weft.messages import ModelName, clean_text, clean_value
 from weft.permissions import MODES
 from weft.providers import Model
 from weft.runtime.session_host import SessionHost
-from weft.runtime.stores import StoreArgument
 from weft.runtime.tool_table import tool_table
 from weft.session import ChangeSetting, ContinueTurn, GrantedPermissions, SessionPort
+from weft.store.location import StoreArgument
 from weft.thinking import level_note, thinking_level
 from weft.tools import Tool
 from weft.view.snapshot import HistoryMessage

@@ -35,10 +35,11 @@ from weft.runtime.ports.local import HookProvider
 from weft.runtime.registry import standing_rules
 from weft.runtime.services import Services
 from weft.runtime.session_host import SessionHost
-from weft.runtime.stores import AsyncCloseable, StoreArgument, StoreRegistry, open_place, place_of
+from weft.runtime.stores import AsyncCloseable, StoreRegistry
 from weft.runtime.workspaces.read_guard import read_judge
 from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
 from weft.store import Store
+from weft.store.location import StoreArgument, location_of, open_location
 from weft.workspace import Runner
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
@@ -356,12 +357,12 @@ class App:
                 await self._store.aclose()
 
     async def _open(self) -> None:
-        given, place = self._given_store, place_of(self._given_store, self.places)
+        given, place = self._given_store, location_of(self._given_store, self.places)
         # Before the first session exists: commands must not see where conversations are stored.
         self._workspaces.hide([] if place is None else place.files)
         if isinstance(given, str | os.PathLike):
             assert place is not None
-            self._store = await open_place(place)
+            self._store = await open_location(place)
         else:
             self._store = given
         if self._store.run_folder is not None:

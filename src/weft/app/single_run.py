@@ -16,8 +16,8 @@ from weft.errors import WeftError
 from weft.events import Event
 from weft.messages import Content
 from weft.providers import Model
-from weft.runtime.stores import StoreArgument
 from weft.session import Subscription
+from weft.store.location import StoreArgument
 from weft.tools import Tool
 
 logger = logging.getLogger(__name__)

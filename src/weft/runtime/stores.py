@@ -13,38 +13,24 @@ application's own, and then in the others that are in use.
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 import anyio
-import msgspec
 
 from weft.config.paths import WeftPaths
 from weft.errors import UsageError
 from weft.ids import SessionId
-from weft.store import MemoryStore, SessionRow, Store
-
-StoreArgument: TypeAlias = "Store | str | os.PathLike[str]"
-
-
-class StoreLocation(msgspec.Struct, frozen=True):
-    """What a store is, by name; two that are equal are one store."""
-
-    kind: Literal["memory", "jsonl", "sqlite"]
-    path: str = ""
-
-    @property
-    def files(self) -> list[Path]:
-        """What it is made of on the disk."""
-        if not self.path:
-            return []
-        # SQLite keeps the newest pages in the WAL file: to hide only the database would show
-        # commands the latest conversations.
-        beside = ("", "-wal", "-shm") if self.kind == "sqlite" else ("",)
-        return [Path(self.path + end) for end in beside]
+from weft.store import SessionRow, Store
+from weft.store.location import (
+    StoreArgument,
+    StoreLocation,
+    given_store,
+    location_of,
+    open_location,
+)
 
 
 class AsyncCloseable(Protocol):
@@ -248,7 +234,7 @@ class StoreRegistry:
 
     async def _opened(self, wanted: StoreArgument) -> OpenStore | None:
         """The open store for this one, new if it is not in use; None for the application's own."""
-        place = place_of(wanted, self._places)
+        place = location_of(wanted, self._places)
         if wanted is self.own or (place is not None and place == self._own_place):
             return None
         for opened in self._others:
@@ -256,7 +242,8 @@ class StoreRegistry:
                 return opened
         if place is not None:
             self._hide(place.files)
-        made = OpenStore(await open_place(place) if place is not None else _given(wanted), place)
+        store = given_store(wanted) if place is None else await open_location(place)
+        made = OpenStore(store, place)
         try:
             if made.store.run_folder is not None:
                 self._hide([made.store.run_folder])
@@ -267,50 +254,3 @@ class StoreRegistry:
             raise
         self._others.append(made)
         return made
-
-
-def place_of(wanted: StoreArgument, places: WeftPaths) -> StoreLocation | None:
-    """What a name or a path stands for; None for a store itself.
-
-    "memory"; "jsonl" and "sqlite", which are kept with our data; `jsonl:FOLDER`, `sqlite:FILE`; a
-    folder is a JSONL store, and anything else an SQLite file.
-
-    Raises:
-        UsageError: it is none of these.
-    """
-    if not isinstance(wanted, str | os.PathLike):
-        _given(wanted)
-        return None
-    text = os.fspath(wanted)
-    if not text:
-        raise UsageError("a store needs a name or a path: memory, jsonl, sqlite, or where it lies")
-    if text == "memory":
-        return StoreLocation("memory")
-    kind, _, rest = text.partition(":")
-    if kind == "jsonl":
-        # Real paths: two spellings of one file are one store, which is opened once.
-        return StoreLocation("jsonl", os.path.realpath(rest or places.home / "jsonl"))
-    if kind == "sqlite":
-        return StoreLocation("sqlite", os.path.realpath(rest or places.database))
-    return StoreLocation("jsonl" if os.path.isdir(text) else "sqlite", os.path.realpath(text))
-
-
-async def open_place(place: StoreLocation) -> Store:
-    """Open the store at a place, and make it if there is none."""
-    if place.kind == "memory":
-        return MemoryStore()
-    if place.kind == "jsonl":
-        from weft.store.jsonl import open_jsonl  # the one that is wanted
-
-        return await open_jsonl(place.path)
-    from weft.store.sqlite import open_sqlite  # as above
-
-    return await open_sqlite(place.path)
-
-
-def _given(wanted: object) -> Store:
-    if not hasattr(wanted, "take_lease"):
-        raise UsageError(
-            f"{wanted!r} is not a store; give a Store, a path, or memory, jsonl or sqlite"
-        )
-    return wanted  # type: ignore[return-value]  # a protocol; its methods tell the rest

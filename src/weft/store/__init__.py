@@ -2,7 +2,8 @@
 
 Moves bytes, grants leases, keeps rows, blobs, drafts and snapshots.  Folds nothing and decodes no
 fact.  The stores on disk are reached by their own module (`weft.store.sqlite`, `weft.store.jsonl`),
-so that only the one in use is imported.
+so that only the one in use is imported; `weft.store.location` opens the one that a name or a path
+stands for.
 
 For a store of your own there are the parts that ours share: the checks of appends and leases,
 followers that sleep on a `FollowerBell`, drafts put together from chunks, and the way that
