@@ -1,4 +1,4 @@
-"""Session start: one call that makes a session, resumes a stored one, or finds the running one.
+"""Session start: what a caller asks for, checked, before the runtime makes or finds the session.
 
 Everything that can be wrong with a request is found before anything happens: a session that is on
 record but cannot work would have to be deleted by hand.
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-import anyio
 import msgspec
 
 from weft.api.options import SessionDefaults, StartOptions, ToolSelection, refuse_unknown
@@ -22,9 +21,9 @@ from weft.ids import SessionId, new_session_id
 from weft.messages import ModelName, clean_text, clean_value
 from weft.permissions import MODES
 from weft.providers import Model
-from weft.runtime.session_host import SessionHost
+from weft.runtime.session_host import CheckedStart, SessionHost
 from weft.runtime.tool_table import tool_table
-from weft.session import ChangeSetting, ContinueTurn, GrantedPermissions, SessionPort
+from weft.session import SessionPort
 from weft.store.location import StoreArgument
 from weft.thinking import level_note, thinking_level
 from weft.tools import Tool
@@ -49,17 +48,6 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     asking: Literal["wait", "no"] = "wait"
 
 
-class _CheckedStart(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that could be carried out: ids, models and tools are known to be right."""
-
-    session_id: SessionId
-    model: ModelName | None
-    """None: the caller names none, and a stored session keeps its own."""
-    tools: Mapping[str, Tool]
-    facts: tuple[Fact, ...]
-    """Of a new session."""
-
-
 async def start(host: SessionHost, request: StartRequest, defaults: SessionDefaults) -> SessionPort:
     """Start a new session, resume a stored one, or find the running one.
 
@@ -67,23 +55,10 @@ async def start(host: SessionHost, request: StartRequest, defaults: SessionDefau
         UsageError: a setting, a tool, the store or the model's name is wrong.
         StoreUnavailable: another process owns it and cannot be reached.
     """
-    checked = _checked(host, request, defaults)
-    chosen, registry = checked.session_id, host.registry
-    is_open = registry.running(chosen) is not None
-    async with registry.stores.entered(request.store, chosen, is_open=is_open) as store:
-        # Two calls with one new id must not both make it: the second finds the first one's.
-        async with registry.alone(chosen):
-            is_known = request.session_id is not None and await store.row(chosen) is not None
-            registry.keep_tools(chosen, checked.tools)
-            registry.keep_asking(chosen, "yes" if request.auto_approve else request.asking)
-            if not is_known:
-                await _create(host, checked)
-        if is_known:
-            return await _resume(host, request, checked)
-    return registry.ports[chosen]
+    return await host.start(_checked(host, request, defaults))
 
 
-def _checked(host: SessionHost, request: StartRequest, defaults: SessionDefaults) -> _CheckedStart:
+def _checked(host: SessionHost, request: StartRequest, defaults: SessionDefaults) -> CheckedStart:
     if request.permission_mode is not None and request.permission_mode not in MODES:
         raise UsageError(
             f"no permission mode {request.permission_mode!r}; there are {', '.join(MODES)}"
@@ -117,30 +92,17 @@ def _checked(host: SessionHost, request: StartRequest, defaults: SessionDefaults
         *_seeded(host, request),
         *_level_notes(host, created, is_named=bool(level)),
     )
-    return _CheckedStart(session_id=session_id, model=named, tools=table, facts=facts)
-
-
-async def _create(host: SessionHost, checked: _CheckedStart) -> None:
-    created = checked.facts[0]
-    assert isinstance(created, SessionCreated)
-    if not await anyio.Path(created.project_path).is_dir():
-        raise UsageError(f"there is no folder {created.project_path!r} to work in")
-    # The caller of this very process chose the mode, so `auto` and `bypass` hold at once.
-    host.registry.granted[checked.session_id] = GrantedPermissions(trusted_mode=True)
-    await host.registry.create(checked.session_id, checked.facts)
-
-
-async def _resume(host: SessionHost, request: StartRequest, checked: _CheckedStart) -> SessionPort:
-    port = await host.port(checked.session_id)
-    settings, model = port.state.settings, checked.model
-    is_new = model is not None and model.name != settings.model
-    if model is not None and (is_new or model.effort not in (None, settings.thinking)):
-        await port.call(ChangeSetting(name="model", value=str(model)))
-    if request.permission_mode is not None:
-        await port.call(ChangeSetting(name="permission_mode", value=request.permission_mode))
-    if request.resume == "auto" and port.status == "interrupted":
-        await port.call(ContinueTurn())
-    return port
+    return CheckedStart(
+        session_id=session_id,
+        may_exist=request.session_id is not None,
+        facts=facts,
+        tools=table,
+        store=request.store,
+        asking="yes" if request.auto_approve else request.asking,
+        model=named,
+        permission_mode=request.permission_mode,
+        continues=request.resume == "auto",
+    )
 
 
 def _check_settings(

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
+import msgspec
 
 from weft.errors import SessionNotFound, StoreError, UsageError, WeftError
+from weft.events import Fact, SessionCreated
 from weft.ids import SessionId
 from weft.messages import ModelName
 from weft.project.instructions import InstructionSet
@@ -25,10 +27,17 @@ from weft.runtime.ports.local import LocalPort
 from weft.runtime.registry import SessionRegistry
 from weft.runtime.services import Services
 from weft.runtime.tool_table import as_tool
-from weft.session import AbortTurn, SessionPort
+from weft.session import (
+    AbortTurn,
+    ChangeSetting,
+    ContinueTurn,
+    GrantedPermissions,
+    SessionPort,
+)
 from weft.store import SessionRow, Store
+from weft.store.location import StoreArgument
 from weft.thinking import KnownLevels, ThinkingLevel
-from weft.tools import OutputSchema
+from weft.tools import OutputSchema, Tool
 
 if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up time
     from weft.project.agent_definitions import AgentDefinitions
@@ -39,12 +48,74 @@ if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up t
 logger = logging.getLogger(__name__)
 
 
+class CheckedStart(msgspec.Struct, frozen=True, kw_only=True):
+    """A session to be made, or found by its id: names, models and tools are known to be right."""
+
+    session_id: SessionId
+    may_exist: bool
+    """The caller named the id: a session of that id goes on."""
+    facts: tuple[Fact, ...]
+    """The first facts of a new one; `SessionCreated` is the first of them."""
+    tools: Mapping[str, Tool]
+    store: StoreArgument | None
+    asking: Literal["wait", "yes", "no"]
+    model: ModelName | None
+    """None: the caller names none, and a stored session keeps its own.  So with the mode."""
+    permission_mode: str | None
+    continues: bool
+    """A turn that was interrupted goes on at once."""
+
+
 class SessionHost:
     """The sessions of one application at work, and what they share."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
         self.registry = SessionRegistry(services)
+
+    # -- the start of sessions
+
+    async def start(self, wanted: CheckedStart) -> SessionPort:
+        """Make a session, open the stored one of its id, or find the running one.
+
+        Raises:
+            UsageError: its folder is not there, or it is open from another store.
+            StoreUnavailable: another process owns it and cannot be reached.
+        """
+        chosen, registry = wanted.session_id, self.registry
+        is_open = registry.running(chosen) is not None
+        async with registry.stores.entered(wanted.store, chosen, is_open=is_open) as store:
+            # Two calls with one new id must not both make it: the second finds the first one's.
+            async with registry.alone(chosen):
+                is_known = wanted.may_exist and await store.row(chosen) is not None
+                registry.keep_tools(chosen, wanted.tools)
+                registry.keep_asking(chosen, wanted.asking)
+                if not is_known:
+                    await self._create(wanted)
+            if is_known:
+                return await self._resume(wanted)
+        return registry.ports[chosen]
+
+    async def _create(self, wanted: CheckedStart) -> None:
+        created = wanted.facts[0]
+        assert isinstance(created, SessionCreated)
+        if not await anyio.Path(created.project_path).is_dir():
+            raise UsageError(f"there is no folder {created.project_path!r} to work in")
+        # The caller of this very process chose the mode, so `auto` and `bypass` hold at once.
+        self.registry.granted[wanted.session_id] = GrantedPermissions(trusted_mode=True)
+        await self.registry.create(wanted.session_id, wanted.facts)
+
+    async def _resume(self, wanted: CheckedStart) -> SessionPort:
+        port = await self.port(wanted.session_id)
+        settings, model = port.state.settings, wanted.model
+        is_new = model is not None and model.name != settings.model
+        if model is not None and (is_new or model.effort not in (None, settings.thinking)):
+            await port.call(ChangeSetting(name="model", value=str(model)))
+        if wanted.permission_mode is not None:
+            await port.call(ChangeSetting(name="permission_mode", value=wanted.permission_mode))
+        if wanted.continues and port.status == "interrupted":
+            await port.call(ContinueTurn())
+        return port
 
     # -- ports
 
