@@ -75,6 +75,7 @@ class RecordingScreen(ChatScreen):
         return await self._receiving.receive()
 
     async def choose(self, question: ChoiceQuestion) -> int | None:
+        self.show(*question.preview)
         # The test answers with a number.
         return await self._asked(question)  # type: ignore[no-any-return]
 

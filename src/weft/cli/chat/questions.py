@@ -57,16 +57,15 @@ class UserQuestions:
 
     async def ask_shell(self, request: ShellRequest) -> bool:
         """Whether a shell command of a slash command may be run."""
-        self._screen.show(
-            PermissionBlock(
-                tool=f"/{request.name}",
-                target=request.command,
-                preview=request.command,
-                reason=request.reason,
-            )
+        preview = PermissionBlock(
+            tool=f"/{request.name}",
+            target=request.command,
+            preview=request.command,
+            reason=request.reason,
         )
         question = ChoiceQuestion(
             title="Allow this command?",
+            preview=(preview,),
             rows=(ChoiceRow("Yes, run it"), ChoiceRow("No, and do not send the command")),
             hint="1-2; Esc is no",
             picked=-1,
@@ -84,14 +83,6 @@ class UserQuestions:
         return await self._screen.choose(question) == 0
 
     async def _ask_permission(self, session: Session, request: PermissionRequest) -> None:
-        self._screen.show(
-            PermissionBlock(
-                tool=request.tool_name,
-                target=request.tool_path,
-                preview=request.preview,
-                reason=request.reason,
-            )
-        )
         chosen = await self._screen.choose(permission_question(request))
         if chosen is None:
             self._interrupt()
@@ -109,16 +100,22 @@ class UserQuestions:
 
     async def _ask_user(self, session: Session, request: QuestionAsked) -> None:
         answer: str | None = None
-        self._screen.show(QuestionBlock(text=request.question))
         if request.options:
             rows = (*(ChoiceRow(option) for option in request.options), ChoiceRow("Something else"))
-            question = ChoiceQuestion(title="Your answer?", rows=rows, hint="Esc stops the turn")
+            question = ChoiceQuestion(
+                title="Your answer?",
+                rows=rows,
+                hint="Esc stops the turn",
+                preview=(QuestionBlock(text=request.question),),
+                is_from_model=True,
+            )
             chosen = await self._screen.choose(question)
             if chosen is not None and chosen < len(request.options):
                 answer = request.options[chosen]
             elif chosen is not None:
                 answer = await self._screen.ask_line("Your answer:")
         else:
+            self._screen.show(QuestionBlock(text=request.question))
             answer = await self._screen.ask_line("Your answer:")
         if answer is None:
             self._interrupt()
@@ -185,7 +182,14 @@ class UserQuestions:
 def permission_question(request: PermissionRequest) -> ChoiceQuestion:
     """The four answers.  What "always" grants is said in full, or stands right above."""
     granted = grant_text(request.always_pattern)
+    preview = PermissionBlock(
+        tool=request.tool_name,
+        target=request.tool_path,
+        preview=request.preview,
+        reason=request.reason,
+    )
     return ChoiceQuestion(
+        preview=(preview,),
         title=_permission_title(request),
         rows=(
             ChoiceRow("Yes, once"),

@@ -139,6 +139,7 @@ class PlainScreen(ChatScreen):
 
     async def _choose(self, question: ChoiceQuestion) -> int | None:
         choosing = ListPicker(question)
+        self.show(*question.preview)
         self._write(f"{clean(question.title)}\n")
         for number, row in choosing.rows():
             detail = f" ({clean(row.detail)})" if row.detail else ""

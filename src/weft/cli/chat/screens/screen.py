@@ -55,6 +55,8 @@ class ChoiceRow(msgspec.Struct, frozen=True):
     detail: str = ""
     margin: str = ""
     """What stands before the label as it is; never foreign words."""
+    key: str = ""
+    """A letter that means this row, beside its number; `s-tab` for Shift+Tab."""
 
 
 class ChoiceQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +69,16 @@ class ChoiceQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """The row that Enter means at first; -1 for none, so that nothing is allowed by accident."""
     is_searched: bool = False
     """Typing narrows the rows down."""
+    preview: tuple[AnyBlock, ...] = ()
+    """What is asked about.  It is part of the question and is shown whole: inside it where there is
+    room, else in full above it.
+    """
+    rule: str = ""
+    """What stands in the rule above the preview: `Edit calc.py ─ +1 −1`."""
+    danger: str = ""
+    """The end of that rule, in red: `OUTSIDE the sandbox`."""
+    is_from_model: bool = False
+    """The model asks, not the program: the rule is cyan instead of yellow."""
 
 
 class DoublePress:

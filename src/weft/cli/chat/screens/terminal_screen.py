@@ -191,6 +191,7 @@ class TerminalScreen(ChatScreen):
             return await self._choose(question)
 
     async def _choose(self, question: ChoiceQuestion) -> int | None:
+        self.show(*question.preview)
         self._choosing = ListPicker(question)
         # A question that comes up counts as a key press: a key that was already on its way must not
         # answer it.
