@@ -108,7 +108,7 @@ async def test_a_run_that_started_always_ends_in_a_result(home: Path) -> None:
     assert reply.finish_reason == "provider_error"
     assert "the script has 0 answers" in reply.detail
     refused = ScriptedModel([(Finish(reason="refusal"),)])
-    assert (await weft.run("x", model=refused, cwd=home)).finish_reason == "stop"
+    assert (await weft.run("x", model=refused, cwd=home)).finish_reason == "refusal"
 
 
 # --- open --------------------------------------------------------------------------------------

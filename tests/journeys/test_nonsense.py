@@ -225,7 +225,7 @@ async def test_a_refusal_ends_the_turn_without_nagging(world: World) -> None:
     async with world.open(model) as app:
         session = await app.sessions.start_session()
         reply = await session.send_message("go")
-        assert (reply.finish_reason, reply.detail) == ("stop", "I may not.")
+        assert (reply.finish_reason, reply.detail) == ("refusal", "I may not.")
     assert model.request_count == 1
 
 

@@ -345,7 +345,7 @@ def chat_chunk(delta: object, reason: str | None = None) -> object:
         (
             "anthropic",
             sse({"type": "message_delta", "delta": {"stop_reason": "pause_turn"}}),
-            StreamFinished(reason="other", detail="pause_turn"),
+            StreamFinished(reason="pause", detail="pause_turn"),
         ),
         (
             "chat",
@@ -355,7 +355,7 @@ def chat_chunk(delta: object, reason: str | None = None) -> object:
         (
             "chat",
             sse(chat_chunk({}, "content_filter")),
-            StreamFinished(reason="refusal", detail="content_filter"),
+            StreamFinished(reason="content_filter", detail="content_filter"),
         ),
         ("chat", b"data: [DONE]\n\n", StreamFinished(reason="stop")),
         (
@@ -366,12 +366,12 @@ def chat_chunk(delta: object, reason: str | None = None) -> object:
                     "response": {"incomplete_details": {"reason": "content_filter"}},
                 }
             ),
-            StreamFinished(reason="refusal", detail="content_filter"),
+            StreamFinished(reason="content_filter", detail="content_filter"),
         ),
         (
             "gemini",
             sse({"promptFeedback": {"blockReason": "SAFETY"}}),
-            StreamFinished(reason="refusal", detail="the prompt was blocked: SAFETY"),
+            StreamFinished(reason="safety", detail="the prompt was blocked: SAFETY"),
         ),
         (
             "gemini",
@@ -382,7 +382,7 @@ def chat_chunk(delta: object, reason: str | None = None) -> object:
                     ]
                 }
             ),
-            StreamFinished(reason="other", detail="MALFORMED_FUNCTION_CALL: bad"),
+            StreamFinished(reason="malformed_call", detail="MALFORMED_FUNCTION_CALL: bad"),
         ),
         (
             "ollama",

@@ -31,7 +31,6 @@ from weft.events import (
     FanKept,
     FanStarted,
     FileTouched,
-    FinishReason,
     ForkPoint,
     HeadMoved,
     InputEdited,
@@ -59,6 +58,7 @@ from weft.events import (
     SessionRestarted,
     SettingChanged,
     SkillChanged,
+    StoredReason,
     SubtreeDeleted,
     SubtreeRestored,
     SystemNote,
@@ -393,7 +393,7 @@ class HistoryGenerator:
 
     def finish(self) -> None:
         assert self.plain.turn is not None
-        reasons: tuple[FinishReason, ...] = ("stop", "aborted", "max_turns", "provider_error")
+        reasons: tuple[StoredReason, ...] = ("stop", "aborted", "max_turns", "provider_error")
         self.write(TurnFinished(turn_id=self.plain.turn, reason=self._pick(reasons)))
         self.plain.turn = None
         self.plain.intents = []

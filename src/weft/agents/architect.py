@@ -46,6 +46,7 @@ from weft.events import (
     NewMessage,
     PlanDecided,
     TurnFinished,
+    finish_words,
 )
 from weft.ids import (
     CallUid,
@@ -400,7 +401,7 @@ class ArchitectRun(SessionWork):
         turn = state.turn.open
         return TurnFinished(
             turn_id=self.turn_id,
-            reason=reason,
+            **finish_words(reason),
             detail=detail,
             iterations=turn.iterations if turn is not None else 0,
             deliverable=deliverable,

@@ -97,6 +97,8 @@ class ChildRun:
         self._begun: tuple[SessionPort, TurnId | None] | None = None
         self._forwarded: set[str] = set()
         self._text = ""
+        self._cut = ""
+        """The text of an answer that was cut off; the next one goes on with it."""
         self._files: list[FileTouched] = []
         self._inputs: dict[CallUid, dict[str, Any]] = {}
         """What the child's calls were given, for requests about them."""
@@ -204,7 +206,7 @@ class ChildRun:
                         case SessionStatus(status=status):
                             if _is_stuck(handle, status):
                                 return self._end(handle, "halted", handle.error)
-                        case TurnFinished(reason=reason, detail=detail):
+                        case TurnFinished(finish_reason=reason, detail=detail):
                             if event.turn_id == turn_id:
                                 return self._end(handle, reason, detail)
                         case _:
@@ -216,9 +218,10 @@ class ChildRun:
     async def _take(self, event: object, handle: SessionPort, group: TaskGroup) -> None:
         match event:
             case TurnStarted(continued=False):
-                self._text = ""
+                self._text = self._cut = ""
             case NewMessage(node=node) if node.role == "assistant":
-                self._text = node.text or self._text
+                self._text = self._cut + node.text or self._text
+                self._cut = self._text if node.is_cut_off else ""
                 self._inputs = {call.call_uid: call.args for call in node.calls}
                 for call in node.calls:
                     self._emit(f"{self._label} ▸ {call.name}\n")

@@ -59,7 +59,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     """`provider:model`."""
     finish_reason: StopReason = "stop"
-    """`stop`, `length` (cut off), `refusal` or `other`."""
+    """`stop`, `length` (cut off), `refusal`, `content_filter`, `safety`, `malformed_call` or
+    `other`.
+    """
     thinking: str = ""
     usage: Usage = NOTHING_USED
     """Of all calls together, repairs and attempts that broke off included.

@@ -64,6 +64,8 @@ class TurnTally:
         self._promoted = False
         self._started_at = 0.0
         self._text = ""
+        self._cut = ""
+        """The text of an answer that was cut off; the next one goes on with it."""
         self._model = ""
         self._usage = NOTHING_USED
         self._calls = 0
@@ -126,13 +128,14 @@ class TurnTally:
         if advances:
             self.nodes[node.id] = True
         if node.role == "assistant":
-            self._text = node.text or self._text
+            self._text = self._cut + node.text or self._text
+            self._cut = self._text if node.is_cut_off else ""
             self._model = node.model
 
     def _result(self, finished: TurnFinished) -> Result:
         return Result(
             text=self._text,
-            finish_reason=finished.reason,
+            finish_reason=finished.finish_reason,
             session_id=self._session_id,
             model=self._model,
             usage=self._usage,

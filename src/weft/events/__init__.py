@@ -35,6 +35,7 @@ from weft.events.facts import (
     FileChange,
     FileTouched,
     FinishReason,
+    FinishWords,
     ForkPoint,
     HeadMoved,
     InputEdited,
@@ -64,6 +65,7 @@ from weft.events.facts import (
     SessionRestarted,
     SettingChanged,
     SkillChanged,
+    StoredReason,
     SubtreeDeleted,
     SubtreeRestored,
     SystemNote,
@@ -74,6 +76,7 @@ from weft.events.facts import (
     TurnFinished,
     TurnStarted,
     UsageRecorded,
+    finish_words,
 )
 from weft.events.signals import (
     STATUS_SIGNALS,
@@ -126,6 +129,7 @@ __all__ = [
     "FileChange",
     "FileTouched",
     "FinishReason",
+    "FinishWords",
     "ForkPoint",
     "HeadMoved",
     "InputEdited",
@@ -161,6 +165,7 @@ __all__ = [
     "SignalBase",
     "SkillChanged",
     "Status",
+    "StoredReason",
     "SubtreeDeleted",
     "SubtreeRestored",
     "SystemNote",
@@ -180,5 +185,6 @@ __all__ = [
     "decode",
     "decode_event",
     "encode",
+    "finish_words",
     "kind_of",
 ]

@@ -179,6 +179,7 @@ class _Gathered:
             ExportedTurn(
                 id=finished.turn_id,
                 reason=finished.reason,
+                exact=finished.exact,
                 at=started.at,
                 ended=finished.at,
                 node=started.node,

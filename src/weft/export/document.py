@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from weft.events import FinishReason, Todo
+from weft.events import StoredReason, Todo
 from weft.ids import CallUid, NodeId, SessionId, TurnId
 from weft.messages import Image, Part, Role, Usage
 
@@ -121,7 +121,7 @@ class ExportedTurn(_Value, frozen=True):
     """One turn, from its start to its end."""
 
     id: TurnId
-    reason: FinishReason
+    reason: StoredReason
     at: float = 0.0
     ended: float = 0.0
     node: NodeId | None = None
@@ -130,6 +130,8 @@ class ExportedTurn(_Value, frozen=True):
     retries: int = 0
     detail: str = ""
     deliverable: Any = None
+    exact: str = ""
+    """The reason where `reason` has no word for it."""
 
 
 class ExportDocument(_Value, frozen=True, kw_only=True):

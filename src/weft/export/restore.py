@@ -193,6 +193,7 @@ def _turn_facts(document: ExportDocument) -> list[Fact]:
             TurnFinished(
                 turn_id=turn.id,
                 reason=turn.reason,
+                exact=turn.exact,
                 iterations=turn.iterations,
                 retries=turn.retries,
                 detail=turn.detail,

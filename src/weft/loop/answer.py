@@ -1,11 +1,21 @@
-"""The answer of a model, built from the pieces of its stream.  Pure: no waiting, no clock."""
+"""The answer of a model, built from the pieces of its stream, and what its stop reason means.
+
+Pure: no waiting, no clock.
+
+An answer that was refused, filtered or blocked ends the turn under a reason of its own.  One that
+was cut off at the output limit, or paused by the vendor, is continued by itself: its text stays on
+the line, and the model reads that it is to go on.  How often is bounded, because a model that says
+too much once does so again, at full price.  A tool call of which only half came is never run.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
+from weft.events import FinishReason
 from weft.ids import new_call_uid
 from weft.messages import Part, Text, Thinking, ToolCall, Usage, clean_text
 from weft.providers import (
@@ -35,8 +45,40 @@ More would be in the way of every later request.
 """
 BLOCK_WEIGHT: Final = 100
 """What each part of an answer counts for, besides its text."""
+CUT_OFF: Final = "(nothing: the answer was cut off)"
+"""The arguments of a call that was cut off before they began."""
 RAW_KEPT: Final = 2_000
 """Characters of malformed arguments that are kept to show the model."""
+
+MOST_CONTINUATIONS: Final = 3
+"""How often the answers of one turn are continued in a row."""
+
+GO_ON = (
+    "Your last answer was cut off at the output limit. Go on exactly where it stopped, "
+    "and do not repeat what you have said."
+)
+SAY_LESS = (
+    "Your last answer reached the output limit before it said anything. "
+    "Think less, and answer in fewer words."
+)
+GO_ON_PAUSED = "Your last answer was paused. Go on from where it stopped."
+CUT_CALL = (
+    "Your last answer was cut off at the output limit in the middle of a tool call, which was not "
+    "run. Make the call again with shorter arguments: write a long file in several steps."
+)
+MALFORMED_CALL = (
+    "Your last tool call was malformed, so nothing was run. "
+    "Make it again with arguments that are one valid JSON object, or answer with text."
+)
+CUT_NOTE = "The answer was cut off at the output limit; it goes on."
+
+# Of these the model would answer the same again: asking it once more only costs money.
+BLOCKED: Final[Mapping[StopReason, FinishReason]] = {
+    "refusal": "refusal",
+    "content_filter": "content_filter",
+    "safety": "safety",
+}
+_CONTINUED: Final[Mapping[StopReason, FinishReason]] = {"length": "length", "pause": "paused"}
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,8 +171,12 @@ class AnswerBuilder:
         """The whole answer."""
         self._close()
         finished = self.finished
+        is_cut = finished is not None and finished.reason == "length"
         return ModelAnswer(
-            parts=tuple(self._part(block, now) for block in self._blocks),
+            parts=tuple(
+                self._part(block, now, is_cut=is_cut and block is self._blocks[-1])
+                for block in self._blocks
+            ),
             usage=self.usage,
             stop=finished.reason if finished is not None else None,
             detail=finished.detail if finished is not None else "",
@@ -195,13 +241,17 @@ class AnswerBuilder:
         if call.size <= ARGS_LIMIT:
             call.args.append(text)
 
-    def _part(self, block: Text | Thinking | _Call, now: float) -> Part:
+    def _part(self, block: Text | Thinking | _Call, now: float, *, is_cut: bool) -> Part:
         if not isinstance(block, _Call):
             return block
         # The call gets an id of our own: some vendors send none, and some send the same one in
         # every answer.
         raw = "".join(block.args)
         args, problem = _parse_args(raw, block.size)
+        # Decoders give a call without arguments an empty object. Of one that was cut off before its
+        # arguments began, that is not what the model meant.
+        if is_cut and not args:
+            problem = problem or CUT_OFF
         return ToolCall(
             call_uid=new_call_uid(now),
             name=clean_text(block.started.name),
@@ -245,3 +295,58 @@ def _depth(value: Any) -> int:
         if depth > DEEPEST_ARGS:
             break
     return depth
+
+
+# --- stop reasons ----------------------------------------------------------------------
+
+
+class EndVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the end of an answer means for the turn: it ends, or the model reads `nudge`."""
+
+    ends: FinishReason | None = None
+    nudge: str = ""
+    note: str = ""
+    """What the user reads."""
+
+
+class AnswerEnds:
+    """Judges how the answers of one turn ended, and joins those that were continued."""
+
+    def __init__(self) -> None:
+        self._continued = 0
+        self._before: tuple[Part, ...] = ()
+
+    def verdict(self, answer: ModelAnswer) -> EndVerdict | None:
+        """What follows from the stop reason; None for an answer that came to its own end."""
+        if answer.stop is None:
+            return None
+        if (blocked := BLOCKED.get(answer.stop)) is not None:
+            return EndVerdict(ends=blocked)
+        ends = _CONTINUED.get(answer.stop)
+        # An answer with calls goes on by itself, with their results.
+        if ends is None or answer.calls:
+            self._continued = 0
+            return None
+        self._continued += 1
+        if self._continued > MOST_CONTINUATIONS:
+            return EndVerdict(ends=ends)
+        if answer.stop == "pause":
+            return EndVerdict(nudge=GO_ON_PAUSED)
+        if not answer.says_something:
+            return EndVerdict(nudge=SAY_LESS)
+        return EndVerdict(nudge=GO_ON, note=CUT_NOTE)
+
+    def whole(self, answer: ModelAnswer) -> ModelAnswer:
+        """The answer with the texts before it that it continues."""
+        texts = tuple(part for part in answer.parts if isinstance(part, Text))
+        joined = (*self._before, *texts)
+        self._before = joined if answer.stop in _CONTINUED and not answer.calls else ()
+        if len(joined) == len(texts):
+            return answer
+        others = tuple(part for part in answer.parts if not isinstance(part, Text))
+        return msgspec.structs.replace(answer, parts=(*joined, *others))
+
+
+def was_cut_in_call(answer: ModelAnswer) -> bool:
+    """True when the output limit fell into a tool call."""
+    return answer.stop == "length" and bool(answer.calls) and bool(answer.calls[-1].raw_args)

@@ -31,7 +31,7 @@ from weft.errors import ContextTooLong
 from weft.events import Compacted, ErrorRaised, Fact, ModelCallStarted, UsageRecorded
 from weft.faults import FailPointPair
 from weft.ids import NodeId, TurnId, new_id, new_node_id
-from weft.loop.answer import ModelAnswer
+from weft.loop.answer import BLOCKED, ModelAnswer
 from weft.loop.base import Commit, ContextLine, ModelEnvironment
 from weft.loop.budget import refusal
 from weft.loop.hooks import Trigger, TurnHooks
@@ -162,7 +162,7 @@ async def summarise(
                 raise NotSummarised(str(broken)) from broken
             space //= 2
     text = _said(answer).strip()
-    if not text or answer.stop == "refusal":
+    if not text or answer.stop in BLOCKED:
         raise NotSummarised("the model gave no summary")
     blocks = carried(environment.journal.state, (*wanted.pinned, *wanted.entries))
     compacted = Compacted(

@@ -39,6 +39,7 @@ from weft.events import (
     ToolExecuting,
     TurnFinished,
     UsageRecorded,
+    finish_words,
 )
 from weft.ids import BlobId, CallUid, EntryId, NodeId, SessionId, new_id
 from weft.loop.answer import ModelAnswer
@@ -133,7 +134,7 @@ def child_finished(
     models = {model: usage for model, usage in models.items() if usage.total_tokens}
     return ChildFinished(
         child=child,
-        reason=reason,
+        **finish_words(reason),
         usage=sum(models.values(), NOTHING_USED),
         models=models,
         text=text,
@@ -260,7 +261,7 @@ def end_interrupted(
     facts.append(
         TurnFinished(
             turn_id=state.turn.open.turn_id,
-            reason=reason,
+            **finish_words(reason),
             detail=detail,
             iterations=state.turn.open.iterations,
         )

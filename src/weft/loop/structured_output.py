@@ -11,7 +11,7 @@ import msgspec
 
 from weft.errors import BadArguments
 from weft.ids import CallUid
-from weft.loop.answer import ModelAnswer
+from weft.loop.answer import BLOCKED, ModelAnswer
 from weft.messages import Node, Text, ToolResult
 from weft.tools import SubmitTool
 
@@ -66,7 +66,7 @@ class StructuredOutput:
             return OutputVerdict(fits=True, value=submit.read(text))
         except BadArguments as problem:
             # A model that refuses will refuse again: asking it would only cost money.
-            return self._misfit(str(problem), 0 if answer.stop == "refusal" else repairs)
+            return self._misfit(str(problem), 0 if answer.stop in BLOCKED else repairs)
 
     def _misfit(self, problem: str, repairs: int) -> OutputVerdict:
         self._misfits += 1

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from weft.events import FinishReason
 from weft.ids import CallUid
 from weft.loop.base import ToolCallEnvironment
 from weft.loop.pending_facts import PendingFacts
@@ -61,6 +62,8 @@ class ToolRounds:
         self._watch = ProgressWatch(repeats)
         self.mistakes = 0
         """Answers in a row that could not be acted on."""
+        self.mistake: FinishReason = "mistakes"
+        """What was wrong with the last of them."""
         self.halted = ""
         """Why a hook wants the turn to end; empty when none does."""
 
@@ -70,21 +73,32 @@ class ToolRounds:
         return self._watch.is_stuck
 
     async def run(
-        self, environment: ToolCallEnvironment, node: Node, calls: tuple[ToolCall, ...]
+        self,
+        environment: ToolCallEnvironment,
+        node: Node,
+        calls: tuple[ToolCall, ...],
+        *,
+        was_cut: bool = False,
     ) -> None:
-        """Settle calls of an answer; the results are noted, and in the line."""
+        """Settle calls of an answer; the results are noted, and in the line.
+
+        `was_cut`: the output limit fell into the last of them.
+        """
         batch = ToolCallBatch(environment, self._pending, node.id)
         await batch.run(calls)
         self._line.take_results(node, batch.results)
         self.mistakes = 0 if batch.ran else self.mistakes + 1
+        is_malformed = all(call.raw_args for call in calls)
+        self.mistake = "length" if was_cut else "malformed_call" if is_malformed else "mistakes"
         # The first reason stays: a later round is only there to settle what was open.
         self.halted = self.halted or batch.halted
         if self._watch.should_nudge(calls, batch.results):
             self._pending.nudge(NO_PROGRESS)
 
-    def count_mistake(self, nudge: str) -> None:
+    def count_mistake(self, nudge: str, mistake: FinishReason = "mistakes") -> None:
         """An answer without calls could not be acted on; `nudge` says to the model what to do."""
         self.mistakes += 1
+        self.mistake = mistake
         self._pending.nudge(nudge)
 
 

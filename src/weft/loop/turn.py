@@ -21,10 +21,17 @@ from typing import Any
 import anyio
 
 from weft.errors import AuthFailed, WeftError
-from weft.events import Fact, FinishReason
+from weft.events import Fact, FinishReason, SystemNote
 from weft.faults import FailPointPair
 from weft.ids import BlobId, TurnId
-from weft.loop.answer import ModelAnswer
+from weft.loop.answer import (
+    CUT_CALL,
+    MALFORMED_CALL,
+    AnswerEnds,
+    EndVerdict,
+    ModelAnswer,
+    was_cut_in_call,
+)
 from weft.loop.base import Commit, TurnEnvironment
 from weft.loop.model_call import ModelCaller, TurnStop
 from weft.loop.pending_facts import PendingFacts
@@ -64,6 +71,7 @@ class Turn:
         self._model = ModelCaller(turn_id, models, self._pending, self._line, self._renew)
         self._calls = ToolRounds(self._pending, self._line, models.limits.repeats)
         self._output = StructuredOutput()
+        self._answer_ends = AnswerEnds()
         self._end = TurnEnding(
             turn_id,
             lambda: self._model.environment,
@@ -101,13 +109,39 @@ class Turn:
             if isinstance(answer, TurnStop):
                 await self._end.finish(answer.reason, answer.detail)
                 return
-            if answer.calls:
-                node = self._line.last
-                await self._calls.run(self._env.calls, node, node.calls)
-                if await self._was_submitted(node):
+            # Before the calls: those of an answer that was refused half-way must not run.
+            verdict = self._answer_ends.verdict(answer)
+            answer = self._answer_ends.whole(answer)
+            if verdict is not None:
+                if await self._ended_by(verdict, answer):
+                    return
+            elif answer.calls:
+                if await self._ran_calls(answer):
                     return
             elif await self._is_done(answer):
                 return
+
+    async def _ran_calls(self, answer: ModelAnswer) -> bool:
+        """Run the calls of an answer; True when that was the end of the turn."""
+        node, was_cut = self._line.last, was_cut_in_call(answer)
+        await self._calls.run(self._env.calls, node, node.calls, was_cut=was_cut)
+        if was_cut:
+            self._pending.nudge(CUT_CALL)
+        return await self._was_submitted(node)
+
+    async def _ended_by(self, verdict: EndVerdict, answer: ModelAnswer) -> bool:
+        """Act on a stop reason that is no success; True when the turn is over."""
+        if verdict.ends is None:
+            self._pending.nudge(verdict.nudge)
+            if verdict.note:
+                self._pending.note(SystemNote(text=verdict.note))
+            return False
+        if not answer.calls:
+            return await self._end.finish_unless_steered(
+                verdict.ends, answer.detail, asks_hooks=False
+            )
+        await self._end.finish(verdict.ends, answer.detail)
+        return True
 
     def _renew(self) -> None:
         """Go on with the model, thinking and limits that the settings name now."""
@@ -156,7 +190,10 @@ class Turn:
 
     async def _is_done(self, answer: ModelAnswer) -> bool:
         """End the turn, unless the answer was empty or the user has steered meanwhile."""
-        if not answer.says_something and answer.stop != "refusal":
+        if answer.stop == "malformed_call":
+            self._calls.count_mistake(MALFORMED_CALL, "malformed_call")
+            return False
+        if not answer.says_something:
             self._calls.count_mistake(EMPTY_ANSWER)
             return False
         submit = self._env.submit
@@ -189,7 +226,8 @@ class Turn:
         if calls.halted:
             return TurnStop("halted", calls.halted)
         if calls.mistakes >= limits.mistakes:
-            return TurnStop("mistakes", f"{calls.mistakes} answers in a row could not be acted on")
+            said = f"{calls.mistakes} answers in a row could not be acted on"
+            return TurnStop(calls.mistake, said)
         if calls.is_stuck:
             return TurnStop("no_progress", "the same calls with the same results, again and again")
         if answers_given(state, self._pending.facts) >= limits.max_turns:

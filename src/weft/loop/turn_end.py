@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.events import Fact, FinishReason, NewMessage, TurnFinished
+from weft.events import Fact, FinishReason, NewMessage, TurnFinished, finish_words
 from weft.faults import FailPointPair
 from weft.ids import TurnId
 from weft.loop.base import ModelEnvironment
@@ -126,7 +126,7 @@ class TurnEnding:
         """The fact that ends the turn."""
         return TurnFinished(
             turn_id=self._turn_id,
-            reason=reason,
+            **finish_words(reason),
             detail=detail,
             retries=self._retries(),
             iterations=answers_given(state, noted),

@@ -6,6 +6,7 @@ What waits and runs is in `turn`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from weft.events import (
     Fact,
@@ -93,9 +94,16 @@ def answer_node(
             parent_revision=revision_of(state, parent),
             model=model,
             usage=usage,
-            metadata={} if answer.stop is not None else {"partial": True},
+            metadata=_marks(answer),
         )
     )
+
+
+def _marks(answer: ModelAnswer) -> dict[str, Any]:
+    if answer.stop is None:
+        return {"partial": True}
+    # The next answer goes on in the middle of its text; without calls that is all that follows.
+    return {"cut_off": True} if answer.stop == "length" and not answer.calls else {}
 
 
 def usage_recorded(

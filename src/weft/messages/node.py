@@ -48,6 +48,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """True when the stream broke off before the model had finished."""
         return bool(self.metadata.get("partial"))
 
+    @property
+    def is_cut_off(self) -> bool:
+        """True when the output limit cut it off; the next answer goes on with its text."""
+        return bool(self.metadata.get("cut_off"))
+
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a tool answered.  `text` is what the model reads."""

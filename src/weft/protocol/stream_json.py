@@ -126,7 +126,9 @@ class StreamJsonEncoder:
             return self._system(
                 "task_notification",
                 task_id=event.child,
-                status="completed" if event.reason in ("stop", "submitted") else event.reason,
+                status="completed"
+                if event.reason in ("stop", "submitted")
+                else event.finish_reason,
                 summary=event.text,
                 output_file="",  # there is none; readers expect the field
                 usage=_usage(event.usage),

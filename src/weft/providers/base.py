@@ -40,7 +40,17 @@ __all__ = [
 ]
 
 # `other` is a reason that has no neutral name; the vendor's own word is in `StreamFinished.detail`.
-StopReason: TypeAlias = Literal["stop", "tool_calls", "length", "refusal", "other"]
+StopReason: TypeAlias = Literal[
+    "stop",
+    "tool_calls",
+    "length",
+    "refusal",
+    "content_filter",
+    "safety",
+    "pause",
+    "malformed_call",
+    "other",
+]
 
 
 # --- the request -----------------------------------------------------------------------

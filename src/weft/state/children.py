@@ -54,7 +54,7 @@ class ChildSessions(msgspec.Struct):
                 self._started(fact)
             case ChildFinished(child=child):
                 if (known := self.known.get(child)) is not None:
-                    known.reason = fact.reason
+                    known.reason = fact.finish_reason
                     # A child that goes on reports its descendants again, old ones included; of its
                     # usage a second end reports only what is new.
                     known.descendants = max(known.descendants, fact.descendants)

@@ -100,7 +100,7 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 # late.
                 if (request := self.requests.pop(request_id, None)) is not None:
                     self.answers[request.call_uid] = AnsweredRequest(request=request, answer=fact)
-            case TurnFinished(turn_id=turn_id, reason=reason, detail=detail):
+            case TurnFinished(turn_id=turn_id, finish_reason=reason, detail=detail):
                 self._finished(turn_id, reason, detail)
             case _:
                 pass

@@ -23,6 +23,12 @@ _REASONS: dict[FinishReason, str] = {
     "provider_error": "the provider failed",
     "auth_error": "the API key is missing or was rejected",
     "halted": "the run was halted",
+    "refusal": "the model refused to answer",
+    "content_filter": "the provider's content filter stopped the answer",
+    "safety": "the provider blocked the answer for safety",
+    "length": "the answer was cut off at the model's output limit",
+    "paused": "the provider paused the answer again and again",
+    "malformed_call": "the model's tool calls were malformed",
 }
 
 

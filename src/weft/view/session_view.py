@@ -242,11 +242,11 @@ class SessionView:
         }
         live.phase = ""
         live.tasks = {task: row for task, row in live.tasks.items() if row.background}
-        if event.reason in SUCCESSFUL:
+        if event.finish_reason in SUCCESSFUL:
             return []
         if event.reason == "aborted":
             return [NoteBlock(text="stopped", level="warning")]
-        return [NoteBlock(text=finish_sentence(event.reason, event.detail), level="error")]
+        return [NoteBlock(text=finish_sentence(event.finish_reason, event.detail), level="error")]
 
     def _note(
         self, event: SystemNote | ErrorRaised | SessionRestarted | Compacted
@@ -285,7 +285,11 @@ class SessionView:
             return []  # the plan says how a step ended
         if event.usage is not None:
             row.cost_usd = event.usage.cost_usd
-        row.doing = "done" if event.reason in SUCCESSFUL else finish_sentence(event.reason, "")
+        row.doing = (
+            "done"
+            if event.finish_reason in SUCCESSFUL
+            else finish_sentence(event.finish_reason, "")
+        )
         title = f": {row.title}" if row.title else ""
         return [NoteBlock(text=f"⤷ {row.name}{title} · {row.progress}", level="quiet")]
 

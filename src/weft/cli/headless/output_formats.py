@@ -237,7 +237,7 @@ class ProgressNarrator:
                 output.tell(f"· {name}: {shown} ({duration_ms} ms)")
             case ChildStarted(name=name, purpose=purpose):
                 output.tell(f"· {name or purpose} begins")
-            case ChildFinished(reason=reason):
+            case ChildFinished(finish_reason=reason):
                 output.tell(f"· it ended: {'done' if reason in SUCCESSFUL else reason}")
             case ArchitectStep(index=index, status=status):
                 output.tell(f"· step {index + 1}: {status}")

@@ -62,6 +62,7 @@ from weft.events.facts.turn import (
     Effect,
     FileTouched,
     FinishReason,
+    FinishWords,
     InputEdited,
     InputPromoted,
     InputQueued,
@@ -70,11 +71,13 @@ from weft.events.facts.turn import (
     ModelCallStarted,
     Purpose,
     QueuesRecalled,
+    StoredReason,
     ToolComplete,
     ToolExecuting,
     TurnFinished,
     TurnStarted,
     UsageRecorded,
+    finish_words,
 )
 
 __all__ = [
@@ -97,6 +100,7 @@ __all__ = [
     "FileChange",
     "FileTouched",
     "FinishReason",
+    "FinishWords",
     "ForkPoint",
     "HeadMoved",
     "InputEdited",
@@ -126,6 +130,7 @@ __all__ = [
     "SessionRestarted",
     "SettingChanged",
     "SkillChanged",
+    "StoredReason",
     "SubtreeDeleted",
     "SubtreeRestored",
     "SystemNote",
@@ -136,6 +141,7 @@ __all__ = [
     "TurnFinished",
     "TurnStarted",
     "UsageRecorded",
+    "finish_words",
 ]
 
 Fact: TypeAlias = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from weft.events.base import FactBase
-from weft.events.facts.turn import FinishReason
+from weft.events.facts.turn import FinishReason, StoredReason, exact_reason
 from weft.ids import CallUid, NodeId, SessionId, TurnId
 from weft.messages import Usage
 
@@ -26,7 +26,7 @@ class ChildFinished(FactBase, frozen=True, tag="child_finished"):
     """A child came to its end."""
 
     child: SessionId
-    reason: FinishReason
+    reason: StoredReason
     usage: Usage | None = None
     """What it used since the last end of it that is on record."""
     text: str = ""
@@ -38,6 +38,13 @@ class ChildFinished(FactBase, frozen=True, tag="child_finished"):
     """The node whose call it worked for."""
     descendants: int = 0
     """Agents that worked below it."""
+    exact: str = ""
+    """The reason where `reason` has no word for it."""
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why it ended, in the most exact word."""
+        return exact_reason(self.reason, self.exact)
 
 
 class ArchitectPlan(FactBase, frozen=True, tag="architect_plan"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 
 from weft.events.base import FactBase
 from weft.ids import BlobId, CallUid, EntryId, NodeId, TurnId
@@ -15,7 +15,7 @@ silently."""
 # Stored words, here and in every other Literal of a fact: none may be renamed. An older program
 # takes a fact with a word that it does not know for damage, so a new one is a change that old
 # readers misread, and needs a new tag.
-FinishReason: TypeAlias = Literal[
+StoredReason: TypeAlias = Literal[
     "stop",
     "submitted",
     "aborted",
@@ -29,6 +29,12 @@ FinishReason: TypeAlias = Literal[
     "auth_error",
     "halted",
 ]
+ExactReason: TypeAlias = Literal[
+    "refusal", "content_filter", "safety", "length", "paused", "malformed_call"
+]
+"""Ends that have no word among the stored ones: the field `exact` has it."""
+FinishReason: TypeAlias = Literal[StoredReason, ExactReason]
+_EXACT: Final[tuple[ExactReason, ...]] = get_args(ExactReason)
 Purpose: TypeAlias = Literal["turn", "title", "compaction", "summary", "repair", "branch", "plan"]
 
 
@@ -173,13 +179,47 @@ class FileTouched(FactBase, frozen=True, tag="file_touched"):
     """
 
 
+class FinishWords(TypedDict):
+    """A finish reason as facts hold it."""
+
+    reason: StoredReason
+    exact: str
+
+
+def finish_words(reason: FinishReason) -> FinishWords:
+    """The stored words of a finish reason.
+
+    What came later than the closed set goes into a field that older programs ignore; they read a
+    failure of the nearest kind.
+    """
+    match reason:
+        case "malformed_call":
+            return {"reason": "mistakes", "exact": reason}
+        case "refusal" | "content_filter" | "safety" | "length" | "paused":
+            return {"reason": "provider_error", "exact": reason}
+        case _:
+            return {"reason": reason, "exact": ""}
+
+
+def exact_reason(reason: StoredReason, exact: str) -> FinishReason:
+    """The finish reason of two stored words; an exact one that is not known yet does not count."""
+    return next((known for known in _EXACT if known == exact), reason)
+
+
 class TurnFinished(FactBase, frozen=True, tag="turn_finished"):
     """The turn is over, and why."""
 
     turn_id: TurnId
-    reason: FinishReason
+    reason: StoredReason
     retries: int = 0
     iterations: int = 0
     detail: str = ""
     """One sentence for the user where the reason alone says too little."""
     deliverable: Any = None
+    exact: str = ""
+    """The reason where `reason` has no word for it; open, so that later words do no damage."""
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why it ended, in the most exact word."""
+        return exact_reason(self.reason, self.exact)

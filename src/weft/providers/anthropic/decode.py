@@ -28,6 +28,7 @@ _REASONS: dict[str, StopReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
+    "pause_turn": "pause",
 }
 
 

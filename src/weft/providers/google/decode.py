@@ -28,13 +28,19 @@ from weft.providers.usage import GEMINI_USAGE, read_usage
 _REASONS: dict[str, StopReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
-    # What is not listed (malformed calls, too many of them) is `other`, with its word as detail.
-    "SAFETY": "refusal",
-    "RECITATION": "refusal",
-    "LANGUAGE": "refusal",
-    "BLOCKLIST": "refusal",
-    "PROHIBITED_CONTENT": "refusal",
-    "SPII": "refusal",
+    "SAFETY": "safety",
+    "IMAGE_SAFETY": "safety",
+    "PROHIBITED_CONTENT": "safety",
+    "IMAGE_PROHIBITED_CONTENT": "safety",
+    "RECITATION": "content_filter",
+    "IMAGE_RECITATION": "content_filter",
+    "LANGUAGE": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "SPII": "content_filter",
+    "MALFORMED_FUNCTION_CALL": "malformed_call",
+    "UNEXPECTED_TOOL_CALL": "malformed_call",
+    "TOO_MANY_TOOL_CALLS": "malformed_call",
+    # What is not listed is `other`, with its word as detail.
 }
 
 
@@ -56,14 +62,22 @@ class _Content(msgspec.Struct):
     parts: list[_Part] | None = None
 
 
+class _Rating(msgspec.Struct):
+    category: str | None = None
+    blocked: bool | None = None
+
+
 class _Candidate(msgspec.Struct, rename="camel"):
     content: _Content | None = None
     finish_reason: str | None = None
-    finish_message: str = ""
+    finish_message: str | None = None
+    safety_ratings: list[_Rating] | None = None
 
 
 class _Feedback(msgspec.Struct, rename="camel"):
-    block_reason: str = ""
+    block_reason: str | None = None
+    block_reason_message: str | None = None
+    safety_ratings: list[_Rating] | None = None
 
 
 class _Chunk(msgspec.Struct, rename="camel"):
@@ -105,10 +119,11 @@ class GeminiDecoder(StreamDecoder):
                 self._part(part, events)
             if candidate.finish_reason:
                 self._reason = candidate.finish_reason
-                self._detail = candidate.finish_message
+                self._detail = candidate.finish_message or _blocked(candidate.safety_ratings)
         # A prompt that was blocked has no candidate, and so no finish reason either.
-        if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
-            self._block_reason = chunk.prompt_feedback.block_reason
+        if (said := chunk.prompt_feedback) and said.block_reason:
+            self._block_reason = said.block_reason
+            self._detail = said.block_reason_message or _blocked(said.safety_ratings)
         if chunk.usage_metadata is not None:
             events.append(UsageSeen(read_usage(chunk.usage_metadata, GEMINI_USAGE)))
         return events
@@ -125,9 +140,8 @@ class GeminiDecoder(StreamDecoder):
 
     def _finished(self) -> StreamFinished:
         if self._block_reason:
-            return StreamFinished(
-                reason="refusal", detail=f"the prompt was blocked: {self._block_reason}"
-            )
+            why = f"{self._block_reason}: {self._detail}" if self._detail else self._block_reason
+            return StreamFinished(reason="safety", detail=f"the prompt was blocked: {why}")
         reason = _REASONS.get(self._reason, "other")
         # Gemini says STOP after calls as well.
         if reason == "stop":
@@ -162,3 +176,9 @@ class GeminiDecoder(StreamDecoder):
         args = bytes(call.args).decode("utf-8", "replace")
         events.append(CallStarted(index=index, name=real, provider_id=call.id, signature=signature))
         events.append(CallArgs(index, "{}" if args in ("", "null") else args))
+
+
+def _blocked(ratings: list[_Rating] | None) -> str:
+    """The categories for which something was blocked."""
+    found = [rating.category for rating in ratings or () if rating.blocked and rating.category]
+    return ", ".join(found)

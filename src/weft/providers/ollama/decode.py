@@ -11,6 +11,7 @@ from weft.errors import ProviderUnavailable
 from weft.providers.base import (
     CallArgs,
     CallStarted,
+    StopReason,
     StreamEvent,
     StreamFinished,
     TextPiece,
@@ -47,7 +48,7 @@ class _Message(msgspec.Struct):
 class _Line(msgspec.Struct):
     message: _Message | None = None
     done: bool = False
-    done_reason: str = ""
+    done_reason: str | None = None
     prompt_eval_count: Any = None
     eval_count: Any = None
     error: Any = None
@@ -130,9 +131,12 @@ class OllamaDecoder(StreamDecoder):
         self.is_finished = True
         # The counts stand in the last line itself, among the rest.
         usage = read_usage(msgspec.structs.asdict(line), OLLAMA_USAGE)
-        if line.done_reason == "length":
-            return [UsageSeen(usage), StreamFinished(reason="length", detail="length")]
-        return [UsageSeen(usage), StreamFinished(reason="tool_calls" if self._calls else "stop")]
+        reason: StopReason = "tool_calls" if self._calls else "stop"
+        detail = "" if line.done_reason in (None, "", "stop") else line.done_reason
+        if detail:
+            # `load` and `unload`: the server did that and no more.
+            reason = "length" if detail == "length" else "other"
+        return [UsageSeen(usage), StreamFinished(reason=reason, detail=detail)]
 
 
 def _args(arguments: Any) -> str:

@@ -21,7 +21,10 @@ from weft.providers.base import (
 from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
 from weft.providers.usage import RESPONSES_USAGE, read_usage
 
-_CUT_SHORT: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
+_CUT_SHORT: dict[str, StopReason] = {
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+}
 """Why a response is incomplete, in the vendor's words and in ours."""
 
 

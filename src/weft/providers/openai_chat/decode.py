@@ -30,8 +30,15 @@ _REASONS: dict[str, StopReason] = {
     "max_tokens": "length",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
-    "content_filter": "refusal",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "refusal": "refusal",
+    "safety": "safety",
+    "malformed_function_call": "malformed_call",
 }
+_TOLD_BETTER: tuple[StopReason, ...] = ("refusal", "safety", "malformed_call")
 _FAILURES = ("error", "insufficient_system_resource", "engine_overloaded", "network_error")
 """What servers give as the reason to stop when it is theirs."""
 
@@ -62,6 +69,10 @@ class _Delta(msgspec.Struct):
 class _Choice(msgspec.Struct):
     delta: _Delta | None = None
     finish_reason: str | None = None
+    native_finish_reason: str | None = None
+    """OpenRouter: the reason in the words of the vendor behind it."""
+    content_filter_results: dict[str, Any] | None = None
+    """Azure: what its filter found, by category."""
 
 
 class _Chunk(msgspec.Struct):
@@ -97,6 +108,8 @@ class ChatDecoder(StreamDecoder):
         self._bare: set[int] = set()
         """Calls without any arguments so far."""
         self._reason: str | None = None
+        self._native = ""
+        self._filtered: list[str] = []
         self._refused = False
 
     def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
@@ -117,6 +130,8 @@ class ChatDecoder(StreamDecoder):
                 raise error_in_stream(self._provider, said, self._secret)
             if choice.finish_reason:
                 self._reason = choice.finish_reason
+                self._native = choice.native_finish_reason or ""
+            self._filtered += _filtered(choice.content_filter_results)
         if chunk.usage is not None:
             events.append(UsageSeen(read_usage(chunk.usage, CHAT_USAGE)))
         return events
@@ -190,15 +205,32 @@ class ChatDecoder(StreamDecoder):
         # A call without arguments may come without any text for them; the caller needs an object.
         events += [CallArgs(index, "{}") for index in sorted(self._bare)]
         said = self._reason or "stop"
-        reason = _REASONS.get(said, "other")
+        # A gateway's own word is the coarser one: it says `stop` for a block, and `error` for a
+        # malformed call.
+        native = _REASONS.get(self._native.lower(), "other")
+        reason = native if native in _TOLD_BETTER else _REASONS.get(said, "other")
         # Several servers say `stop` although they called tools.
         if reason == "stop" and self._calls:
             reason = "tool_calls"
         elif reason == "stop" and self._refused:
             reason = "refusal"
-        detail = "" if reason in ("stop", "tool_calls") else said
+        detail = "" if reason in ("stop", "tool_calls") else self._detail(said)
         events.append(StreamFinished(reason=reason, detail=detail))
         return events
+
+    def _detail(self, said: str) -> str:
+        words = self._native if self._native and self._native != said else said
+        found = ", ".join(dict.fromkeys(self._filtered))
+        return f"{words}: {found}" if found else words
+
+
+def _filtered(results: dict[str, Any] | None) -> list[str]:
+    """The categories for which Azure's filter stopped the answer."""
+    return [
+        name
+        for name, found in (results or {}).items()
+        if isinstance(found, dict) and found.get("filtered") is True
+    ]
 
 
 def _args(arguments: Any) -> str:
