@@ -105,7 +105,9 @@ class App:
         self._supervisor = Supervisor()
         self._store: Store | None = None
         self._stores: StoreRegistry | None = None
-        self._redact = Redactor(known_secrets(self._environ, self.places.config))
+        self._redact = Redactor(
+            known_secrets(self._environ, self.places.config, self.config.get("providers"))
+        )
         self._prompter = SystemPromptWriter(self.places.config, self.places.user, self._redact)
         self._host: SessionHost | None = None
         self._sessions: SessionManager | None = None

@@ -7,8 +7,9 @@ shown, logged or sent anywhere but to their own provider.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
@@ -16,6 +17,8 @@ from weft.errors import UsageError
 from weft.workspace.process.environment import secret_values
 
 NAME = "auth.json"
+SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie")
+"""Words in the names of fields and headers whose values are secrets."""
 
 
 class SavedKey(msgspec.Struct, frozen=True):
@@ -25,7 +28,7 @@ class SavedKey(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Without the key: values end up in logs."""
-        return "Login(…)"
+        return "SavedKey(…)"
 
 
 class KeyFile:
@@ -105,13 +108,32 @@ class KeyFile:
             raise UsageError(f"cannot save the key in {self.path}: {error.strerror}") from error
 
 
-def known_secrets(environ: Mapping[str, str], config: Path) -> tuple[str, ...]:
-    """The secrets of the environment and the saved keys, to be masked wherever they turn up."""
+def known_secrets(
+    environ: Mapping[str, str], config: Path, providers: Mapping[str, Any] | None = None
+) -> tuple[str, ...]:
+    """The secrets of the environment, the saved keys and those in the `providers` setting, to be
+    masked wherever they turn up.
+    """
     try:
         saved = KeyFile(config).keys().values()
     except UsageError:
         saved = {}.values()  # the provider that needs a key says what is wrong
-    return (*secret_values(environ), *saved)
+    return (*secret_values(environ), *saved, *_secrets_in(providers or {}))
+
+
+def _secrets_in(value: Any, name: str = "") -> Iterator[str]:
+    """Keys and secret headers anywhere in a setting; what is wrong in it does not matter here."""
+    if isinstance(value, Mapping):
+        for inner, each in value.items():
+            yield from _secrets_in(each, str(inner))
+    elif isinstance(value, str) and value and is_secret_field(name):
+        yield value
+
+
+def is_secret_field(name: str) -> bool:
+    """Whether the value of a provider's field or header is a secret."""
+    # `key_env` names a variable and is shown: a user looks there for a wrong name.
+    return name != "key_env" and any(word in name.lower() for word in SECRET_WORDS)
 
 
 def key_variables() -> dict[str, tuple[str, ...]]:
@@ -119,8 +141,7 @@ def key_variables() -> dict[str, tuple[str, ...]]:
     count.
     """
     from weft.providers.catalogue import shipped  # only for those who list: it costs start-up time
-    from weft.providers.vendors import KEY_VARIABLES
+    from weft.providers.vendors import key_names
 
-    named = {name: (shipped().vendor(name).key,) for name in shipped().providers}
-    found = {**named, **KEY_VARIABLES}
-    return {name: kept for name, each in found.items() if (kept := tuple(filter(None, each)))}
+    found = {name: key_names(name, shipped()) for name in shipped().providers}
+    return {name: each for name, each in found.items() if each}

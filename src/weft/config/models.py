@@ -5,12 +5,15 @@ streams.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import anyio
 
 from weft.config.providers import ProviderTable, default_providers
 from weft.errors import UsageError, WeftError, did_you_mean
 from weft.messages import ModelName, Usage, parse_model_name
 from weft.providers import Model, ModelInfo, Provider
+from weft.providers.catalogue import shipped
 from weft.thinking import KnownLevels
 
 FALLBACK = "anthropic:claude-sonnet-5-5"
@@ -91,22 +94,49 @@ class ModelRegistry:
             provider, _, model = name.partition(":")
             return ModelName(provider, model)
         found = parse_model_name(name)
+        if found.model and found.provider in self._providers and not found.model.isalpha():
+            return found
+        return self._by_short_name(name, found)
+
+    def _by_short_name(self, name: str, found: ModelName) -> ModelName:
+        """The model that a bare or short name means, or a name of which we know nothing."""
+        from weft.config.model_names import find_model, unknown_model  # only for such names
+
+        table = self._providers if isinstance(self._providers, ProviderTable) else None
+        catalogue = table.catalogue if table is not None else shipped()
+        if found.model and found.provider in self._providers:
+            meant = catalogue.short(found.provider).get(found.model.casefold())
+            return found._replace(model=meant) if meant else found
+        order = table.by_preference() if table is not None else catalogue.providers
+        if (bare := find_model(name, catalogue, order)) is not None:
+            return bare
         if not found.model:
-            raise UsageError(
-                f"unknown model {name!r}: write provider:model, as in anthropic:claude-sonnet-5-5"
-            )
+            raise unknown_model(name, catalogue, order)
         return found
 
     def normal(self, name: str) -> str:
         """The name as sessions store it: `provider:model`."""
         return self.named(name).name
 
-    async def available(self) -> list[ModelInfo]:
-        """Every model that a provider lists."""
-        found = [model.info for model in self._given.values()]
-        for provider in self._providers.values():
-            found += await provider.models()
-        return found
+    async def available(self, providers: Iterable[str] | None = None) -> list[ModelInfo]:
+        """Every model that a provider lists; of these providers, or of all."""
+        if providers is None:
+            given = [model.info for model in self._given.values()]
+            providers = self._providers
+        else:
+            given = []
+        # Made before the group: what is wrong with one is an error, not a group of errors.
+        asked = {name: self._providers[name] for name in providers}
+        found: dict[str, list[ModelInfo]] = {name: [] for name in asked}
+
+        async def ask(name: str) -> None:
+            found[name] = await asked[name].models()
+
+        # All at once: each may ask a server, and one that is silent costs seconds.
+        async with anyio.create_task_group() as group:
+            for name in found:
+                group.start_soon(ask, name)
+        return [*given, *(info for each in found.values() for info in each)]
 
     async def aclose(self) -> None:
         """Close the providers that were used."""

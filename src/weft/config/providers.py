@@ -6,46 +6,32 @@ Each is made when it is first asked for, because loading one costs time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Final
 
 import msgspec
 
 from weft.clock import Clock, SystemClock
 from weft.config.api_keys import KeyFile
 from weft.config.paths import places
+from weft.config.provider_settings import ProviderSettings, model_settings, provider_settings
 from weft.config.settings import Config, load_config
-from weft.errors import UsageError
 from weft.providers import Provider
-from weft.providers.catalogue import shipped
+from weft.providers.catalogue import (
+    CatalogueModel,
+    CatalogueProvider,
+    ModelCatalogue,
+    shipped,
+)
 from weft.providers.credentials import ProviderAccess
-from weft.providers.vendors import ADAPTERS, access_from, make_provider
-from weft.transport import HttpClient, HttpTimeouts, ProxySettings
+from weft.providers.vendors import ADAPTERS, PROTOCOLS, access_from, make_provider
+from weft.transport import HttpClient, ProxySettings
 
 PREFERRED: Final = ("anthropic", "openai", "google")
-"""Whose key is looked for first, where no model is configured."""
-
-
-class CustomEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A provider as the settings name it: `[providers.NAME]`."""
-
-    base_url: str = ""
-    key_env: str = ""
-    """The environment variable that holds the key."""
-    headers: dict[str, str] = {}
-    first_byte_timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    """Seconds to wait for the beginning of an answer; None for the usual."""
-    idle_timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    """Seconds to wait for more of an answer that has begun; None for the usual."""
-
-    @property
-    def timeouts(self) -> HttpTimeouts:
-        """Those that are set, and the usual for the others."""
-        usual = HttpTimeouts()
-        return HttpTimeouts(
-            first_byte=self.first_byte_timeout or usual.first_byte,
-            idle=self.idle_timeout or usual.idle,
-        )
+"""Whose key is looked for first, where no model is configured: those who make the models."""
+NEVER_BY_KEY: Final = ("ollama", "openai-chat")
+"""Whose key picks no default model: it may be for a server that has none, or is another's."""
 
 
 class ProviderTable(Mapping[str, Provider]):
@@ -56,13 +42,16 @@ class ProviderTable(Mapping[str, Provider]):
         *,
         environ: Mapping[str, str],
         keys: Mapping[str, str],
-        endpoints: Mapping[str, CustomEndpoint],
+        endpoints: Mapping[str, ProviderSettings],
+        catalogue: ModelCatalogue,
         home: Path,
         clock: Clock,
     ) -> None:
         self._environ = environ
         self._keys = keys
         self._endpoints = endpoints
+        self.catalogue = catalogue
+        """What is known of models, with what the settings add."""
         self._home = home
         self._clock = clock
         self._client: HttpClient | None = None
@@ -70,16 +59,20 @@ class ProviderTable(Mapping[str, Provider]):
 
     def __getitem__(self, name: str) -> Provider:
         if name not in self._made:
-            if name not in self._names():
+            if name not in self._names:
                 raise KeyError(name)
             self._made[name] = self._make(name)
         return self._made[name]
 
+    # The one of `Mapping` would make the provider, and so load its adapter, only to answer.
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._names())
+        return len(self._names)
 
     @property
     def made(self) -> tuple[Provider, ...]:
@@ -93,9 +86,10 @@ class ProviderTable(Mapping[str, Provider]):
         if self._client is not None:
             await self._client.aclose()
 
+    @cached_property
     def _names(self) -> dict[str, None]:
-        known = ("scripted", "replay", "local", *ADAPTERS, *shipped().providers, *self._endpoints)
-        return dict.fromkeys(known)
+        known = ("scripted", "replay", "local", *ADAPTERS, *self.catalogue.providers)
+        return dict.fromkeys((*known, *self._endpoints))
 
     def _make(self, name: str) -> Provider:
         if name == "scripted":
@@ -108,13 +102,15 @@ class ProviderTable(Mapping[str, Provider]):
             return ReplayProvider()
         if name == "local":
             return self._local()
-        return make_provider(name, self.access(name), self.client, shipped(), clock=self._clock)
+        return make_provider(
+            name, self.access(name), self.client, self.catalogue, clock=self._clock
+        )
 
     def _local(self) -> Provider:
         from weft.providers.local.stream import LocalProvider
 
         return LocalProvider(
-            self.models_folder, self._home / "run", self.client, shipped(), clock=self._clock
+            self.models_folder, self._home / "run", self.client, self.catalogue, clock=self._clock
         )
 
     @property
@@ -134,41 +130,38 @@ class ProviderTable(Mapping[str, Provider]):
 
         Without any, the embedded model.
         """
-        for name in PREFERRED:
+        name = next(iter(self.with_key()), "local")
+        return f"{name}:{self.catalogue.default(name)}"
+
+    def with_key(self) -> Iterator[str]:
+        """The providers that have a key here and a default model, those first that make models."""
+        for name in dict.fromkeys((*PREFERRED, *self.catalogue.providers)):
+            if name in NEVER_BY_KEY or not self.catalogue.vendor(name).default:
+                continue
             if self.access(name).key:
-                return f"{name}:{shipped().default(name)}"
-        return f"local:{shipped().default('local')}"
+                yield name
+
+    def by_preference(self) -> tuple[str, ...]:
+        """Every provider, in the order in which a bare model name is looked up."""
+        others = (*PREFERRED, *self.catalogue.providers, *NEVER_BY_KEY)
+        return tuple(dict.fromkeys((*self.with_key(), *others)))
 
     def access(self, name: str) -> ProviderAccess:
         """How a provider is reached: by the settings, then the environment, then the saved key."""
-        endpoint = self._endpoints.get(name, CustomEndpoint())
+        endpoint = self._endpoints.get(name, ProviderSettings())
         given = ProviderAccess(
-            key=self._environ.get(endpoint.key_env, "") if endpoint.key_env else "",
+            key=endpoint.key or self._environ.get(endpoint.key_env, ""),
             base_url=endpoint.base_url,
+            protocol=endpoint.protocol,
             headers=tuple(endpoint.headers.items()),
+            query=tuple(endpoint.query.items()),
             timeouts=endpoint.timeouts,
         )
-        found = access_from(name, self._environ, shipped(), given)
+        found = access_from(name, self._environ, self.catalogue, given)
         # Last: a key in the environment is meant for this run, and must not lose to one that was
         # saved long ago, for another account perhaps.
         key = found.key or self._keys.get(name, "")
         return msgspec.structs.replace(found, key=key)
-
-
-def endpoints_of(value: Mapping[str, Any]) -> dict[str, CustomEndpoint]:
-    """The `providers` setting, typed.
-
-    Raises:
-        UsageError: a provider has a field that there is not, or a value that does not fit.
-    """
-    return {name: _endpoint(name, each) for name, each in value.items()}
-
-
-def _endpoint(name: str, value: Any) -> CustomEndpoint:
-    try:
-        return msgspec.convert(value, CustomEndpoint)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"[providers.{name}] of the settings: {error}") from error
 
 
 def proxies_of(environ: Mapping[str, str]) -> ProxySettings:
@@ -193,10 +186,38 @@ def default_providers(
     """
     where = places(environ)
     settings = config or load_config(user=where.config, environ=environ)
+    providers, models = settings.lookup("providers"), settings.lookup("models")
+    endpoints = provider_settings(providers.value, providers.source)
+    catalogue = _catalogue(endpoints)
+    if models.value:
+        more = model_settings(models.value, catalogue, models.source)
+        catalogue = _catalogue(endpoints, more)
     return ProviderTable(
         environ=environ,
         keys=KeyFile(where.config).keys(),
-        endpoints=endpoints_of(settings.get("providers")),
+        endpoints=endpoints,
+        catalogue=catalogue,
         home=where.home,
         clock=clock or SystemClock(),
     )
+
+
+def _catalogue(
+    endpoints: Mapping[str, ProviderSettings],
+    more: Mapping[str, Mapping[str, CatalogueModel]] | None = None,
+) -> ModelCatalogue:
+    """The shipped catalogue with the providers that the settings name, and their models."""
+    if not endpoints and not more:
+        return shipped()
+    vendors = {name: shipped().vendor(name) for name in shipped().providers}
+    for name, endpoint in endpoints.items():
+        vendor = vendors.get(name)
+        if vendor is None:
+            # A gateway that speaks a vendor's own protocol offers that vendor's models.
+            spoken = PROTOCOLS.get(endpoint.protocol, "")
+            same = spoken if spoken in ("anthropic", "openai", "google") else ""
+            vendor = CatalogueProvider(same_as=same, title=name)
+        if endpoint.default_model:
+            vendor = msgspec.structs.replace(vendor, default=endpoint.default_model)
+        vendors[name] = vendor
+    return ModelCatalogue(vendors, more)

@@ -199,9 +199,20 @@ KEYS: dict[str, SettingKey] = {
     "providers": SettingKey(
         kind=dict[str, dict[str, Any]],
         default={},
-        about="Providers by name: base_url, key_env, headers, first_byte_timeout (seconds until "
-        "an answer begins; 300) and idle_timeout (between its parts; 60) of [providers.NAME].",
+        about="Providers by name: protocol (anthropic, responses, chat, google or ollama), "
+        "base_url, key or key_env, headers, query, default_model, connect_timeout (10 seconds), "
+        "first_byte_timeout (seconds until an answer begins; 300) and idle_timeout (between its "
+        "parts; 60) of [providers.NAME].",
         # A project that says where a key is sent could have it sent to itself.
+        personal=True,
+    ),
+    "models": SettingKey(
+        kind=dict[str, dict[str, Any]],
+        default={},
+        about="What is known of models: window, output, price_input, price_output, "
+        "price_cache_read, price_cache_write (US dollars for a million tokens), vision, tools, "
+        'levels and default_level of [models."provider:name"].',
+        # Prices decide when a budget is spent, and a window when messages are summarized.
         personal=True,
     ),
 }
@@ -283,7 +294,9 @@ def known(name: str) -> SettingKey:
     if name in KEYS:
         return KEYS[name]
     shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-    raise UsageError(f"there is no setting {shown!r}{did_you_mean(name, KEYS)}")
+    tables = {key.partition(".")[0] for key in KEYS}
+    hint = did_you_mean(name, KEYS) or did_you_mean(name.partition(".")[0], tables)
+    raise UsageError(f"there is no setting {shown!r}{hint}")
 
 
 def load_config(

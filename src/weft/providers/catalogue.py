@@ -26,6 +26,9 @@ from weft.thinking import ThinkingLevel
 # `preview`, or the size in a tag of Ollama. `-mini` is another model.
 _STAMP = r"[-@:](\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|preview|preview-[\d-]+|[\w.]*\d+b.*)"
 
+PRICES = ("price_input", "price_output", "price_cache_read", "price_cache_write")
+"""The fields of `ModelInfo` that a list of prices fills, in its order."""
+
 
 class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model, as the file has it."""
@@ -64,6 +67,14 @@ class CatalogueProvider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Where it speaks Chat Completions; empty for those with an adapter of their own."""
     key: str = ""
     """The environment variable that holds its key."""
+    title: str = ""
+    """What the vendor calls itself, for sentences and lists."""
+    keys_at: str = ""
+    """Where users get a key."""
+    key_begins: tuple[str, ...] = ()
+    """How its keys begin, where no other vendor's do; a pasted key is recognised by it."""
+    short: dict[str, str] = {}
+    """Short names (`sonnet`) and the newest model that each means."""
     is_free: bool = False
     """Runs on the user's own machine: costs nothing."""
 
@@ -112,13 +123,7 @@ class ModelCatalogue:
         price, long = (entry.price, entry.long) if is_itself else ((), ())
         if vendor.is_free:
             price, long = (0.0, 0.0, 0.0, 0.0), ()
-        known = dict(
-            zip(
-                ("price_input", "price_output", "price_cache_read", "price_cache_write"),
-                price,
-                strict=False,
-            )
-        )
+        known = dict(zip(PRICES, price, strict=False))
         return ModelInfo(
             provider=provider,
             name=name,
@@ -148,6 +153,20 @@ class ModelCatalogue:
         """
         named = parse_model_name(name)
         return self.info(named.provider, named.model or self.default(named.provider))
+
+    def short(self, provider: str) -> Mapping[str, str]:
+        """The short names of a provider's models."""
+        vendor = self.vendor(provider)
+        return self.vendor(vendor.same_as).short if vendor.same_as else vendor.short
+
+    def entry(self, provider: str, name: str) -> CatalogueModel:
+        """What the file says of a model or of its nearest relative; without a relative's price."""
+        found, is_itself = self._find(provider, name)
+        return found if is_itself else msgspec.structs.replace(found, price=(), long=())
+
+    def knows(self, provider: str, name: str) -> bool:
+        """Whether a model of this name is listed, a dated one of a listed model included."""
+        return self._find(provider, name)[1]
 
     def _listed(self, vendor: CatalogueProvider) -> Mapping[str, CatalogueModel]:
         return self.vendor(vendor.same_as).models if vendor.same_as else vendor.models

@@ -16,8 +16,16 @@ class ProviderAccess(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     base_url: str = ""
     """Empty for the vendor's own."""
+    protocol: str = ""
+    """The protocol that is spoken there, one of `vendors.PROTOCOLS`; empty for the provider's
+    own.
+    """
     headers: tuple[tuple[str, str], ...] = ()
     """Sent with every request, after ours."""
+    query: tuple[tuple[str, str], ...] = ()
+    """Added to the address of every request."""
+    is_bearer: bool = False
+    """The key is a token for `authorization: Bearer`, whatever header the protocol has for keys."""
     timeouts: HttpTimeouts = HttpTimeouts()
     unix_socket: str = ""
 
@@ -43,6 +51,15 @@ def joined(base: str, path: str) -> str:
     if path.count("/") > 1 and base.endswith(first):
         base = base.removesuffix(first)
     return base + path
+
+
+def with_query(url: str, query: tuple[tuple[str, str], ...]) -> str:
+    """The address with these parameters behind those that it has."""
+    if not query:
+        return url
+    from urllib.parse import urlencode  # only for those who have set some
+
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}"
 
 
 def as_json(body: Any) -> bytes:

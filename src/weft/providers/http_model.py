@@ -18,8 +18,8 @@ from weft.clock import Clock, SystemClock
 from weft.errors import AuthFailed, ProviderUnavailable, RequestRefused
 from weft.messages import clean_text
 from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
-from weft.providers.catalogue import CatalogueProvider, ModelCatalogue
-from weft.providers.credentials import ProviderAccess
+from weft.providers.catalogue import PRICES, CatalogueModel, CatalogueProvider, ModelCatalogue
+from weft.providers.credentials import ProviderAccess, with_query
 from weft.providers.errors import MAX_BODY, from_event, from_reply, read_body, read_value
 from weft.transport import EventParser, HttpReply, HttpRequest, HttpTransport
 
@@ -88,6 +88,15 @@ class VendorProtocol(Protocol):
         """How the stream is cut into events."""
         ...
 
+    async def authorized(self, request: HttpRequest, transport: HttpTransport) -> HttpRequest:
+        """The request with what is only known when it is sent, such as a signature or a token that
+        has to be fetched.
+
+        Raises:
+            AuthFailed: it could not be had.
+        """
+        return request
+
 
 class RemoteVendor(VendorProtocol):
     """A vendor that is reached by an address and a key; the base of all but the embedded one."""
@@ -106,6 +115,11 @@ class RemoteVendor(VendorProtocol):
     def frames(self) -> FrameSplitter:
         return event_frames()
 
+    async def authorized(self, request: HttpRequest, transport: HttpTransport) -> HttpRequest:
+        if not self._access.query:
+            return request
+        return msgspec.structs.replace(request, url=with_query(request.url, self._access.query))
+
     def models_request(self) -> HttpRequest | None:
         """The request for the models that are there; None where the catalogue lists them."""
         return None
@@ -114,13 +128,29 @@ class RemoteVendor(VendorProtocol):
         """The names in the answer to `models_request`."""
         return []
 
-    def _key(self, variable: str, login: str) -> str:
-        if not self._access.key:
+    def listed(self, body: bytes) -> dict[str, CatalogueModel]:
+        """The models in the answer to `models_request`, with what it says of them."""
+        return dict.fromkeys(self.model_names(body), CatalogueModel())
+
+    def _key_header(
+        self, header: str, variable: str, vendor: str, *, is_needed: bool | None = None
+    ) -> tuple[tuple[str, str], ...]:
+        """The header with the key, under the name that the protocol has for it.
+
+        Servers of others that speak the protocol may do without a key; `vendor` does not.
+        """
+        key = self._access.key
+        if not key and is_needed is None:
+            is_needed = self.provider == vendor
+        if not key and is_needed:
             raise AuthFailed(
-                f"there is no key for {self.provider}; set {variable}, "
-                f"or run `weft auth login {login}`"
+                f"there is no key for {vendor}; set {variable}, or run `weft auth login {vendor}`"
             )
-        return self._access.key
+        if not key:
+            return ()
+        if header == "authorization" or self._access.is_bearer:
+            return (("authorization", f"Bearer {key}"),)
+        return ((header, key),)
 
 
 class HttpModel(Model):
@@ -148,7 +178,8 @@ class HttpModel(Model):
     @asynccontextmanager
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
         wire = self._wire
-        async with self._transport.send(wire.http(request, self.info)) as reply:
+        sent = await wire.authorized(wire.http(request, self.info), self._transport)
+        async with self._transport.send(sent) as reply:
             await self._check(reply)
             events = self._events(reply, wire.frames(), wire.decoder(request))
             # A loop that is left by `break` does not close an async generator: it would end
@@ -253,12 +284,33 @@ class HttpProvider(Provider):
         if request is None:
             return self._catalogue.models(self.name)
         try:
-            async with self._transport.send(request) as reply:
+            sent = await self._wire.authorized(request, self._transport)
+            async with self._transport.send(sent) as reply:
                 body = await _bounded(reply, MAX_LIST)
+                is_list = reply.status == 200
         except ProviderUnavailable:
-            # No server runs: that is no error, a list of models is shown before one is started.
-            return []
-        return [self._catalogue.info(self.name, name) for name in self._wire.model_names(body)]
+            is_list = False
+        if is_list:
+            listed = self._wire.listed(body)
+            return [self._listed(name, said) for name, said in listed.items()]
+        # No server runs on this machine: that is no error, and then there is nothing to list.
+        is_free = self._catalogue.vendor(self.name).is_free
+        return [] if is_free else self._catalogue.models(self.name)
+
+    def _listed(self, name: str, said: CatalogueModel) -> ModelInfo:
+        """A model that the server lists; where the catalogue knows it, the catalogue is right."""
+        info = self._catalogue.info(self.name, name)
+        if self._catalogue.knows(self.name, name):
+            return info
+        is_free = self._catalogue.vendor(self.name).is_free
+        prices = dict(zip(PRICES, () if is_free else said.price, strict=False))
+        return msgspec.structs.replace(
+            info,
+            context_window=said.window or info.context_window,
+            max_output_tokens=said.output or info.max_output_tokens,
+            sees_images=said.sees or info.sees_images,
+            **prices,
+        )
 
     async def aclose(self) -> None:
         """The transport is the application's; there is nothing of our own to close."""

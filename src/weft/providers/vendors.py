@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from weft.clock import Clock
+from weft.errors import UsageError
 from weft.providers.base import Provider
 from weft.providers.catalogue import ModelCatalogue
 from weft.providers.credentials import ProviderAccess
@@ -27,8 +30,21 @@ ADAPTERS: Final[Mapping[str, str]] = {
 }
 """Vendors with an adapter of their own; every other name speaks Chat Completions."""
 
+PROTOCOLS: Final[Mapping[str, str]] = {
+    "anthropic": "anthropic",
+    "responses": "openai",
+    "chat": "openai-chat",
+    "google": "google",
+    "ollama": "ollama",
+}
+"""Protocols that settings may name, and the vendor whose adapter speaks each."""
+
+BEARER_VARIABLES: Final = frozenset({"ANTHROPIC_AUTH_TOKEN"})
+"""Variables that hold a token for `authorization`, where the vendor's own keys go elsewhere."""
+
 KEY_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "anthropic": ("ANTHROPIC_API_KEY",),
+    # As in Anthropic's own tools: the token, which is for a gateway, comes before the key.
+    "anthropic": ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"),
     "openai": ("OPENAI_API_KEY",),
     "openai-chat": ("OPENAI_API_KEY",),
     "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -56,15 +72,30 @@ def access_from(
     values.
     """
     given = given or ProviderAccess()
-    names = KEY_VARIABLES.get(name) or (catalogue.vendor(name).key,)
-    keys = (environment.get(variable, "").strip() for variable in names if variable)
-    return ProviderAccess(
-        key=given.key or next((key for key in keys if key), ""),
+    variable, key = "", given.key
+    if not key:
+        variable, key = _key_in(environment, key_names(name, catalogue))
+    return msgspec.structs.replace(
+        given,
+        key=key,
         base_url=given.base_url or environment.get(URL_VARIABLES.get(name, ""), "").strip(),
-        headers=given.headers,
-        timeouts=given.timeouts,
-        unix_socket=given.unix_socket,
+        is_bearer=given.is_bearer or variable in BEARER_VARIABLES,
     )
+
+
+def key_names(name: str, catalogue: ModelCatalogue) -> tuple[str, ...]:
+    """The environment variables that may hold a provider's key, in the order in which they
+    count.
+    """
+    return KEY_VARIABLES.get(name) or tuple(filter(None, (catalogue.vendor(name).key,)))
+
+
+def _key_in(environment: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, str]:
+    """The first of these variables that is set, and its value."""
+    for name in names:
+        if value := environment.get(name, "").strip():
+            return name, value
+    return "", ""
 
 
 def make_provider(
@@ -80,11 +111,26 @@ def make_provider(
     Raises:
         UsageError: it has no adapter, and no address to speak Chat Completions with.
     """
+    _check_address(name, access, catalogue)
     from weft.providers.http_model import (
         HttpProvider,
     )  # with the first vendor: it costs start-up time
 
-    module, _, found = ADAPTERS.get(name, ADAPTERS["openai-chat"]).partition(":")
+    spoken = PROTOCOLS.get(access.protocol, name)
+    module, _, found = ADAPTERS.get(spoken, ADAPTERS["openai-chat"]).partition(":")
     vendor: Callable[..., RemoteVendor] = getattr(import_module(f"weft.providers.{module}"), found)
     wire = vendor(access, name, catalogue.vendor(name))
     return HttpProvider(wire, transport, catalogue, clock=clock)
+
+
+def _check_address(name: str, access: ProviderAccess, catalogue: ModelCatalogue) -> None:
+    # Without an address of its own, a key of one company would be sent to another: to the vendor
+    # that the protocol is named after.
+    own = (PROTOCOLS["responses"], PROTOCOLS["chat"]) if name == "openai" else (name,)
+    if access.protocol and not access.base_url and PROTOCOLS[access.protocol] not in own:
+        is_chat = access.protocol == "chat" and catalogue.vendor(name).url
+        if not is_chat:
+            raise UsageError(
+                f"[providers.{name}] names the protocol {access.protocol!r} and no address; set "
+                "its base_url"
+            )

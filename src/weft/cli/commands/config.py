@@ -9,6 +9,7 @@ from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import make_app
 from weft.cli.stdio import complain, write_line, write_pretty
+from weft.config.api_keys import is_secret_field
 from weft.config.settings import KEYS, SettingValue, known
 
 
@@ -42,10 +43,17 @@ def run(arguments: ParsedArguments) -> int:
 
 
 def _plain(name: str, value: SettingValue) -> dict[str, Any]:
-    return {"value": value.value, "source": value.source, "about": KEYS[name].about}
+    return {"value": masked(value.value), "source": value.source, "about": KEYS[name].about}
+
+
+def masked(value: Any, name: str = "") -> Any:
+    """A setting without the keys that stand in it."""
+    if isinstance(value, dict):
+        return {inner: masked(each, inner) for inner, each in value.items()}
+    return "…" if value and isinstance(value, str) and is_secret_field(name) else value
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(str(each) for each in value) or "(none)"
-    return str(value)
+    return str(masked(value))

@@ -19,7 +19,6 @@ class AnthropicWire(RemoteVendor):
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
-        key = self._key("ANTHROPIC_API_KEY", login="anthropic")
         url = joined(access.base_url or BASE_URL, "/v1/messages")
         # Servers that only speak like it refuse fields that they do not know.
         body = encode(request, info, is_vendor=url.startswith(f"{BASE_URL}/"))
@@ -32,7 +31,7 @@ class AnthropicWire(RemoteVendor):
                 # The version of the wire format, frozen since 2023; what is newer comes by beta
                 # headers.
                 ("anthropic-version", VERSION),
-                ("x-api-key", key),
+                *self._key_header("x-api-key", "ANTHROPIC_API_KEY", "anthropic"),
                 *((("anthropic-beta", BINDING_BETA),) if is_bound else ()),
                 *access.headers,
             ),

@@ -20,7 +20,6 @@ class GeminiWire(RemoteVendor):
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
-        key = self._key("GEMINI_API_KEY", login="google")
         model = quote(request.model, safe="/")
         # Tuned models are named with their folder, `tunedModels/…`.
         place = model if "/" in model else f"models/{model}"
@@ -32,7 +31,7 @@ class GeminiWire(RemoteVendor):
             headers=(
                 ("content-type", "application/json"),
                 # In a header, not in the address: addresses end up in logs.
-                ("x-goog-api-key", key),
+                *self._key_header("x-goog-api-key", "GEMINI_API_KEY", "google"),
                 *access.headers,
             ),
             body=as_json(encode(request, info)),

@@ -18,13 +18,12 @@ class ResponsesWire(RemoteVendor):
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
-        key = self._key("OPENAI_API_KEY", login="openai")
         return HttpRequest(
             url=joined(access.base_url or BASE_URL, "/responses"),
             headers=(
                 ("content-type", "application/json"),
                 ("accept", "text/event-stream"),
-                ("authorization", f"Bearer {key}"),
+                *self._key_header("authorization", "OPENAI_API_KEY", "openai"),
                 *access.headers,
             ),
             body=as_json(encode(request, info)),

@@ -6,7 +6,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.catalogue import CatalogueProvider
+from weft.providers.catalogue import CatalogueModel, CatalogueProvider
 from weft.providers.credentials import SLOW, ProviderAccess, as_json, joined
 from weft.providers.http_model import RemoteVendor, StreamDecoder
 from weft.providers.normalize import real_names
@@ -20,6 +20,7 @@ from weft.providers.openai_chat.encode import (
     XAI,
     encode,
 )
+from weft.providers.openai_chat.model_list import listed_models
 from weft.transport import HttpRequest, HttpTimeouts, is_loopback, target
 
 BASE_URL = "https://api.openai.com/v1"
@@ -49,7 +50,10 @@ class ChatWire(RemoteVendor):
         Raises:
             UsageError: the provider has no address.
         """
-        self._is_openai = provider == "openai-chat"
+        self._is_openai = provider in ("openai-chat", "openai")
+        # A vendor at its own address refuses what has no key; a server of the user's may not.
+        self._needs_key = self._is_openai or bool(catalogue.key and not access.base_url)
+        self._variable = "OPENAI_API_KEY" if self._is_openai else catalogue.key
         address = access.base_url or (BASE_URL if self._is_openai else catalogue.url)
         if not address:
             raise UsageError(
@@ -67,8 +71,8 @@ class ChatWire(RemoteVendor):
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
-        key = self._key("OPENAI_API_KEY", login="openai") if self._is_openai else access.key
-        keyed = (("authorization", f"Bearer {key}"),) if key else ()
+        vendor = "openai" if self._is_openai else self.provider
+        keyed = self._key_header("authorization", self._variable, vendor, is_needed=self._needs_key)
         named = self._dialect.conversation_header
         routed = ((named, request.session_id),) if named and request.session_id else ()
         return HttpRequest(
@@ -84,6 +88,24 @@ class ChatWire(RemoteVendor):
             timeouts=access.timeouts,
             unix_socket=access.unix_socket,
         )
+
+    def models_request(self) -> HttpRequest | None:
+        # OpenAI's own list names every model there ever was, pictures and speech included.
+        if self._is_openai or (self._needs_key and not self._access.key):
+            return None
+        key = self._access.key
+        return HttpRequest(
+            url=joined(self._access.base_url, "/models"),
+            method="GET",
+            headers=(
+                *((("authorization", f"Bearer {key}"),) if key else ()),
+                *self._access.headers,
+            ),
+            timeouts=HttpTimeouts(connect=2.0, first_byte=5.0, idle=5.0),
+        )
+
+    def listed(self, body: bytes) -> dict[str, CatalogueModel]:
+        return listed_models(body)
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
         mark = THOUGHT_MARK if self._dialect.reasoning_back else ""
