@@ -19,7 +19,8 @@ def find_model(text: str, catalogue: ModelCatalogue, providers: Sequence[str]) -
     None where it is the name of none.
     """
     # With a provider in front the parser tells an effort at the end from a part of the name.
-    _, name, effort = parse_model_name(f"any:{text}")
+    parsed = parse_model_name(f"any:{text}")
+    name, effort = parsed.model, parsed.effort
     word = name.casefold()
     if word in catalogue.providers and catalogue.vendor(word).default:
         return ModelName(word, catalogue.default(word), effort)

@@ -106,7 +106,7 @@ class ModelRegistry:
         catalogue = table.catalogue if table is not None else shipped()
         if found.model and found.provider in self._providers:
             meant = catalogue.short(found.provider).get(found.model.casefold())
-            return found._replace(model=meant) if meant else found
+            return ModelName(found.provider, meant, found.effort) if meant else found
         order = table.by_preference() if table is not None else catalogue.providers
         if (bare := find_model(name, catalogue, order)) is not None:
             return bare
