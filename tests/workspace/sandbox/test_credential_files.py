@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from weft.data_tables import read_table
 from weft.workspace.sandbox import hidden
@@ -19,8 +22,20 @@ def test_the_table_is_long_and_its_paths_are_below_the_home_folder() -> None:
         assert ".." not in path.split("/")
 
 
+def laid_out(home: Path) -> None:
+    """Every file and folder of the table, in this home folder."""
+    for path, *_ in ROWS:
+        place = home / path
+        if path.endswith("/"):
+            place.mkdir(parents=True, exist_ok=True)
+        else:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.touch()
+
+
 def test_every_row_is_hidden_and_only_what_the_user_shows_is_not(tmp_path: Path) -> None:
     home, project = str(tmp_path / "home"), str(tmp_path / "project")
+    laid_out(tmp_path / "home")
     found = HiddenPaths(home).of_machine([project])
     assert {f"{home}/{path.rstrip('/')}" for path, *_ in ROWS} <= set(found)
     shown = HiddenPaths(home, shown=[f"{home}/.kube"]).of_machine([project])
@@ -28,8 +43,45 @@ def test_every_row_is_hidden_and_only_what_the_user_shows_is_not(tmp_path: Path)
     assert f"{home}/.ssh" in shown
 
 
+@pytest.mark.parametrize("row", [path for path, *_ in ROWS])
+def test_what_comes_later_changes_the_stamp_and_is_hidden(tmp_path: Path, row: str) -> None:
+    hidden_paths = HiddenPaths(str(tmp_path))
+    before = hidden_paths.stamp()
+    assert hidden_paths.of_machine([]) == []
+    place = tmp_path / row.rstrip("/")
+    # One folder after the other, as a program makes them, each looked at in between.
+    for folder in reversed(place.relative_to(tmp_path).parents[:-1]):
+        (tmp_path / folder).mkdir()
+        os.utime((tmp_path / folder).parent, ns=(1, before[0] + len(folder.parts)))
+        hidden_paths.stamp()
+    place.touch()
+    os.utime(place.parent, ns=(2, 2))  # coarse clocks may give it the time that it had
+    assert hidden_paths.stamp() != before
+    assert str(place) in hidden_paths.of_machine([])
+
+
+def test_a_path_that_is_gone_is_no_longer_named(tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    hidden_paths = HiddenPaths(str(tmp_path))
+    assert hidden_paths.of_machine([]) == [str(tmp_path / ".ssh")]
+    (tmp_path / ".ssh").rmdir()
+    os.utime(tmp_path, ns=(3, 3))
+    hidden_paths.stamp()
+    assert hidden_paths.of_machine([]) == []
+
+
+def test_a_change_above_the_home_folder_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    hidden_paths = HiddenPaths(str(tmp_path / "home"))
+    before = hidden_paths.stamp()
+    os.utime(tmp_path, ns=(4, 4))
+    assert hidden_paths.stamp() == before
+
+
 def test_a_project_inside_such_a_folder_is_not_hidden_from_its_own_commands(
     tmp_path: Path,
 ) -> None:
     home = str(tmp_path)
+    (tmp_path / ".chef" / "cookbook").mkdir(parents=True)
+    assert f"{home}/.chef" in HiddenPaths(home).of_machine([f"{home}/elsewhere"])
     assert f"{home}/.chef" not in HiddenPaths(home).of_machine([f"{home}/.chef/cookbook"])

@@ -24,22 +24,27 @@ class HiddenPaths:
     def __init__(
         self, home: str, *, folders: Iterable[str] = (), shown: Sequence[str] = ()
     ) -> None:
+        self._home = home
         self._shown = tuple(shown)
         names = [name for name, *_ in read_table(__file__, "credential_files.tsv", 4)]
         self._folders = [f"{home}/{name.rstrip('/')}" for name in names if name.endswith("/")]
         self._files = [f"{home}/{name}" for name in names if not name.endswith("/")]
-        self._parents: list[str] = []
+        self._watched: tuple[str, ...] = ()
+        """The folders that are there of those that lead to a named path."""
+        self._present: tuple[str, ...] = ()
+        """The named paths that are there; of two hundred it is a handful."""
+        self._stamp: tuple[int, ...] = ()
+        """Taken before those two were looked up."""
         self._listed: dict[str, tuple[int, list[str], list[str]]] = {}
         self.add(folders)
 
     def add(self, paths: Iterable[str]) -> None:
         """Hide these files and folders as well."""
         self._folders += [path for path in dict.fromkeys(paths) if path not in self._folders]
-        named = (*self._folders, *self._files)
-        self._parents = sorted({os.path.dirname(path) for path in named})
+        self._look_again()
 
     def of_machine(self, roots: Sequence[str]) -> list[str]:
-        """What to hide outside the projects.
+        """What there was to hide outside the projects at the last `stamp`.
 
         Never a folder that a project lies in, nor what is shown on purpose.
         """
@@ -47,15 +52,39 @@ class HiddenPaths:
         # work there, so it stays visible.
         return [
             path
-            for path in (*self._folders, *self._files)
+            for path in self._present
             if not self._is_shown(path) and not any(_is_in(root, path) for root in roots)
         ]
 
     def stamp(self) -> tuple[int, ...]:
         """Changes when something has come to be that is to be hidden, or when more is to be."""
-        # The time of a folder changes when a name comes or goes in it: a stat for each parent
-        # folder instead of one for each of the many files.
-        return (len(self._folders), *(_changed(folder) for folder in self._parents))
+        if self._times() != self._stamp:
+            self._look_again()
+        return self._stamp
+
+    def _times(self) -> tuple[int, ...]:
+        # The time of a folder changes when a name comes or goes in it: a stat for each folder that
+        # is there instead of one for each of the many files.
+        return (len(self._folders), *(_changed(folder) for folder in self._watched))
+
+    def _look_again(self) -> None:
+        named = (*self._folders, *self._files)
+        # Every folder on the way, so that one that is made later changes the time of another that
+        # is watched already.
+        leading = {folder for path in named for folder in self._leading_to(path)}
+        self._watched = tuple(sorted(folder for folder in leading if os.path.isdir(folder)))
+        # Before the paths are looked up: what comes in between is then found the next time.
+        self._stamp = self._times()
+        self._present = tuple(path for path in named if os.path.lexists(path))
+
+    def _leading_to(self, path: str) -> list[str]:
+        """The folders on the way to a path, from the home folder on: those above it may change all
+        the time, as a temporary folder does.
+        """
+        folders = [os.path.dirname(path)]
+        while _is_in(folders[-1], self._home) and folders[-1] not in (self._home, "/"):
+            folders.append(os.path.dirname(folders[-1]))
+        return folders
 
     def of_projects(self, roots: Sequence[str]) -> list[str]:
         """Files to hide in the projects."""

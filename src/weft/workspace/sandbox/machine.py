@@ -331,6 +331,8 @@ class ProcessSandbox:
 
     def _made(self, cell: Cell, roots: tuple[str, ...]) -> CommandCell:
         place = self.scratch.place(roots)
+        # Before the paths are listed: a secret that comes in between makes the box unfit.
+        stamp = self._hidden.stamp()
         cell.prepare(
             MountPlan(
                 layers=tuple(place.layers),
@@ -339,7 +341,7 @@ class ProcessSandbox:
                 hidden=tuple(self._hidden.of_machine(roots)),
             )
         )
-        return CommandCell(self.keeper, cell, place, self._hidden.stamp())
+        return CommandCell(self.keeper, cell, place, stamp)
 
     def _let_go(self, box: CommandCell) -> None:
         box.cell.close()
