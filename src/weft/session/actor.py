@@ -63,7 +63,7 @@ from weft.session.commands import (
     digest,
 )
 from weft.session.decide import decide
-from weft.session.decide.rotation import model_after, next_model
+from weft.session.decide.settings import model_after, next_model
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.idempotency import IdempotencyCache
 from weft.session.log.load import is_snapshot_due, keep_snapshot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -15,7 +15,7 @@ from weft.messages import Usage
 from weft.permissions import Mode, PermissionRule
 from weft.session.log.line import LineCacheBudget
 from weft.session.permission_gate import GrantedPermissions
-from weft.session.rewind.files import FileRestorer
+from weft.session.rewind.plan import FileNow
 from weft.state import SessionState
 from weft.thinking import KnownLevels
 
@@ -28,6 +28,45 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
     lines: int = 0
     data: bytes | None = None
     """None when there is no such file."""
+
+
+class FileRestorer(Protocol):
+    """Access to the project's files for a rewind."""
+
+    async def look(self, path: str) -> FileNow | None:
+        """What is at a path; None where nothing is.
+
+        Raises:
+            ToolError: it cannot be looked at.
+        """
+        ...
+
+    async def put_back(
+        self, path: str, wanted: FileNow | None, *, expected: FileNow | None
+    ) -> None:
+        """Put something at a path (None: nothing), if what is there is still `expected`; durable on
+        return.
+
+        Raises:
+            ToolError: it is not, or it cannot be done; nothing was touched.
+        """
+        ...
+
+    async def left_out(self) -> Mapping[str, str]:
+        """Paths that the history knows nothing of, with the reason; the first of them."""
+        ...
+
+    async def kill_orphans(self) -> None:
+        """Kill what commands of dead processes left running."""
+        ...
+
+    async def interrupted(self, calls: Sequence[CallUid]) -> Commit:
+        """What these calls changed, or may have, before they were interrupted: `FileTouched` facts,
+        with the contents they name.
+
+        Each is reported once.  A fact of no call is of one that was cancelled.
+        """
+        ...
 
 
 class TurnFactory(Protocol):

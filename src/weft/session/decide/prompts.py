@@ -1,19 +1,24 @@
-"""Decisions that start a turn: a prompt, a queued follow-up, and the continuation of a turn."""
+"""Decisions that start a turn: a prompt, a queued follow-up, and the continuation of a turn.
+
+What the user sends is validated here: text that can be stored, images that are images.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias, assert_never
+
+import msgspec
 
 from weft.errors import SessionBusy, UsageError
 from weft.events import Fact, InputQueued, NewMessage, TurnStarted
 from weft.ids import EntryId, NodeId, TurnId, new_id, new_node_id
 from weft.loop import promote, revision_of, tip_after
-from weft.messages import Node, Part
+from weft.messages import File, Image, Node, Part, Text, clean_text
 from weft.session.answers import Accepted
 from weft.session.commands import ContinueTurn, SendPrompt
 from weft.session.decide.base import DecidedCommand, DecisionContext, refuse_while_running
-from weft.session.decide.parts import clean_parts
 from weft.state import QueueEntry, SessionState
 
 LONGEST_QUEUE: Final = 500
@@ -142,3 +147,42 @@ def _with_mode(options: dict[str, Any], state: SessionState) -> dict[str, Any]:
     if state.settings.mode == "normal" or "mode" in options:
         return options
     return {**options, "mode": state.settings.mode}
+
+
+def clean_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Parts as they may be stored: text without lone surrogates, nothing empty.
+
+    Raises:
+        UsageError: an image is none, or a part has no place in a message of the user.
+    """
+    cleaned: list[Part] = []
+    for part in parts:
+        match part:
+            case Text(text=text):
+                if text.strip():
+                    cleaned.append(msgspec.structs.replace(part, text=clean_text(text)))
+            case File(text=text):
+                cleaned.append(msgspec.structs.replace(part, text=clean_text(text)))
+            case Image():
+                cleaned.append(_checked_image(part))
+            case _:
+                raise UsageError("a message is made of text, images and files")
+    return tuple(cleaned)
+
+
+def _checked_image(image: Image) -> Image:
+    """The image, its content known to be base64 without any space."""
+    shown = image.name or "the image"
+    if not image.media_type.startswith("image/"):
+        raise UsageError(f"{shown} needs a media_type such as image/png, not {image.media_type!r}")
+    if image.blob is not None and not image.data:
+        return image
+    # Vendors refuse base64 with line breaks, and a refusal comes only after the turn has begun.
+    data = "".join(image.data.split())
+    try:
+        content = base64.b64decode(data, validate=True)
+    except ValueError as error:
+        raise UsageError(f"the content of {shown} is not base64: {error}") from error
+    if not content:
+        raise UsageError(f"{shown} has no content")
+    return msgspec.structs.replace(image, data=data)

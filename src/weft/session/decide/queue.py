@@ -15,7 +15,7 @@ from weft.session.commands import (
     ReorderQueue,
 )
 from weft.session.decide.base import DecidedCommand, DecisionContext
-from weft.session.decide.parts import clean_parts
+from weft.session.decide.prompts import clean_parts
 from weft.state import SessionState
 
 QueueCommand: TypeAlias = EditQueued | RemoveQueued | ReorderQueue | RecallQueues | DequeueSteering

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias, assert_never
 
 from weft.errors import UsageError
@@ -9,11 +10,24 @@ from weft.events import Fact, ModeChanged, SettingChanged, SkillChanged, SystemN
 from weft.loop import tip_after
 from weft.messages import ModelName, parse_model_name
 from weft.permissions import MODES
-from weft.session.commands import ChangeSetting, CycleModel, CycleThinking, SetMode, SwitchSkill
+from weft.session.commands import (
+    ChangeSetting,
+    Command,
+    CycleModel,
+    CycleThinking,
+    SetMode,
+    SwitchSkill,
+)
 from weft.session.decide.base import DecidedCommand, DecisionContext
-from weft.session.decide.rotation import next_model, next_thinking
-from weft.state import SessionState
-from weft.thinking import THINKING_LEVELS, ThinkingLevel, level_note, thinking_level
+from weft.state import SessionSettings, SessionState
+from weft.thinking import (
+    THINKING_LEVELS,
+    KnownLevels,
+    ThinkingLevel,
+    level_note,
+    nearest_level,
+    thinking_level,
+)
 
 SESSION_MODES: Final = ("normal", "architect")
 
@@ -92,3 +106,50 @@ def _level_notes(
     """A note where the model lacks the level."""
     text = level_note(model, level, context.levels)
     return (SystemNote(text=text, node=tip_after(state, ())),) if text else ()
+
+
+# --- the rotation of models and of thinking levels
+
+
+def next_model(rotation: Sequence[str], settings: SessionSettings) -> ModelName:
+    """The model after the present one; without an effort, it thinks as hard as the present one.
+
+    Raises:
+        UsageError: there is no rotation.
+    """
+    if not rotation:
+        raise UsageError("no rotation is configured; set model.rotation to a list of models")
+    models = [parse_model_name(each) for each in rotation]
+    place = next((i for i, each in enumerate(models) if _is_present(each, settings)), -1)
+    return models[(place + 1) % len(models)]
+
+
+def _is_present(model: ModelName, settings: SessionSettings) -> bool:
+    return model.name == settings.model and model.effort in (None, settings.thinking)
+
+
+def next_thinking(settings: SessionSettings, levels: KnownLevels) -> ThinkingLevel:
+    """The model's next harder level, and after its hardest the vendor's default.
+
+    Where the model has none, or they are not known, all levels are gone through: they count with
+    another model.
+    """
+    if not levels:
+        place = THINKING_LEVELS.index(settings.thinking)
+        return THINKING_LEVELS[(place + 1) % len(THINKING_LEVELS)]
+    round_: tuple[ThinkingLevel, ...] = ("default", *levels)
+    place = round_.index(nearest_level(settings.thinking, levels))
+    return round_[(place + 1) % len(round_)]
+
+
+def model_after(command: Command[Any], state: SessionState) -> str | None:
+    """The model whose thinking levels a command is about; None for one that is not about them."""
+    match command:
+        case CycleThinking() | ChangeSetting(name="thinking"):
+            return state.settings.model
+        case ChangeSetting(name="model", value=str(named)):
+            return parse_model_name(named).name
+        case CycleModel(rotation=rotation) if rotation:
+            return next_model(rotation, state.settings).name
+        case _:
+            return None

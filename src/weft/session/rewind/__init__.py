@@ -1,5 +1,3 @@
-"""Rewinding files and conversation: the plan, the restored files, and the recorded work of carrying
-it out.
-"""
+"""Rewinding files and conversation: the plan, and the recorded work of carrying it out."""
 
 __all__ = []
