@@ -35,6 +35,7 @@ CLAIMS: Mapping[str, str] = {
         "rows",
         "history",
         "hostile",
+        "shells",
     )
 }
 """Name of each claim → the module that proves it."""
