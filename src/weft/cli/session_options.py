@@ -10,7 +10,6 @@ from weft.app import App, open_app
 from weft.cli.parse import ParsedArguments
 from weft.errors import AmbiguousId, SessionNotFound, UsageError
 from weft.ids import SessionId
-from weft.permissions import our_tool_name, rule_problem, taken_away
 from weft.protocol.session_options import (
     PERMISSION_MODES,
     SessionOptions,
@@ -105,6 +104,10 @@ def _rules(arguments: ParsedArguments, option: str) -> list[str]:
             missing.
     """
     rules = [rule for text in arguments.many(option) for rule in split_rules(text)]
+    if not rules:
+        return []
+    from weft.permissions import rule_problem  # not without rules
+
     if why := next(filter(None, map(rule_problem, rules)), ""):
         raise UsageError(f"--{option}: {why}")
     return rules
@@ -166,8 +169,12 @@ def note_of_level(
 
 def _tools(arguments: ParsedArguments) -> list[str] | None:
     """The tools that the model has; None for all of them."""
-    given = arguments.many("tools")
-    denied = {name for rule in _rules(arguments, "disallowedTools") for name in taken_away(rule)}
+    given, refused = arguments.many("tools"), _rules(arguments, "disallowedTools")
+    if not given and not refused:
+        return None
+    from weft.permissions import our_tool_name, taken_away  # not for all tools
+
+    denied = {name for rule in refused for name in taken_away(rule)}
     if not given and not denied:
         return None
     if given:

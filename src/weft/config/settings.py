@@ -24,7 +24,6 @@ from msgspec import Meta
 
 from weft.config.documents import read_json, read_toml
 from weft.errors import UsageError, did_you_mean
-from weft.permissions import rule_problem
 from weft.thinking import ThinkingLevel
 from weft.workspace import read_small_file, user_folder
 
@@ -461,6 +460,8 @@ def _sound_rules(name: str, value: Any) -> tuple[Any, str]:
     """
     if name not in KEYS or not KEYS[name].are_rules or not isinstance(value, list):
         return value, ""
+    from weft.permissions import rule_problem  # not without rules
+
     # No tools of a program: a folder that came from elsewhere knows none of them.
     wrong = {each: why for each in value if isinstance(each, str) and (why := rule_problem(each))}
     sound = [each for each in value if not isinstance(each, str) or each not in wrong]
@@ -598,4 +599,6 @@ def _fitted(key: SettingKey, value: Any) -> Any:
 
 
 def _rule_shape(text: str) -> str:
+    from weft.permissions import rule_problem  # not without rules
+
     return rule_problem(text, tools=None)

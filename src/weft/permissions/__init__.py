@@ -3,7 +3,11 @@
 Knows no tool, no session and no user: who is asked, and how, is decided above.
 """
 
-from weft.permissions.grant_text import grant_text
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from weft.permissions.policy import (
     MODES,
     ActionKind,
@@ -18,19 +22,22 @@ from weft.permissions.policy import (
     with_hook,
 )
 from weft.permissions.protected import is_changed_by_hand, is_git_record, is_protected
-from weft.permissions.rule_text import (
-    problem_of,
-    read_rule,
-    rule_problem,
-    split_rule,
-    taken_away,
-)
-from weft.permissions.tool_names import (
-    CLAUDE_NAMES,
-    claude_tool_name,
-    our_tool_name,
-    spellings_of,
-)
+
+if TYPE_CHECKING:  # loaded when they are first used
+    from weft.permissions.grant_text import grant_text
+    from weft.permissions.rule_text import (
+        problem_of,
+        read_rule,
+        rule_problem,
+        split_rule,
+        taken_away,
+    )
+    from weft.permissions.tool_names import (
+        CLAUDE_NAMES,
+        claude_tool_name,
+        our_tool_name,
+        spellings_of,
+    )
 
 __all__ = [
     "CLAUDE_NAMES",
@@ -58,3 +65,22 @@ __all__ = [
     "taken_away",
     "with_hook",
 ]
+
+_HOMES = {
+    "grant_text": "grant_text",
+    "problem_of": "rule_text",
+    "read_rule": "rule_text",
+    "rule_problem": "rule_text",
+    "split_rule": "rule_text",
+    "taken_away": "rule_text",
+    "CLAUDE_NAMES": "tool_names",
+    "claude_tool_name": "tool_names",
+    "our_tool_name": "tool_names",
+    "spellings_of": "tool_names",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

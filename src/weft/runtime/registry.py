@@ -19,7 +19,7 @@ from weft.events import CallOrigin, Fact, SessionCreated
 from weft.ids import BlobId, SessionId
 from weft.loop import TurnHooks
 from weft.messages import Usage
-from weft.permissions import PermissionRule, Verdict, problem_of, read_rule, rule_problem
+from weft.permissions import PermissionRule, Verdict
 from weft.runtime.agent_host import AgentTrees
 from weft.runtime.output_types import OutputTypes
 from weft.runtime.ports.local import UNLOADED, HookProvider, LocalPort
@@ -334,9 +334,14 @@ class SessionRegistry:
         Raises:
             UsageError: one of them would cover nothing.
         """
+        rules = tuple(given)
+        if not rules:
+            return ()
+        from weft.permissions import problem_of, read_rule  # not without rules
+
         home, names = str(self._services.places.user), self._tool_names()
         found: list[PermissionRule] = []
-        for rule in given:
+        for rule in rules:
             if not isinstance(rule, PermissionRule):
                 raise UsageError(f"a rule is a PermissionRule, not {rule!r}")
             if why := problem_of(rule, tools=names):
@@ -536,16 +541,26 @@ def rules_of(config: Config, home: str, tools: Collection[str]) -> tuple[Permiss
 
 def standing_rules(config: Config, home: str) -> tuple[PermissionRule, ...]:
     """The standing rules of the settings, whether or not there is every tool that they name."""
-    return tuple(
-        rule
+    texts = [
+        (verdict, text, layer.source)
         for verdict in _VERDICTS
         for layer in config.layers(f"permissions.{verdict}")
         for text in layer.value
-        for rule in read_rule(verdict, text, source=layer.source, home=home)
+    ]
+    if not texts:
+        return ()
+    from weft.permissions import read_rule  # not without rules
+
+    return tuple(
+        rule
+        for verdict, text, source in texts
+        for rule in read_rule(verdict, text, source=source, home=home)
     )
 
 
 def _check_rule(text: str, source: str, tools: Collection[str]) -> None:
+    from weft.permissions import rule_problem  # not without rules
+
     # A program may lend a tool with a later message; `name*` is how it says that it will.
     is_open = source == "caller" and "*" in text.partition("(")[0]
     if why := rule_problem(text, tools=None if is_open else tools):

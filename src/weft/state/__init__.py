@@ -4,6 +4,11 @@ tree.
 Pure: facts in, state out.  Nothing here waits, reads a clock or touches a disk.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from weft.state.about import SessionSummary
 from weft.state.background import BackgroundCommand, BackgroundCommandLog
 from weft.state.boundaries import EditBoundaries, EditBoundary
@@ -15,8 +20,10 @@ from weft.state.plan import DoneStep, PlanState, StepState
 from weft.state.queue import InputQueue, QueueEntry, combine_queue_entries_to_text
 from weft.state.session import FOLD_VERSION, SessionState, TodoList, fold
 from weft.state.settings import SessionSettings
-from weft.state.snapshot_codec import pack, restore, snapshot, unpack
 from weft.state.turn import AnsweredRequest, ModelCall, OpenTurn, OpenTurnState, Request
+
+if TYPE_CHECKING:  # loaded when they are first used
+    from weft.state.snapshot_codec import pack, restore, snapshot, unpack
 
 __all__ = [
     "FOLD_VERSION",
@@ -52,3 +59,16 @@ __all__ = [
     "snapshot",
     "unpack",
 ]
+
+_HOMES = {
+    "pack": "snapshot_codec",
+    "restore": "snapshot_codec",
+    "snapshot": "snapshot_codec",
+    "unpack": "snapshot_codec",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -10,6 +10,11 @@ followers that sleep on a `FollowerBell`, drafts put together from chunks, and t
 search reads text (`words`).
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from weft.store import search_text as words
 from weft.store.base import (
     PROJECT_STREAM,
@@ -32,7 +37,9 @@ from weft.store.base import (
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
 from weft.store.drafts import ends_draft, joined_draft
 from weft.store.follower import FollowerBell, RecordFollower
-from weft.store.memory import MemoryData, MemoryStore
+
+if TYPE_CHECKING:  # loaded when they are first used
+    from weft.store.memory import MemoryData, MemoryStore
 
 __all__ = [
     "PROJECT_STREAM",
@@ -63,3 +70,14 @@ __all__ = [
     "needs_lease",
     "words",
 ]
+
+_HOMES = {
+    "MemoryData": "memory",
+    "MemoryStore": "memory",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

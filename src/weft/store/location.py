@@ -10,7 +10,6 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.store.base import Store
-from weft.store.memory import MemoryStore
 
 StoreArgument: TypeAlias = "Store | str | os.PathLike[str]"
 
@@ -71,6 +70,8 @@ def location_of(wanted: StoreArgument, paths: DefaultPaths) -> StoreLocation | N
 async def open_location(location: StoreLocation) -> Store:
     """Open the store at a location, and make it if there is none."""
     if location.kind == "memory":
+        from weft.store.memory import MemoryStore  # for tests and runs that are forgotten
+
         return MemoryStore()
     if location.kind == "jsonl":
         from weft.store.jsonl import open_jsonl  # the one that is wanted

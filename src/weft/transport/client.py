@@ -20,7 +20,6 @@ from weft.errors import ProviderUnavailable, UsageError
 from weft.transport.base import HttpReply, HttpRequest, HttpTransport
 from weft.transport.connection import HttpConnection, StreamedReply
 from weft.transport.proxy import ProxyServer, ProxySettings, UrlTarget, is_literal, target
-from weft.transport.tunnel import ConnectTunnel
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port in, the addresses to connect to out.
@@ -211,6 +210,8 @@ class HttpClient(HttpTransport):
         return await self._resolve(host, port)
 
     async def _open_tunnel(self, where: UrlTarget, proxy: ProxyServer) -> HttpConnection:
+        from weft.transport.tunnel import ConnectTunnel  # only behind a proxy
+
         loop = asyncio.get_running_loop()
         transport, tunnel = await loop.create_connection(
             partial(ConnectTunnel, proxy), proxy.host, proxy.port

@@ -32,7 +32,7 @@ from weft.workspace.safe_read import (
     read_small_text,
     user_folder,
 )
-from weft.workspace.sandbox.merge import SeenVersions
+from weft.workspace.seen_versions import SeenVersions
 
 if TYPE_CHECKING:
     from weft.workspace.git import (

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from weft.workspace.sandbox import overlay_changes as overlay
-from weft.workspace.sandbox.merge import MOST_BYTES, MOST_OF_ONE, SeenVersions
 from weft.workspace.sandbox.overlay_apply import OverlayApplier
 from weft.workspace.sandbox.overlay_changes import TooMuch, changes
 from weft.workspace.sandbox.overlay_plan import plan, started_now
+from weft.workspace.seen_versions import MOST_BYTES, MOST_OF_ONE, SeenVersions
 
 pytestmark = pytest.mark.process
 

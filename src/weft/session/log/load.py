@@ -14,7 +14,7 @@ import msgspec
 from weft.errors import Corrupt, SessionNotFound, TooNew
 from weft.events import AnyFact, ForkPoint, SessionCreated, decode
 from weft.ids import SessionId
-from weft.state import FOLD_VERSION, SessionState, pack, unpack
+from weft.state import FOLD_VERSION, SessionState
 from weft.store import READER_VERSION, Snapshot, Store
 
 PAGE: Final = 2_000
@@ -70,8 +70,12 @@ async def _load(session_id: SessionId, store: Store) -> tuple[SessionState, int]
 async def _from_snapshot(session_id: SessionId, store: Store) -> SessionState | None:
     """The newest snapshot's state; a snapshot that cannot be read is as good as none."""
     kept = await store.load_snapshot(session_id, FOLD_VERSION)
+    if kept is None:
+        return None
+    from weft.state import unpack  # not for a new session
+
     try:
-        return await anyio.to_thread.run_sync(unpack, kept.data) if kept is not None else None
+        return await anyio.to_thread.run_sync(unpack, kept.data)
     # A snapshot is a cache: the log has everything, and reading it only takes longer.
     except msgspec.MsgspecError:
         return None
@@ -132,6 +136,8 @@ async def keep_snapshot(state: SessionState, store: Store) -> None:
     """
     # In a thread: that of a long session takes tens of milliseconds, in which no session of this
     # process could say a word.
+    from weft.state import pack  # not for a short session
+
     data = await anyio.to_thread.run_sync(pack, state)
     kept = Snapshot(seq=state.seq, version=FOLD_VERSION, data=data)
     await store.save_snapshot(state.session_id, kept)

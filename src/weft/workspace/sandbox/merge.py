@@ -1,5 +1,4 @@
-"""Three-way merge of a file that a command and another program changed, and the versions to merge
-from.
+"""Three-way merge of a file that a command and another program changed.
 
 Line by line, against a version that both came from.  Where both sides changed the same lines in the
 same way, that is one change; where they changed the same or neighbouring lines otherwise, there is
@@ -11,9 +10,6 @@ from __future__ import annotations
 import msgspec
 
 from weft.workspace.boundaries.lines import hunks, lines_of
-
-MOST_BYTES = 16 * 1024 * 1024
-MOST_OF_ONE = 1024 * 1024
 
 
 class _Edit(msgspec.Struct, frozen=True, order=True):
@@ -45,31 +41,3 @@ def _edits(old: list[bytes], new: list[bytes]) -> set[_Edit]:
         _Edit(hunk.old_start, hunk.old_end, tuple(new[hunk.new_start : hunk.new_end]))
         for hunk in hunks(old, new)
     }
-
-
-class SeenVersions:
-    """Versions of files that a session has seen, from which two changes of one can be merged.
-
-    Only the last seen one of each is kept, only small ones, and the longest unseen go first.  An
-    older version serves as well as the newest: what both sides have in common since then is one
-    change.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
-        self._bytes = 0
-
-    def saw(self, path: str, data: bytes) -> None:
-        """This version went through the door."""
-        self._bytes -= len(self._kept.pop(path, b""))
-        if len(data) > MOST_OF_ONE:
-            return
-        self._kept[path] = data
-        self._bytes += len(data)
-        while self._bytes > MOST_BYTES:
-            oldest = next(iter(self._kept))
-            self._bytes -= len(self._kept.pop(oldest))
-
-    def of(self, path: str) -> bytes | None:
-        """The version that was seen last, None when none is kept."""
-        return self._kept.get(path)
