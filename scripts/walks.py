@@ -1,8 +1,14 @@
 """`python -m scripts.walks`: write `docs/walks.md`, the files that four everyday calls go through.
 
 A walk lists the files of `weft` in the order in which their coroutines are first entered: the path
-that a call takes, without the plain functions that it uses on the way.  A return is an entry, from
-another folder, into a folder that the walk has been in before; each has its reason.
+that a call takes, without the plain functions that it uses on the way.  Where the caller is not the
+file in the line above, it is named.  A return is a call from another folder into a file of a folder
+that the walk has been in before; each has its reason.  To go on in one's own folder after a call is
+none.
+
+Two ways lead back up by design.  The loop knows a session only as the journal of its turn, which is
+in `session/turns/scheduler.py`: by it a turn reads its line and writes its facts.  A tool knows a
+project only as the workspace that it is handed, `runtime/workspaces/session_workspace.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ import inspect
 import os
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import BytesIO, TextIOWrapper
@@ -33,19 +40,10 @@ SETTLE_SECONDS = 0.5
 what a turn does behind it belongs to the walk."""
 
 WHY = {
-    "actors": "`actors/` is a library: the mailbox, the hub and the supervisor are used where they "
-    "are needed.",
-    "api": "A program calls the API once for each thing that it wants.",
-    "runtime": "`tools/`, `session/` and `agents/` know only a protocol; the runtime made "
-    "the object "
-    "behind it, so the call comes back up.",
-    "session": "The loop knows only the protocol of its journal and its gate; the session, which "
-    "owns the log and the permissions, is behind it. A reader of events asks the log itself.",
-    "workspace": "A tool resolves its paths first and runs its program later.",
-    "config": "Settings and models are closed when the application is.",
-    "cli": "The command line hands over to its next part.",
-    "store": "The log is written at several moments of a call.",
-    "loop": "The turn that the session started goes on.",
+    "actors": "It is a library. The application opens the supervisor, each session takes from its "
+    "mailbox, and each subscription waits at its inbox of the hub.",
+    "api": "A program calls the API once for each thing that it wants: a session, what it is like, "
+    "its events, an answer.",
 }
 """The reason for a return, by the folder that is entered again."""
 
@@ -151,17 +149,34 @@ def command_walk(project: Path) -> Walk:
 
 def page(walks: dict[str, Walk]) -> str:
     """The page's text."""
-    lines = ["# Walks", "", *(__doc__ or "").split("\n")[2:-1]]
-    lines += ["", "Written by `make walks`; do not edit.", ""]
+    total = sum(len(walk.returns()) for walk in walks.values())
+    lines = ["# Walks", "", *(__doc__ or "").split("\n")[2:-1], ""]
+    lines += [f"Returns in all walks: {total}.  Written by `make walks`; do not edit."]
     for title, walk in walks.items():
-        returns = walk.returns()
-        lines += [f"## {title}", "", f"Files: {len(walk.entries)}; returns: {len(returns)}.", ""]
-        for number, entry in enumerate(walk.entries, 1):
-            mark = f" — back in `{entry.folder}/`" if entry in returns else ""
-            lines.append(f"{number}. `{entry.file}` {entry.function}{mark}")
-        rooms = sorted({entry.file.split("/")[0] for entry in returns})
-        lines += ["", *(f"- Back in `{room}/`: {WHY[room]}" for room in rooms), ""]
-    return "\n".join(lines).rstrip() + "\n"
+        lines += ["", f"## {title}", "", *_listed(walk)]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(walk: Walk) -> list[str]:
+    returns = walk.returns()
+    lines = [f"Files: {len(walk.entries)}; returns: {len(returns)}.", ""]
+    above = ""
+    for number, entry in enumerate(walk.entries, 1):
+        line = f"{number}. `{entry.file}` {entry.function}"
+        if entry.caller not in ("", above, entry.file):
+            line += f", called by `{entry.caller}`"
+        lines.append(f"{line} — back in `{entry.folder}/`" if entry in returns else line)
+        above = entry.file
+    rooms = sorted({entry.file.split("/")[0] for entry in returns})
+    reasons = [f"- Back in `{room}/`: {WHY[room]}" for room in rooms]
+    if reasons:
+        lines.append("")
+    return [*lines, *(wrap(each) for each in reasons)]
+
+
+def wrap(item: str) -> str:
+    """An item of a list, in lines that are not too long."""
+    return "\n".join(textwrap.wrap(item, 100, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def write_page() -> None:
