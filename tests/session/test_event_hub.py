@@ -1,13 +1,17 @@
-"""The hub of a session's events: what a subscriber that is a little behind gets without a read."""
+"""The hub of a session's events: what a subscriber that is a little behind gets without a read, and
+what is made for none.
+"""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.events import AnyFact, SystemNote, encode
-from weft.ids import SessionId
+from weft.events import AnyFact, SessionStatus, Signal, SystemNote, TextDelta, encode
+from weft.ids import NodeId, SessionId
 from weft.session.subscriptions.event_hub import RECENT_BYTES, EventHub, RecentFacts
 from weft.store.memory import MemoryStore
 
@@ -44,3 +48,29 @@ async def test_a_subscriber_a_little_behind_reads_nothing_from_the_store() -> No
         hub.publish(fact, len(encode(fact)))
     async with hub.subscribe(after=1, live=False, closed=False) as events:
         assert [event async for event in events] == published[1:]
+
+
+TEXT = TextDelta(node_id=NodeId("n"), offset=0, text="hello")
+STATUS = SessionStatus(status="thinking")
+
+
+@pytest.mark.parametrize(
+    ("live", "signal", "is_wanted"),
+    [
+        (True, TEXT, True),
+        ("status", TEXT, False),
+        (False, TEXT, False),
+        (True, STATUS, True),
+        ("status", STATUS, True),
+    ],
+)
+def test_a_signal_is_made_only_where_a_subscriber_gets_it(
+    live: bool | Literal["status"], signal: Signal, is_wanted: bool
+) -> None:
+    hub = EventHub("ses_1", MemoryStore(), applied=lambda: 0)
+    assert not hub.wants(signal), "there is no subscriber"
+    subscription = hub.subscribe(after=None, live=live, closed=False)
+    assert hub.wants(signal) is is_wanted
+    subscription.close()
+    assert not hub.wants(signal)
+    assert not hub.is_read
