@@ -109,3 +109,25 @@ async def test_one_session_that_cannot_be_unloaded_does_not_keep_the_others(worl
         assert [info.id for info in await app.sessions.list_active()] == [first.id]
         # It was not unloaded, so it works on.
         assert (await first.send_message("a")).text == "one"
+
+
+@pytest.mark.parametrize("call", ["delete_session", "stop_session"])
+async def test_a_session_that_is_being_unloaded_can_be_stopped_and_deleted(
+    world: World, call: str
+) -> None:
+    store = SlowRelease()
+    async with world.open(ScriptedModel(["one"]), store=store) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("a")
+
+        async def end() -> None:
+            await getattr(app.sessions, call)(session.id)
+
+        async with running(lambda: app.sessions.unload_idle(0)):
+            await store.reached.wait()
+            async with running(end):
+                await anyio.wait_all_tasks_blocked()
+                store.opened.set()
+        assert [info.id for info in await app.sessions.list_active()] == []
+        is_left = bool(await app.sessions.list_saved())
+        assert is_left == (call == "stop_session")

@@ -262,7 +262,12 @@ class SessionActor:
         """
         if self.stopped.is_set():
             return
-        await self._mailbox.call(StopSession(reason=why, suspends=suspends))
+        try:
+            await self._mailbox.call(StopSession(reason=why, suspends=suspends))
+        # It stopped for another reason while this request waited in the mailbox: it was unloaded.
+        except SessionStopped:
+            if not self.stopped_because:
+                raise
         await self.stopped.wait()
 
     async def finish_turn(self) -> None:
