@@ -140,3 +140,73 @@ def test_a_suspended_command_line_is_named(weft: WeftProgram) -> None:
     [line] = lines(out)
     assert line["terminal_reason"] == "not_started"
     assert ended(owner)[0] == 0
+
+
+STOPS_IN_A_COMMIT = """
+import os, signal, sys
+import importlib.abc
+
+class AfterImport(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name != "weft.store.sqlite.store":
+            return None
+        sys.meta_path.remove(self)
+        import weft.store.sqlite.writer
+        from weft import faults
+        stop = lambda _: os.kill(os.getpid(), signal.SIGSTOP)
+        faults.arm("store.sqlite.before_commit", at=3, action=stop)
+        return None
+
+sys.meta_path.insert(0, AfterImport())
+"""
+"""Suspends the process in its third commit, while it holds the store's write lock."""
+
+
+def stopped_in_a_commit(weft: WeftProgram, session: str, model: str) -> subprocess.Popen[bytes]:
+    """A command line that was suspended while it wrote, as Ctrl-Z does it once in a long while."""
+    env = weft.plant(STOPS_IN_A_COMMIT)
+    owner = weft.start("-p", "--resume", session, "-m", model, "slow", env=env)
+    _, status = os.waitpid(owner.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    return owner
+
+
+def test_a_command_line_that_is_suspended_while_it_writes_is_named(weft: WeftProgram) -> None:
+    model = echo(weft, "first", "slow", "other")
+    session = begun(weft, model)
+    owner = stopped_in_a_commit(weft, session, model)
+    try:
+        guest = asked(weft, session, model, "other", "--output-format", "json")
+        code, out, err = ended(guest)
+    finally:
+        os.kill(owner.pid, signal.SIGCONT)
+    assert code == 1
+    assert f"process {owner.pid}" in err
+    assert "suspended" in err
+    [line] = lines(out)
+    assert line["terminal_reason"] == "not_started"
+    assert ended(owner) == (0, "to slow", "")
+    assert said(weft, session) == ["first", "to first", "slow", "to slow"]
+
+
+def has_open(pid: int, path: str) -> bool:
+    try:
+        return any(
+            os.readlink(f"/proc/{pid}/fd/{fd}") == path for fd in os.listdir(f"/proc/{pid}/fd")
+        )
+    except OSError:
+        return False
+
+
+def test_a_command_line_goes_on_when_the_one_that_holds_the_lock_wakes_up(
+    weft: WeftProgram,
+) -> None:
+    model = echo(weft, "first", "slow", "other")
+    session = begun(weft, model)
+    owner = stopped_in_a_commit(weft, session, model)
+    guest = asked(weft, session, model, "other")
+    while not has_open(guest.pid, str(weft.data / "weft.db-shm")):
+        assert guest.poll() is None
+    os.kill(owner.pid, signal.SIGCONT)
+    assert ended(owner) == (0, "to slow", "")
+    assert ended(guest) == (0, "to other", "")

@@ -14,11 +14,17 @@ import apsw
 
 from weft.errors import Corrupt, StoreError, StoreUnavailable
 from weft.store.fsync import make_durable_folder, sync_folder
+from weft.store.sqlite.lock_holder import is_suspended, lock_holder
 from weft.store.sqlite.query import fetch
 from weft.store.sqlite.schema import look, migrate
 
 Synchronous = Literal["FULL", "NORMAL", "OFF"]
 
+SUSPENDED_SECONDS = 5.0
+"""How long a lock is waited for that a suspended process holds; it may be woken at once, or never.
+"""
+_LOOK_EVERY_SECONDS = 0.25
+"""How often the holder of a lock is looked up; most waits are over long before the first time."""
 _WAL_LIMIT_BYTES = 16 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -34,13 +40,26 @@ class BusyHandler:
     busy one would almost always sleep when the lock is free.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, path: Path | None = None) -> None:
+        """With the path of the store, a suspended process that holds its lock is noticed."""
         self.seconds = seconds
+        self._path = path
         self._deadline = 0.0
+        self._look_at = 0.0
+        self._suspended_seconds = SUSPENDED_SECONDS
+        self._suspended: tuple[int, float] | None = None
+        """A suspended process that holds the lock, and since when that is known."""
 
-    def start(self, seconds: float | None = None) -> None:
-        """A new wait begins, of the usual length or this one."""
-        self._deadline = time.monotonic() + (self.seconds if seconds is None else seconds)
+    def start(self, seconds: float | None = None, *, waits_for_suspended: bool = False) -> None:
+        """A new wait begins, of the usual length or this one.
+
+        With `waits_for_suspended`, it is as long where the lock is held by a suspended process.
+        """
+        now = time.monotonic()
+        limit = self.seconds if seconds is None else seconds
+        self._deadline = now + limit
+        self._suspended_seconds = limit if waits_for_suspended else SUSPENDED_SECONDS
+        self._look_at = now + _LOOK_EVERY_SECONDS
 
     def end(self) -> None:
         """What comes next is not waited for."""
@@ -48,11 +67,28 @@ class BusyHandler:
 
     def __call__(self, tries: int) -> bool:
         """Sleep a little and say whether to try again."""
-        if time.monotonic() >= self._deadline:
+        now = time.monotonic()
+        if now >= self._deadline or self._is_held_up(now):
             return False
         # Random, so that two writers that wait for a third do not wake up in step for ever.
         time.sleep(random.uniform(0.0002, min(0.0005 * 2 ** min(tries, 5), 0.01)))
         return True
+
+    def _is_held_up(self, now: float) -> bool:
+        """True when a suspended process has held the lock for longer than we wait for one.
+
+        Counted over all waits: what closes after such an error does not wait as long again.
+        """
+        if self._path is None or now < self._look_at:
+            return False
+        self._look_at = now + _LOOK_EVERY_SECONDS
+        pid = lock_holder(self._path)
+        if pid is None or not is_suspended(pid):
+            self._suspended = None
+            return False
+        if self._suspended is None or self._suspended[0] != pid:
+            self._suspended = (pid, now)
+        return now - self._suspended[1] >= self._suspended_seconds
 
 
 def open_writer(
@@ -153,9 +189,7 @@ def explained(error: apsw.Error, path: Path, *, stream: str = "", number: int = 
     if is_full(error, number):
         return StoreFull(f"the disk is full, nothing was written to {path}; make room there")
     if isinstance(error, (apsw.BusyError, apsw.LockedError)):
-        return StoreUnavailable(
-            f"{path} stayed locked by another process, nothing was written; try again later"
-        )
+        return _locked(path)
     if isinstance(error, apsw.CantOpenError):
         return StoreUnavailable(f"cannot open the store {path}: it is missing or not readable")
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError)):
@@ -163,6 +197,22 @@ def explained(error: apsw.Error, path: Path, *, stream: str = "", number: int = 
     if isinstance(error, apsw.IOError):
         return StoreUnavailable(f"the disk failed under {path} ({detail}), nothing was written")
     return StoreUnavailable(f"the store {path} failed: {detail}")
+
+
+def _locked(path: Path) -> StoreUnavailable:
+    pid = lock_holder(path)
+    if pid is None:
+        return StoreUnavailable(
+            f"{path} stayed locked by another process, nothing was written; try again later"
+        )
+    if is_suspended(pid):
+        return StoreUnavailable(
+            f"{path} is locked by process {pid}, which is suspended; nothing was written; "
+            f"resume it (fg, or kill -CONT {pid}) or end it, and try again"
+        )
+    return StoreUnavailable(
+        f"{path} stayed locked by process {pid}, nothing was written; try again later"
+    )
 
 
 def is_full(error: Exception, number: int) -> bool:

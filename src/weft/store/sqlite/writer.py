@@ -108,7 +108,7 @@ class WriterThread:
         self._path = path
         self._synchronous: Synchronous = synchronous
         self._vfs = vfs
-        self._patience = BusyHandler(busy_seconds)
+        self._patience = BusyHandler(busy_seconds, path)
         self._deliver = deliver
         self._on_close = on_close
         self._loop = asyncio.get_running_loop()
@@ -192,7 +192,9 @@ class WriterThread:
             return [JobResult(job, None, StoreUnavailable(why)) for job in group]
         try:
             db = self._living()
-            self._patience.start()
+            # A lease that cannot be had is refused soon, with the name of the process that is in
+            # the way; facts of a session that works are worth the whole wait.
+            self._patience.start(waits_for_suspended=any(job.grows for job in group))
             _BEFORE_BEGIN.hit()
             # Immediate: a transaction that starts as a reader and writes later fails at once,
             # without the busy handler, if another process has committed in between.
