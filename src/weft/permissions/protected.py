@@ -8,6 +8,7 @@ and spaces at the end that some drop.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cache
@@ -83,6 +84,11 @@ _RECORDS = frozenset(
 )
 
 
+# What git leaves between two commands (`BISECT_TERMS`, `MERGE_AUTOSTASH`), and the other half of a
+# split index.  With an underscore: where the case of names does not count, CONFIG is `config`.
+_STATE = re.compile(r"[A-Z]+(?:_[A-Z]+)+|sharedindex\.[0-9a-f]{40,64}")
+
+
 def is_git_record(path: str) -> bool:
     """True when git keeps its own records there: commits, branches, the index.  No program is run
     for what stands in them.
@@ -95,8 +101,13 @@ def is_git_record(path: str) -> bool:
     inside = names[names.index(".git") + 1 :]
     while len(inside) > 2 and inside[0] in ("worktrees", "modules"):
         inside = inside[2:]  # each of them is laid out like the whole
+    if not inside:
+        return False
     # git writes a file under its name with `.lock` and renames it.
-    return bool(inside) and inside[0].removesuffix(".lock") in _RECORDS
+    first = inside[0].removesuffix(".lock")
+    if first in _RECORDS or _STATE.fullmatch(first):
+        return True
+    return inside[:2] == ["info", "refs"] and len(inside) == 2
 
 
 def _plain(name: str) -> str:

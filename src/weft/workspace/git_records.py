@@ -39,9 +39,18 @@ _LOG_LINE: Final = re.compile(
     rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d+) [^\n]*$", re.MULTILINE
 )
 _PACKED: Final = re.compile(rb"^([0-9a-f]{40,64}) ([^\n]+)$", re.MULTILINE)
+_PACKED_LINE: Final = re.compile(
+    # A ref, perhaps with the object that a tag leads to; names as `git check-ref-format` has them.
+    rb"(?:[0-9a-f]{40}|[0-9a-f]{64}) ([^\x00-\x20\x7f~^:?*\[\\]+)\n"
+    rb"(?:\^(?:[0-9a-f]{40}|[0-9a-f]{64})\n)?"
+)
+_LINKS_FOLLOWED: Final = 5
+"""Symbolic refs that lead from one to the next; git follows as many."""
+_LEADS_TO: Final = re.compile(rb"^(?:tree|parent) ([0-9a-f]{40,64})$", re.MULTILINE)
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IDX_MAGIC: Final = b"\xfftOc\x00\x00\x00\x02"
 _FANOUT: Final = 256 * 4
+_PIECE: Final = 1024 * 1024
 
 
 class LogLine(msgspec.Struct, frozen=True):
@@ -102,6 +111,41 @@ class GitRecords:
             self._packed = {os.fsdecode(name): oid.decode() for oid, name in _PACKED.findall(text)}
         return self._packed
 
+    def resolved(self, name: str) -> str | None:
+        """The object that a ref leads to, through symbolic refs; None where it leads nowhere."""
+        for _ in range(_LINKS_FOLLOWED):
+            held = self.ref(name)
+            if held is None or is_oid(held):
+                return held
+            if not held.startswith("ref: "):
+                return None
+            name = held.removeprefix("ref: ").strip()
+        return None
+
+    def can_read_packed(self) -> bool:
+        """True when git can read `packed-refs`: at one line that it does not know, it gives up on
+        every ref.
+        """
+        text = self.read("packed-refs")
+        if text is None:
+            path = self.where("packed-refs")
+            return path is None or not os.path.lexists(path)
+        header, at = b"", 0
+        if text.startswith(b"#"):
+            at = text.find(b"\n") + 1
+            header = text[:at]
+            if not at:
+                return False
+        names: list[bytes] = []
+        while at < len(text):
+            found = _PACKED_LINE.match(text, at)
+            if found is None:
+                return False
+            names.append(found[1])
+            at = found.end()
+        # Git searches a file that says so by halves, and misses what stands in the wrong place.
+        return b" sorted" not in header or names == sorted(set(names))
+
     def ref_names(self) -> list[str]:
         """All refs, and the HEAD of each work tree."""
         loose = [name for name in self.names("refs") if not name.endswith(".lock")]
@@ -125,8 +169,10 @@ class GitRecords:
         found = _LOG_LINE.findall(self.read(name) or b"")
         return [LogLine(old.decode(), new.decode(), int(time)) for old, new, time in found]
 
-    def tips(self, *, with_logs: bool = True, with_stashes: bool = True) -> set[str]:
-        """Every object that a ref, or an entry of a reflog, names."""
+    def tips(
+        self, *, with_logs: bool = True, with_stashes: bool = True, since: float = 0
+    ) -> set[str]:
+        """Every object that a ref, or an entry of a reflog from that time on, names."""
         refs = self.refs()
         if not with_stashes:
             refs.pop(STASH, None)
@@ -134,7 +180,8 @@ class GitRecords:
         for name in self.log_names() if with_logs else ():
             if with_stashes or name != f"logs/{STASH}":
                 for line in self.log(name):
-                    found |= {line.old, line.new}
+                    if line.time >= since:
+                        found |= {line.old, line.new}
         return {oid for oid in found if oid.strip("0")}
 
     # -- objects
@@ -287,20 +334,40 @@ def _is_index(name: str) -> bool:
 
 def is_sound(path: str, oid: str) -> bool:
     """True when a loose object holds what its name says."""
+    return loose_content(path, oid) is not None
+
+
+def loose_content(path: str, oid: str) -> bytes | None:
+    """A loose object with its header; None when it does not hold what its name says."""
     data = _read_file(path, LARGEST_OBJECT)
     if data is None:
-        return False
+        return None
     reader = zlib.decompressobj()
     try:
         unpacked = reader.decompress(data, LARGEST_OBJECT)
     except zlib.error:
-        return False
+        return None
     # Git refuses an object with anything behind its end.
     if not reader.eof or reader.unused_data:
-        return False
+        return None
     made = hashlib.sha1 if len(oid) == 40 else hashlib.sha256
     # SHA-1 is what git names objects by; nothing here relies on its strength.
-    return made(unpacked, usedforsecurity=False).hexdigest() == oid
+    return unpacked if made(unpacked, usedforsecurity=False).hexdigest() == oid else None
+
+
+def leads_to(commit: bytes) -> list[str]:
+    """The tree and the parents that a commit names."""
+    head, _, _ = commit.partition(b"\0")[2].partition(b"\n\n")
+    return [oid.decode() for oid in _LEADS_TO.findall(head)]
+
+
+def have_same_bytes(path: str, other: str) -> bool:
+    """True when two files hold the same."""
+    with _mapped(path) as one, _mapped(other) as two:
+        # In pieces: a pack can be larger than the memory.
+        return len(one) == len(two) and all(
+            one[at : at + _PIECE] == two[at : at + _PIECE] for at in range(0, len(one), _PIECE)
+        )
 
 
 def read_pointer_lines(path: str) -> list[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -25,7 +25,7 @@ from weft.errors import ToolError
 from weft.workspace.base import ChangedFile, Runner
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.git import GitRepository, find_repository, open_safe_git
-from weft.workspace.git_records import GitRecords, pack_of
+from weft.workspace.git_records import GitRecords, indexed, is_whole, pack_of
 from weft.workspace.sandbox.git_guard import MOST_NAMED, ReadingRunner, RepositoryChange, ask_git
 
 Stamp: TypeAlias = tuple[int, int, int]
@@ -131,7 +131,8 @@ class GitWatch:
             return f"it removes commits that refs or reflogs name: {gone}"
         # Anything but nothing: what they were cannot be known any more.
         change.missing = {b"unknown"} if has_fewer else set()
-        change.new_packs = _rewritten(before, now)
+        if why := await self._threads.run(lambda: _why_not_packs(change, _rewritten(before, now))):
+            return why
         if not change.needs_git:
             return ""
         scratch = await self._threads.run(lambda: tempfile.mkdtemp(prefix="weft-git-"))
@@ -220,10 +221,19 @@ def _gone_tips(change: RepositoryChange, folder: str) -> str:
 
 
 def _rewritten(before: GitSnapshot, now: GitSnapshot) -> list[str]:
-    """The packs that were changed in their place, which git never does."""
+    """The packs, without ending, that were changed in their place; git itself only renews times."""
     names = {
-        f"{now.folder}/objects/pack/{os.path.splitext(name)[0]}.pack"
+        f"{now.folder}/objects/pack/{os.path.splitext(name)[0]}"
         for name, stamp in before.packs.items()
         if now.packs.get(name, stamp) != stamp
     }
     return sorted(names)
+
+
+def _why_not_packs(change: RepositoryChange, packs: Iterable[str]) -> str:
+    """Which pack is damaged as its checksums tell; the others git has to look at."""
+    for pack in packs:
+        if not is_whole(f"{pack}.pack", f"{pack}.idx"):
+            return f"it leaves a damaged pack, {os.path.basename(pack)}"
+        change.packs.look_into(pack, indexed(f"{pack}.idx"))
+    return ""

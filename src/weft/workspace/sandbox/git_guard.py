@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -43,24 +44,28 @@ from weft.workspace.git_records import (
     STASH,
     GitRecords,
     LogLine,
-    ends_in_checksum,
+    have_same_bytes,
     indexed,
-    is_derived,
     is_oid,
     is_sound,
     is_whole,
     loose_object,
     pack_of,
 )
+from weft.workspace.sandbox import git_shape
 from weft.workspace.sandbox.overlay_plan import ApplyStep
+from weft.workspace.sandbox.pack_check import PackCheck
 
 FORGOTTEN_SECONDS: Final = 30 * 24 * 3600
 SPARED_SECONDS: Final = 14 * 24 * 3600
 MOST_KEPT_BYTES: Final = 256 * 1024 * 1024
 """Removed objects that one command may leave on the disk until they are swept."""
 MOST_NAMED: Final = 5
+MOST_READ: Final = 100
+"""Loose objects of one command that are read, which takes some 5 ms."""
 _PLAINLY: Final = ("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false")
 """Both files repeat what objects and packs say; a command could have made them say otherwise."""
+_JUDGED: Final = ("put", "make", "remove", "remove_folder")
 _MERGED_ONLY: Final = ("refs/heads/", "refs/tags/", "refs/notes/")
 _COPIES: Final = ("refs/remotes/",)
 """Refs that repeat what another repository has: `git fetch --prune` takes them away."""
@@ -75,6 +80,8 @@ class GitJudgement(msgspec.Struct, kw_only=True):
     """Refs that are gone and stashes that were dropped, for the history."""
     kept: set[str] = set()
     """Paths of removed files that are to be kept for a while."""
+    left_out: set[str] = set()
+    """Paths of files that are not taken over, and that git makes again where it needs them."""
     remarks: list[str] = []
 
 
@@ -121,7 +128,9 @@ class GitGuard:
                 msgspec.structs.replace(lost, path=shown(f"{folder}/{lost.path}"))
                 for lost in change.lost_records()
             ]
+            await self._threads.run(change.renew_times)
             judgement.kept |= change.kept
+            judgement.left_out |= change.left_out()
             judgement.remarks += [
                 f"A stash was dropped; `git stash store {oid}` brings it back."
                 for oid in change.losses.stashes
@@ -131,7 +140,7 @@ class GitGuard:
     async def _repositories(
         self, root: str, steps: Sequence[ApplyStep]
     ) -> Mapping[str, list[ApplyStep]]:
-        inside = [step for step in steps if ".git/" in step.path and step.do in ("put", "remove")]
+        inside = [step for step in steps if ".git/" in step.path and step.do in _JUDGED]
         if not inside:
             return {}
         return await self._threads.run(lambda: by_repository(root, inside))
@@ -156,24 +165,40 @@ class GitGuard:
 
 async def ask_git(git: SafeGit, change: RepositoryChange) -> str:
     """What is wrong with a change as far as only git can tell; empty when all is well."""
-    for pack in change.new_packs:
-        if (await git.run("index-pack", "--verify", pack)).exit_code:
-            return f"it leaves a damaged pack, {os.path.basename(pack)}"
+    if why := await change.packs.why_not(git):
+        return why
+    if change.has_new_graph and (await git.run("commit-graph", "verify")).exit_code:
+        return "it leaves a commit-graph that does not fit the commits"
+    if why := await _why_not_uncut(git, change):
+        return why
     losses, after = change.losses, change.after
     asked = set(losses.unmerged.values())
     # A stash leads to the commit that it was made on, and goes with the next `git stash pop`: what
     # it alone leads to is not kept.
     in_refs = after.tips(with_logs=False, with_stashes=False)
+    since = _oldest()
     if asked and (lost := await _unreachable(git, asked, in_refs)):
         names = sorted(name for name, oid in losses.unmerged.items() if oid in lost)
         named = _listed(names or sorted(losses.unmerged))
         return f"it removes {named}, with commits that are in no other branch"
     if losses.dropped and (
-        lost := await _unreachable(git, losses.dropped, after.tips(with_stashes=False))
+        lost := await _unreachable(git, losses.dropped, after.tips(with_stashes=False, since=since))
     ):
         return f"it loses commits: {_listed(sorted(oid[:12] for oid in lost))}"
     if change.missing and not await _is_connected(git, change.before.tips()):
         return "it removes objects of the history"
+    return ""
+
+
+async def _why_not_uncut(git: SafeGit, change: RepositoryChange) -> str:
+    """Whether the commits that `shallow` no longer names have their parents."""
+    if not change.uncut:
+        return ""
+    # `cat-file` shows what a commit names, whatever `shallow` says of it.
+    found = await git.run("cat-file", "--batch", stdin=_lines(sorted(change.uncut)))
+    parents = {line[7:] for line in found.output.splitlines() if line.startswith("parent ")}
+    if any(is_oid(oid) and not change.after.has_object(oid) for oid in parents):
+        return "it lets the history lead to commits that are not there (.git/shallow)"
     return ""
 
 
@@ -209,10 +234,13 @@ class RepositoryChange:
         *,
         changed: set[str],
         replaced: set[str] | None = None,
+        made: set[str] | None = None,
+        unmade: set[str] | None = None,
         folder: str = "",
     ) -> None:
-        """`changed` names the records that differ, `replaced` those that were there before, all
-        relative to the git directory; `folder` is what steps call it.
+        """`changed` names the records that differ, `replaced` those that were there before,
+        `made` and `unmade` the folders that are new and those that are gone, all relative to the
+        git directory; `folder` is what steps call it.
         """
         self.before, self.after = before, after
         self.changed, self.replaced = changed, replaced or set()
@@ -220,12 +248,14 @@ class RepositoryChange:
         self.losses = RefLosses()
         self.missing: set[bytes] = set()
         """Removed objects that are in no other place."""
-        self.new_packs: list[str] = []
-        """Packs of the command's that git has to verify."""
+        self.made, self.unmade = made or set(), unmade or set()
+        self.uncut: set[str] = set()
+        """Commits that `shallow` no longer names."""
+        self.packs = PackCheck()
         self.kept: set[str] = set()
         """Removed files that are to be kept, as the steps name them."""
-        self.heirs: set[str] = set()
-        """Packs of the command's that hold what it removed, by the names of their files."""
+        self._heirs: set[str] = set()
+        """Packs that hold what was removed, by path without ending."""
 
     @classmethod
     def of_steps(
@@ -235,11 +265,15 @@ class RepositoryChange:
         start = len(folder) + 1
         put = {step.path[start:] for step in steps if step.do == "put"}
         removed = {step.path[start:] for step in steps if step.do == "remove"}
+        made = {step.path[start:] for step in steps if step.do == "make"}
+        unmade = {step.path[start:] for step in steps if step.do == "remove_folder"}
         return cls(
             GitRecords(f"{root}/{folder}"),
             GitRecords(f"{root}/{folder}", f"{upper}/{folder}", put, removed),
             changed=put | removed,
             replaced={step.path[start:] for step in steps if step.do == "put" and step.before},
+            made=made,
+            unmade=unmade - made,
             folder=folder,
         )
 
@@ -252,7 +286,15 @@ class RepositoryChange:
     @property
     def needs_git(self) -> bool:
         """True when files do not tell whether all is well."""
-        return bool(self.losses.unmerged or self.losses.dropped or self.missing or self.new_packs)
+        losses = self.losses
+        return bool(losses.unmerged or losses.dropped or self.missing or self.packs) or bool(
+            self.uncut or self.has_new_graph
+        )
+
+    @property
+    def has_new_graph(self) -> bool:
+        """True when the command wrote a commit graph, which git believes."""
+        return any(map(git_shape.is_graph, self.after.put))
 
     def why_not(self) -> str:
         """What is wrong as far as files tell; fills in what git has to be asked."""
@@ -260,7 +302,14 @@ class RepositoryChange:
 
     def why_not_named(self) -> str:
         """The same for refs and reflogs alone."""
-        return self._why_not_refs() or self._why_not_cut()
+        return (
+            git_shape.why_not_readable(self.after, self.changed, self.made)
+            or git_shape.why_not_kept_folders(self.unmade)
+            or git_shape.why_not_work_trees(self.after.removed, self.after)
+            or git_shape.why_not_run_later(self.after)
+            or self._why_not_refs()
+            or self._why_not_cut()
+        )
 
     # -- refs
 
@@ -273,7 +322,7 @@ class RepositoryChange:
         self._find_losses(names)
         # Reading all of it only now: a commit or a fetch leaves nothing to look for.
         if self.losses.dropped:
-            self.losses.dropped -= self.after.tips(with_stashes=False)
+            self.losses.dropped -= self.after.tips(with_stashes=False, since=_oldest())
         if unmerged := self.losses.unmerged:
             named = self.after.tips(with_logs=False, with_stashes=False)
             self.losses.unmerged = {name: oid for name, oid in unmerged.items() if oid not in named}
@@ -292,12 +341,17 @@ class RepositoryChange:
         """Which ref would name nothing that git can find."""
         for name in sorted(names):
             now = self.after.ref(name)
-            if now is None or now == self.before.ref(name) or now.startswith("ref: refs/"):
+            if now is None or now == self.before.ref(name):
                 continue
+            if git_shape.is_symbolic(now):
+                # HEAD may name a branch that is yet to be born; any other ref would be lost.
+                if _may_be_unborn(name) or self.after.resolved(name):
+                    continue
+                return f"it lets {name} lead nowhere"
             if not is_oid(now):
                 return f"it leaves {name} with nothing that git can read"
-            if not self.after.has_object(now):
-                return f"it lets {name} name an object that is not there"
+            if why := git_shape.why_not_named(self.after, name, now):
+                return why
         return ""
 
     def _find_losses(self, names: Iterable[str]) -> None:
@@ -317,7 +371,8 @@ class RepositoryChange:
         named: set[str] = {new for name in names if (new := self.after.ref(name)) is not None}
         for name in filter(_is_log, self.changed):
             old_lines, new_lines = self.before.log(name), self.after.log(name)
-            named |= {line.new for line in new_lines} | {line.old for line in new_lines}
+            # As old entries go at the next `git gc`, one that was made older is as good as gone.
+            named |= _recent(new_lines)
             if name != f"logs/{STASH}" and not any(f"logs/{each}" in name for each in _COPIES):
                 losses.dropped |= _recent(old_lines)
         losses.stashes = self._dropped_stashes()
@@ -360,9 +415,15 @@ class RepositoryChange:
             # that was just fetched may be.
             if any(is_oid(oid) and self.before.has_object(oid) for oid in new):
                 return "it cuts the history off (.git/shallow)"
-        alternates = "objects/info/alternates"
-        if alternates in self.changed and self.before.borrowed():
-            return "it loses the objects that are borrowed from another repository"
+        if "shallow" in self.changed:
+            left = set((self.after.read("shallow") or b"").split())
+            before = set((self.before.read("shallow") or b"").split())
+            self.uncut = {oid.decode() for oid in before - left}
+        if git_shape.ALTERNATES in self.changed:
+            if self.before.borrowed():
+                return "it loses the objects that are borrowed from another repository"
+            # What is there already is not stored again: later commits would live there alone.
+            return "it lets the repository borrow objects from another place"
         return ""
 
     # -- objects
@@ -376,49 +437,68 @@ class RepositoryChange:
         recent, old = self._missing(candidates)
         if recent:
             return f"it removes {len(recent):,} objects younger than two weeks"
-        if why := self._why_not_heirs():
-            return why
+        self._keep_heirs()
         self.missing = old
         if any(bytes.fromhex(tip) in old for tip in (self.before.tips() if old else ())):
             return "it removes commits that refs or reflogs name"
         return ""
 
     def _why_not_replaced(self) -> str:
-        for name in sorted(filter(is_derived, self.after.put)):
-            # Git believes these files, and stops where one of them is damaged.
-            if not ends_in_checksum(f"{self.after.over}/{name}"):
-                return f"it damages {name}"
-        for name in sorted(self.replaced):
+        if why := git_shape.why_not_derived(self.after, self.after.removed):
+            return why
+        for name in (*self.replaced, *self._new_loose()):
             if (oid := loose_object(name)) and not is_sound(f"{self.after.over}/{name}", oid):
                 return f"it damages the object {oid[:12]}"
-            if pack := pack_of(name):
+        for name in sorted(self.replaced):
+            if (pack := pack_of(name)) and self._differs(name):
                 # Both halves or none: git names a pack after what it holds, and so never changes
                 # one of them.
                 if not {f"{pack}.pack", f"{pack}.idx"} <= self.replaced:
                     return f"it damages {os.path.basename(name)}"
-                self._verify(pack)
-        return ""
+                self.packs.verify(f"{self.after.over}/{pack}.pack")
+        return self._why_not_new_packs()
 
-    def _verify(self, pack: str) -> None:
-        path = f"{self.after.over}/{pack}.pack"
-        if path not in self.new_packs:
-            self.new_packs.append(path)
-
-    def _why_not_heirs(self) -> str:
-        """Whether packs that took over from what was removed (`git gc`) can be trusted.
-
-        To have git verify each object takes as long as making them did.  So the checksums must be
-        right, and what they take over from is kept for a while; only where it cannot be, git
-        verifies.
+    def _new_loose(self) -> list[str]:
+        """Loose objects that the command made, or some of them where there are many: each one is
+        read.  When what such an object repeats is removed, it is looked at again.
         """
-        for pack in sorted(self.heirs):
-            over = f"{self.after.over}/{pack}"
-            if not is_whole(f"{over}.pack", f"{over}.idx"):
+        made = [name for name in self.after.put - self.replaced if loose_object(name)]
+        few = min(len(made), MOST_READ)
+        return secrets.SystemRandom().sample(made, few)
+
+    def _differs(self, name: str) -> bool:
+        """False where only the time is new: git renews it when it would write what a pack holds."""
+        return not have_same_bytes(f"{self.before.folder}/{name}", f"{self.after.over}/{name}")
+
+    def _why_not_new_packs(self) -> str:
+        """Whether packs that the command made are whole.
+
+        Git asks the newest pack first and believes it: one that lists objects of the history would
+        take their place, also with nothing removed.
+        """
+        for name in sorted(self.after.put - self.replaced):
+            if not name.endswith(".idx") or not (pack := pack_of(name)):
+                continue
+            path = f"{self.after.over}/{pack}"
+            if f"{pack}.pack" not in self.after.put or not is_whole(f"{path}.pack", f"{path}.idx"):
                 return f"it leaves a damaged pack, {os.path.basename(pack)}"
-        if self.heirs and not self._keep_removed():
-            for pack in sorted(self.heirs):
-                self._verify(pack)
+            self.packs.look_into(path, self._tips_first(indexed(f"{path}.idx")))
         return ""
+
+    def _tips_first(self, held: frozenset[bytes]) -> list[bytes]:
+        """Objects of a pack, those that refs name first."""
+        named = {bytes.fromhex(oid) for oid in self.before.refs().values()}
+        return [*sorted(named & held), *(held - named)]
+
+    def _keep_heirs(self) -> None:
+        """Keep what was removed and lies in packs now (`git gc`).
+
+        To have git verify each object takes as long as making them did; of a large pack only some
+        are, so what it takes over from is kept for a while.  Where that is too much, git verifies.
+        """
+        if self._heirs and not self._keep_removed():
+            for pack in sorted(self._heirs):
+                self.packs.verify(f"{pack}.pack")
 
     def _keep_removed(self) -> bool:
         """Keep what is removed; False when there is too much of it."""
@@ -449,10 +529,11 @@ class RepositoryChange:
         for pack in self.after.packs():
             path = self.after.where(f"{pack}.idx")
             held = frozenset() if path is None else indexed(path)
-            if not left.isdisjoint(held):
+            if path is not None and not left.isdisjoint(held):
+                # Also one that was there before: an earlier command may have made it.
+                self.packs.look_into(path.removesuffix(".idx"), left & held)
+                self._heirs.add(path.removesuffix(".idx"))
                 left -= held
-                if f"{pack}.pack" in self.after.put:
-                    self.heirs.add(pack)
         if left and self.after.borrowed():
             for index in self.after.indexes():
                 left -= indexed(index)
@@ -464,9 +545,28 @@ class RepositoryChange:
     def _is_loose(self, oid: str) -> bool:
         name = f"objects/{oid[:2]}/{oid[2:]}"
         path = self.after.where(name)
-        if path is None or not os.path.isfile(path):
-            return False
-        return name not in self.after.put or is_sound(path, oid)
+        return path is not None and os.path.isfile(path) and is_sound(path, oid)
+
+    # -- what is taken over otherwise than the command left it
+
+    def left_out(self) -> set[str]:
+        """Bitmaps: `git prune` believes them, none of git's commands verifies one, and git works
+        without.
+        """
+        return {f"{self._folder}/{name}" for name in self.after.put if name.endswith(".bitmap")}
+
+    def renew_times(self) -> None:
+        """Let no object look older than it is: git removes what is old and cannot be reached, and
+        so does this guard.
+        """
+        oldest = time.time() - SPARED_SECONDS
+        for name in self.after.put:
+            if not (loose_object(name) or pack_of(name)):
+                continue
+            path = f"{self.after.over}/{name}"
+            was_old = name in self.replaced and _time(f"{self.before.folder}/{name}") < oldest
+            if not was_old and _time(path) < oldest:
+                os.utime(path, follow_symlinks=False)
 
     # -- for git
 
@@ -488,7 +588,16 @@ class RepositoryChange:
                 sources.append(f"{self.after.over}/objects")
         text = "".join(f"{path}\n" for path in sources)
         Path(view, "objects/info/alternates").write_text(text)
+        self._link_graph(view)
         return view
+
+    def _link_graph(self, view: str) -> None:
+        if not self.has_new_graph:
+            return
+        for name in filter(git_shape.is_graph, self.after.names("objects/info")):
+            if (path := self.after.where(name)) is not None and os.path.isfile(path):
+                os.makedirs(os.path.dirname(f"{view}/{name}"), exist_ok=True)
+                os.symlink(path, f"{view}/{name}")
 
     def _link_objects(self, view: str) -> None:
         for name in self.after.names("objects"):
@@ -552,9 +661,18 @@ def _is_log(name: str) -> bool:
     return name.startswith("logs/") or (name.startswith("worktrees/") and "/logs/" in name)
 
 
+def _may_be_unborn(name: str) -> bool:
+    return name == "HEAD" or name.startswith(("worktrees/", *_COPIES))
+
+
+def _oldest() -> float:
+    """The time of the oldest entry that git would not forget by itself."""
+    return time.time() - FORGOTTEN_SECONDS
+
+
 def _recent(lines: Iterable[LogLine]) -> set[str]:
     """What the entries name that git would not forget by itself yet."""
-    oldest = time.time() - FORGOTTEN_SECONDS
+    oldest = _oldest()
     return {oid for line in lines if line.time > oldest for oid in (line.old, line.new)}
 
 

@@ -225,7 +225,7 @@ class OverlayCommit:
         return [
             self._kept_aside(step) if step.path in found.kept else step
             for step in steps
-            if not f"{step.path}/".startswith(inside)
+            if not f"{step.path}/".startswith(inside) and step.path not in found.left_out
         ]
 
     def _kept_aside(self, step: ApplyStep) -> ApplyStep:

@@ -1,0 +1,270 @@
+"""Commands that make a repository lie: what looks like git's own work and is not, also in steps."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.git_history import GIT, git, make_history, reached, refs
+from tests.support.sandboxed_project import SandboxedProject, sandboxed_project
+from weft.permissions import is_git_record, is_protected
+
+pytestmark = pytest.mark.anyio
+
+_ALL = "git cat-file --batch-all-objects --batch-check='%(objectname)'"
+_FALSE_PACK = """P=.git/objects/pack/pack-$(printf '%040d' 1)
+cat > /tmp/false_pack.py <<'END'
+import hashlib, struct, sys, zlib
+oids = sorted({bytes.fromhex(line.strip()) for line in sys.stdin})
+body, places = b"PACK" + struct.pack(">II", 2, len(oids)), []
+for _ in oids:
+    places.append(len(body))
+    body += bytes([(3 << 4) | 1]) + zlib.compress(b"x")
+made = hashlib.sha1(body).digest()
+index = b"\\xfftOc\\0\\0\\0\\2"
+for first in range(256):
+    index += struct.pack(">I", sum(oid[0] <= first for oid in oids))
+index += b"".join(oids) + bytes(4 * len(oids))
+index += b"".join(struct.pack(">I", place) for place in places) + made
+open(sys.argv[1] + ".idx", "wb").write(index + hashlib.sha1(index).digest())
+open(sys.argv[1] + ".pack", "wb").write(body + made if sys.argv[2] == "sums" else b"junk")
+END
+"""
+"""A pack that lists every object, and has none of them: with right checksums, or as junk."""
+_REMOVE = (
+    "rm -rf .git/objects/??; find .git/objects/pack -type f ! -name '*00001.*' -delete; "
+    "rm -rf .git/objects/info/commit-graph*"
+)
+_LOOSE_JUNK = (
+    f"for o in $({_ALL}); do f=.git/objects/${{o:0:2}}/${{o:2}}; mkdir -p $(dirname $f); "
+    "[ -e $f ] || echo junk > $f; done"
+)
+_AGE_LOGS = (
+    "sed -i -E 's/> [0-9]{10}/> 1500000000/' $(find .git/logs -type f ! -name stash); "
+    "find .git/objects -type f -exec touch -d '40 days ago' {} +"
+)
+
+FORGERIES = [
+    (f"{_FALSE_PACK}{_ALL} | python3 /tmp/false_pack.py $P sums",),
+    (f"{_FALSE_PACK}{_ALL} | python3 /tmp/false_pack.py $P junk", _REMOVE),
+    (f"{_FALSE_PACK}{_ALL} | python3 /tmp/false_pack.py $P sums", _REMOVE),
+    (f"{_FALSE_PACK}{_ALL} | python3 /tmp/false_pack.py $P sums; {_REMOVE}",),
+    (_LOOSE_JUNK, "rm -f .git/objects/pack/*"),
+    (_AGE_LOGS, "find .git/logs -type f ! -name stash -delete"),
+    (
+        _AGE_LOGS,
+        "git reflog expire --expire=30.days --expire-unreachable=30.days HEAD main apart",
+        "git gc -q --prune=now",
+    ),
+    ("git symbolic-ref refs/heads/apart refs/heads/nowhere",),
+    (
+        "git symbolic-ref refs/heads/apart refs/heads/merged; "
+        "git symbolic-ref refs/heads/merged refs/heads/apart",
+    ),
+    (
+        "mkdir -p .git/objects/00; echo junk > .git/objects/00/$(printf '%038d' 1); "
+        "printf '%040d\\n' 1 > .git/refs/heads/apart",
+    ),
+    ("echo new > new; git hash-object -w new > .git/refs/heads/apart",),
+    (
+        "printf 'tree %040d\\nparent %s\\nauthor a <a> 1 +0000\\ncommitter a <a> 1 +0000\\n\\n' 1 "
+        "$(git rev-parse HEAD) | git hash-object -t commit -w --literally --stdin "
+        "> .git/refs/heads/main",
+    ),
+    ("git pack-refs --all", "echo junk > .git/packed-refs"),
+    ("git pack-refs --all", "truncate -s -1 .git/packed-refs"),
+    ("git pack-refs --all", "sed -i 's/$/\\r/' .git/packed-refs"),
+    (
+        "git pack-refs --all",
+        "(head -1 .git/packed-refs; grep -v '^[#^]' .git/packed-refs | tac) > /tmp/p; "
+        "cat /tmp/p > .git/packed-refs",
+    ),
+    ("mv .git/packed-refs /tmp/p; ln -s /tmp/p .git/packed-refs",),
+    ("rm -f .git/packed-refs; mkdir .git/packed-refs",),
+    ("echo $PWD/elsewhere > .git/objects/info/alternates",),
+    (
+        "git repack -dq; git multi-pack-index write",
+        "p=$(ls .git/objects/pack/*.pack | head -1); cp $p ${p%.pack}.idx /tmp; "
+        "git unpack-objects -q < /tmp/$(basename $p); rm -f ${p%.pack}.*",
+    ),
+    (
+        "mkdir .git/rebase-merge; echo 'exec touch /tmp/x' > .git/rebase-merge/git-rebase-todo; "
+        "git rev-parse HEAD | tee .git/rebase-merge/onto > .git/rebase-merge/orig-head",
+    ),
+]
+
+
+def _judged(there: SandboxedProject) -> None:
+    """Let the project have the rules of a session."""
+    there.forbids = lambda path: (  # type: ignore[method-assign]  # what a session answers
+        "protected" if is_protected(path) and not is_git_record(path) else ""
+    )
+
+
+@pytest.mark.parametrize("lines", FORGERIES)
+async def test_a_forgery_does_not_reach_the_repository(
+    tmp_path: Path, lines: tuple[str, ...]
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        before, named = reached(there.project), refs(there.project)
+        remarks = [remark for line in lines for remark in (await there.shell(line)).remarks]
+        assert any("- .git: " in remark for remark in remarks), remarks
+        assert reached(there.project) == before
+        assert refs(there.project) == named
+        git(there.project, "fsck", "--full")
+
+
+async def test_a_large_pack_that_lies_is_found_out_by_some_of_its_objects(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        for number in range(8):
+            there.write(f"large{number}", os.urandom(64 * 1024))
+        git(there.project, "add", ".")
+        git(there.project, "commit", "-qm", "large")
+        git(there.project, "gc", "-q")
+        before = reached(there.project)
+        # The length of a stored block decides the size: one junk object is as large as all.
+        line = _FALSE_PACK.replace('zlib.compress(b"x")', 'zlib.compress(b"x" * 16, 0)').replace(
+            "body, places =", "import os; body, places ="
+        )
+        padded = line.replace(
+            "made = hashlib.sha1(body).digest()",
+            "body += os.urandom(200_000)\nmade = hashlib.sha1(body).digest()",
+        )
+        result = await there.shell(
+            f"{padded}{_ALL} | python3 /tmp/false_pack.py $P sums; {_REMOVE}"
+        )
+        assert "it leaves a damaged pack" in result.remarks[-1]
+        assert reached(there.project) == before
+        result = await there.shell("git gc -q --aggressive --prune=now")
+        assert not result.is_held_back, result.remarks
+        assert reached(there.project) == before
+
+
+async def test_a_commit_graph_that_lies_does_not_reach_the_repository(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        git(there.project, "commit-graph", "write", "--reachable")
+        before = git(there.project, "rev-list", "main")
+        # A commit without parents has 0x70000000 in the place of the first one.
+        line = (
+            "chmod 600 .git/objects/info/commit-graph; python3 - <<'END'\n"
+            "import hashlib, struct, subprocess\n"
+            "path = '.git/objects/info/commit-graph'\n"
+            "data = bytearray(open(path, 'rb').read()[:-20])\n"
+            "toc = {bytes(data[8 + 12 * i : 12 + 12 * i]):"
+            " struct.unpack('>Q', data[12 + 12 * i : 20 + 12 * i])[0] for i in range(data[6])}\n"
+            "count = struct.unpack('>I', data[toc[b'OIDF'] + 1020 : toc[b'OIDF'] + 1024])[0]\n"
+            "for i in range(count):\n"
+            "    at = toc[b'CDAT'] + 36 * i + 20\n"
+            "    data[at : at + 8] = struct.pack('>II', 0x70000000, 0x70000000)\n"
+            "open(path, 'wb').write(bytes(data) + hashlib.sha1(data).digest())\n"
+            "END"
+        )
+        result = await there.shell(line)
+        assert "commit-graph that does not fit" in result.remarks[-1], result
+        assert git(there.project, "rev-list", "main") == before
+
+
+async def test_a_bitmap_stays_out_and_the_rest_of_the_repack_does_not(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        before = reached(there.project)
+        result = await there.shell("git repack -adbq && ls .git/objects/pack/*.bitmap")
+        assert result.exit_code == 0, result.output
+        assert not result.is_held_back, result.remarks
+        assert not list(there.project.glob(".git/objects/pack/*.bitmap"))
+        assert reached(there.project) == before
+        git(there.project, "fsck", "--full")
+
+
+async def test_no_object_looks_older_than_it_is(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        result = await there.shell("find .git/objects -type f -exec touch -d '40 days ago' {} +")
+        assert not result.is_held_back, result.remarks
+        oldest = min(path.stat().st_mtime for path in _object_files(there.project))
+        assert time.time() - oldest < 3600
+
+
+async def test_git_that_only_renews_the_time_of_a_pack_is_not_held_up(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        _judged(there)
+        for path in _object_files(there.project):
+            os.utime(path, (1, 1))
+        # The content of `one1` is in a pack; git does not store it again, and renews the pack.
+        line = f"cp one1 copy; git add copy; {GIT} commit -qm copy"
+        result = await there.shell(line)
+        assert not result.is_held_back, result.remarks
+        assert git(there.project, "log", "-1", "--format=%s") == "copy"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("git gc -q",),
+        ("git repack -adq; git update-server-info",),
+        ("git update-index --split-index", "git status; echo 1 > x; git add x"),
+        ("git bisect start HEAD HEAD~2", "git bisect good", "git bisect reset"),
+        ("echo 1 > one0; git merge -q --autostash apart -m m",),
+        ("git commit-graph write --reachable", f"{GIT} commit -q --allow-empty -m x"),
+        ("git commit-graph write --reachable --split", "git commit-graph write --reachable"),
+    ],
+)
+async def test_what_git_keeps_between_two_commands_reaches_the_project(
+    tmp_path: Path, lines: tuple[str, ...]
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        there.write(
+            ".git/config",
+            (there.project / ".git/config").read_text() + "[user]\n\tname=a\n\temail=a@b.c\n",
+        )
+        _judged(there)
+        for line in lines:
+            result = await there.shell(line)
+            assert result.exit_code == 0, result.output
+            assert not result.is_held_back, result.remarks
+        git(there.project, "status")
+        git(there.project, "fsck", "--full")
+
+
+async def test_a_shallow_repository_keeps_its_end_until_the_rest_is_there(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        source, clone = there.project / "source", there.project / "clone"
+        source.mkdir()
+        make_history(source)
+        git(tmp_path, "clone", "-q", "--depth=1", f"file://{source}", str(clone))
+        before = git(clone, "rev-list", "HEAD")
+        result = await there.shell("rm clone/.git/shallow")
+        assert ".git/shallow" in result.remarks[-1]
+        assert git(clone, "rev-list", "HEAD") == before
+        result = await there.shell("cd clone && git fetch -q --unshallow")
+        assert result.exit_code == 0, result.output
+        assert not result.is_held_back, result.remarks
+        assert len(git(clone, "rev-list", "HEAD").split()) == 3
+
+
+@pytest.mark.parametrize("line", ["rm HEAD", "git pack-refs --all; rm -rf refs", "rm -rf refs"])
+async def test_the_git_directory_of_a_submodule_keeps_what_makes_it_one(
+    tmp_path: Path, line: str
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        git(there.project, "init", "-q", ".")
+        (there.project / "work").mkdir()
+        make_history(there.project / "work")
+        (there.project / ".git/modules").mkdir()
+        os.rename(there.project / "work/.git", there.project / ".git/modules/sub")
+        result = await there.shell(f"cd .git/modules/sub && {line}")
+        assert "- .git/modules/sub: " in result.remarks[-1]
+        git(there.project / ".git/modules/sub", "--git-dir=.", "log", "-1", "main")
+
+
+def _object_files(folder: Path) -> list[Path]:
+    found = [*folder.glob(".git/objects/??/*"), *folder.glob(".git/objects/pack/*.pack")]
+    return [path for path in found if path.is_file()]
