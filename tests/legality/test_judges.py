@@ -475,7 +475,8 @@ GEMINI_ILLEGAL: dict[str, Spoil] = {
     "more responses than calls": lambda b: b["contents"][1]["parts"].pop(),
     "no responses": lambda b: b["contents"].pop(),
     "text instead of responses": lambda b: b["contents"][2].update(parts=[{"text": "A"}]),
-    "text beside responses": lambda b: b["contents"][2]["parts"].append({"text": "x"}),
+    "text before responses": lambda b: b["contents"][2]["parts"].insert(0, {"text": "x"}),
+    "two user contents": lambda b: b["contents"].append({"role": "user", "parts": [{"text": "x"}]}),
     "responses in another order": lambda b: swap(b["contents"][2]["parts"], 0, 1),
     "response under another name": lambda b: b["contents"][2]["parts"][0][
         "functionResponse"
@@ -526,11 +527,8 @@ GEMINI_LEGAL: dict[str, Spoil] = {
     "foreign call with the documented mark": lambda b: b["contents"][1]["parts"][1].update(
         thoughtSignature="skip_thought_signature_validator"
     ),
-    "picture after the responses": lambda b: b["contents"].append(
-        {
-            "role": "user",
-            "parts": [{"text": "seen"}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}],
-        }
+    "picture after the responses": lambda b: b["contents"][2]["parts"].extend(
+        [{"text": "seen"}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}]
     ),
     "old turn without signature": lambda b: (
         b["contents"][1]["parts"][1].pop("thoughtSignature"),

@@ -24,6 +24,7 @@ from weft.providers import (
     StopReason,
     StreamEvent,
     StreamFinished,
+    TextDone,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
@@ -134,6 +135,8 @@ class AnswerBuilder:
             case ThinkingPiece(text=text):
                 self._append("thinking", text)
                 self.thinking_length += len(text)
+            case TextDone(signature=signature):
+                self._close_text(signature)
             case ThinkingDone(signature=signature, redacted=redacted):
                 self._close_thinking(signature, redacted)
             case CallStarted(index=index):
@@ -212,6 +215,14 @@ class AnswerBuilder:
             self._blocks.append(Thinking(text=text, provider=self._provider, model=self._model))
         self._open = []
         self._open_kind = None
+
+    def _close_text(self, signature: str) -> None:
+        """End a block of text; the next piece begins another, even if nothing comes between."""
+        self._close()
+        last = self._blocks[-1] if self._blocks else None
+        # A signature may come in a piece of its own, without text.
+        if signature and isinstance(last, Text):
+            self._blocks[-1] = Text(text=last.text, signature=signature)
 
     def _close_thinking(self, signature: str, redacted: str) -> None:
         text = clean_text("".join(self._open)) if self._open_kind == "thinking" else ""

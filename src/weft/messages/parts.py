@@ -20,6 +20,8 @@ class Text(PartBase, frozen=True, tag="text"):
 
     text: str
     blob: BlobId | None = None
+    signature: str = ""
+    """A vendor's proof that must come back with the text (Gemini's thought signature)."""
 
 
 class Thinking(PartBase, frozen=True, tag="thinking"):

@@ -31,6 +31,7 @@ __all__ = [
     "StopReason",
     "StreamEvent",
     "StreamFinished",
+    "TextDone",
     "TextPiece",
     "ThinkingDone",
     "ThinkingLevel",
@@ -97,6 +98,12 @@ class TextPiece(msgspec.Struct, frozen=True, tag="text"):
     text: str
 
 
+class TextDone(msgspec.Struct, frozen=True, kw_only=True, tag="text_done"):
+    """A block of text ended; what follows is another one.  Its proof belongs to it."""
+
+    signature: str = ""
+
+
 class ThinkingPiece(msgspec.Struct, frozen=True, tag="thinking"):
     """More reasoning."""
 
@@ -142,7 +149,14 @@ class StreamFinished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
 
 
 StreamEvent: TypeAlias = (
-    TextPiece | ThinkingPiece | ThinkingDone | CallStarted | CallArgs | UsageSeen | StreamFinished
+    TextPiece
+    | TextDone
+    | ThinkingPiece
+    | ThinkingDone
+    | CallStarted
+    | CallArgs
+    | UsageSeen
+    | StreamFinished
 )
 
 

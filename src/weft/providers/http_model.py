@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import Final, Protocol, TypeVar
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+)
+from typing import ClassVar, Final, Protocol, TypeVar
 
 import anyio
 import msgspec
@@ -21,6 +26,7 @@ from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, Stream
 from weft.providers.catalogue import PRICES, CatalogueModel, CatalogueProvider, ModelCatalogue
 from weft.providers.credentials import ProviderAccess, with_query
 from weft.providers.errors import MAX_BODY, from_event, from_reply, read_body, read_value
+from weft.providers.normalize import proofs_of, without_proofs
 from weft.transport import EventParser, HttpReply, HttpRequest, HttpTransport
 
 PATIENCE_SECONDS: Final = 600.0
@@ -28,6 +34,7 @@ PATIENCE_SECONDS: Final = 600.0
 MAX_LIST: Final = 4 * 1024 * 1024
 """Bytes of a list of models that are read."""
 _DRAIN_SECONDS: Final = 0.25
+_MOST_PROOFS: Final = 100_000
 
 
 class StreamDecoder(Protocol):
@@ -80,6 +87,12 @@ class VendorProtocol(Protocol):
         """
         ...
 
+    def http_after(
+        self, request: ModelRequest, info: ModelInfo, error: RequestRefused
+    ) -> HttpRequest | None:
+        """What to send once instead of a request that was refused; None where nothing can help."""
+        return None
+
     def decoder(self, request: ModelRequest) -> StreamDecoder:
         """A decoder for the answer to this request."""
         ...
@@ -101,6 +114,10 @@ class VendorProtocol(Protocol):
 class RemoteVendor(VendorProtocol):
     """A vendor that is reached by an address and a key; the base of all but the embedded one."""
 
+    refused_reasoning: ClassVar[str] = ""
+    """What the vendor says (a pattern) when it does not take reasoning back; empty: it takes all.
+    """
+
     def __init__(
         self,
         access: ProviderAccess,
@@ -111,6 +128,31 @@ class RemoteVendor(VendorProtocol):
         self.provider = provider
         self.secret = access.key
         self._access = access
+        self._refused_proofs: set[str] = set()
+        """Proofs of reasoning that the vendor does not take any more."""
+
+    def http_after(
+        self, request: ModelRequest, info: ModelInfo, error: RequestRefused
+    ) -> HttpRequest | None:
+        """The request without its reasoning, where that is what was refused.
+
+        Newer models bind reasoning to all that stood before it. A compaction, or another system
+        prompt, breaks that for every request that follows, so what was refused stays left out.
+        """
+        if not self.refused_reasoning or not re.search(self.refused_reasoning, str(error)):
+            return None
+        proofs = proofs_of(request) - self._refused_proofs
+        if not proofs:
+            return None
+        if len(self._refused_proofs) > _MOST_PROOFS:
+            self._refused_proofs.clear()
+        self._refused_proofs |= proofs
+        return self.http(request, info)
+
+    def _accepted(self, request: ModelRequest) -> ModelRequest:
+        """The request without reasoning that was refused before."""
+        refused = self._refused_proofs
+        return without_proofs(request, refused) if refused else request
 
     def frames(self) -> FrameSplitter:
         return event_frames()
@@ -178,14 +220,36 @@ class HttpModel(Model):
     @asynccontextmanager
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
         wire = self._wire
-        sent = await wire.authorized(wire.http(request, self.info), self._transport)
-        async with self._transport.send(sent) as reply:
-            await self._check(reply)
+        async with AsyncExitStack() as stack:
+            reply = await self._reply(request, stack)
             events = self._events(reply, wire.frames(), wire.decoder(request))
             # A loop that is left by `break` does not close an async generator: it would end
             # whenever it is collected, in some other task.
             async with aclosing(events):
                 yield events
+
+    async def _reply(self, request: ModelRequest, stack: AsyncExitStack) -> HttpReply:
+        """The reply that holds the answer; a refused request is sent once more where the vendor's
+        adapter knows what it stumbled over.
+        """
+        wire = self._wire
+        reply = await self._sent(wire.http(request, self.info), stack)
+        try:
+            await self._check(reply)
+        except RequestRefused as error:
+            again = wire.http_after(request, self.info, error)
+            if again is None:
+                raise
+        else:
+            return reply
+        await stack.aclose()
+        reply = await self._sent(again, stack)
+        await self._check(reply)
+        return reply
+
+    async def _sent(self, request: HttpRequest, stack: AsyncExitStack) -> HttpReply:
+        sent = await self._wire.authorized(request, self._transport)
+        return await stack.enter_async_context(self._transport.send(sent))
 
     async def _check(self, reply: HttpReply) -> None:
         """Raise unless what follows is a stream."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import binascii
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, TypeAlias, assert_never
 
 import msgspec
@@ -40,6 +40,8 @@ NO_RESULT = "No result was recorded for this call."
 CONTINUE_PROMPT = "Go on from where you stopped."
 BEGINNING = "(The conversation goes on from here.)"
 TOO_MANY = "[an older image left out: there are too many]"
+FOREIGN_SIGNATURE = "skip_thought_signature_validator"
+"""What Google documents for calls that did not come from Gemini."""
 MOST_IMAGES = 20
 _AT_ONCE = 10
 
@@ -87,6 +89,20 @@ class ModelTurn(msgspec.Struct, frozen=True):
 
     parts: tuple[Text | Thinking | WireCall, ...]
     outcomes: tuple[WireResult, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All that it says, for vendors that take one text.
+
+        Blocks that came one after the other are one text; others begin on a line of their own.
+        """
+        said = ""
+        before: Text | Thinking | WireCall | None = None
+        for part in self.parts:
+            if isinstance(part, Text):
+                said += part.text if isinstance(before, Text) or not said else f"\n{part.text}"
+            before = part
+        return said
 
 
 Turn: TypeAlias = UserTurn | ModelTurn
@@ -155,6 +171,44 @@ def _thinned(turn: Turn, count: int) -> Turn:
         kept = outcome.images[out:]
         outcomes.append(msgspec.structs.replace(outcome, text=text, images=kept))
     return ModelTurn(turn.parts, tuple(outcomes))
+
+
+def proofs_of(request: ModelRequest) -> set[str]:
+    """Every vendor's proof of reasoning that the request holds."""
+    return {
+        proof
+        for message in request.messages
+        if isinstance(message, ChatMessage)
+        for part in message.parts
+        if isinstance(part, Thinking | Text | ToolCall) and (proof := _proof(part))
+    }
+
+
+def without_proofs(request: ModelRequest, refused: Container[str]) -> ModelRequest:
+    """The request without the reasoning that a vendor refuses to see again."""
+    messages = tuple(
+        msgspec.structs.replace(message, parts=_unproved(message.parts, refused))
+        if isinstance(message, ChatMessage) and any(_proof(p) in refused for p in message.parts)
+        else message
+        for message in request.messages
+    )
+    return msgspec.structs.replace(request, messages=messages)
+
+
+def _unproved(parts: tuple[Part, ...], refused: Container[str]) -> tuple[Part, ...]:
+    kept: list[Part] = []
+    for part in parts:
+        if _proof(part) not in refused:
+            kept.append(part)
+        elif isinstance(part, Text | ToolCall):
+            kept.append(msgspec.structs.replace(part, signature=""))
+    return tuple(kept)
+
+
+def _proof(part: Part) -> str:
+    if isinstance(part, Thinking):
+        return part.signature or part.redacted
+    return part.signature if isinstance(part, Text | ToolCall) else ""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -261,7 +315,7 @@ class _Shaper:
     def _model_part(self, part: Part, model: str) -> Text | Thinking | WireCall | None:
         match part:
             case Text():
-                return _whole(part) if part.text.strip() else None
+                return self._text(part, model) if part.text.strip() else None
             case Thinking():
                 return part if self._is_own_thought(part) else None
             case ToolCall():
@@ -273,12 +327,21 @@ class _Shaper:
             case _:
                 assert_never(part)
 
-    def _call(self, call: ToolCall, model: str) -> WireCall:
-        is_own = call.provider == self._info.provider
+    def _text(self, part: Text, model: str) -> Text:
+        whole = _whole(part)
+        if not part.signature:
+            return whole
+        is_own = self._is_own_model(model) and model.partition(":")[0] == self._info.provider
+        return msgspec.structs.replace(whole, signature=part.signature if is_own else "")
+
+    def _is_own_model(self, model: str) -> bool:
         # A signature is bound to the model, not only to the vendor; of an unnamed model it is
         # tried.
-        names = ("", self._request.model, self._info.name)
-        is_own_model = is_own and model.partition(":")[2] in names
+        return model.partition(":")[2] in ("", self._request.model, self._info.name)
+
+    def _call(self, call: ToolCall, model: str) -> WireCall:
+        is_own = call.provider == self._info.provider
+        is_own_model = is_own and self._is_own_model(model)
         wire_id = self._ids.of(call)
         return WireCall(
             id=wire_id,

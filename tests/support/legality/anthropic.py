@@ -202,12 +202,11 @@ def _message(
             _block(report, block, where, signed)
     kinds = [block.get("type") for block in content]
     report.need(kinds[-1] not in _THOUGHTS, place, "the final block cannot be thinking")
-    seen_call = False
-    for kind in kinds:
-        if seen_call and kind != "tool_use":
-            report.say(place, "only tool_use may follow tool_use")
-            break
-        seen_call = seen_call or kind == "tool_use"
+    after = kinds[kinds.index("tool_use") :] if "tool_use" in kinds else []
+    # Reasoning may stand between calls, and then the whole message keeps its order.
+    if not any(kind in _THOUGHTS for kind in after):
+        is_alone = all(kind == "tool_use" for kind in after)
+        report.need(is_alone, place, "only tool_use may follow tool_use")
     results = [i for i, kind in enumerate(kinds) if kind == "tool_result"]
     report.need(results == list(range(len(results))), place, "tool_result blocks must come first")
 
@@ -290,7 +289,7 @@ def _pairs(report: Report, messages: list[Any]) -> None:
 
 def _thoughts(report: Report, body: dict[str, Any], messages: list[Any]) -> None:
     kind = (body.get("thinking") or {}).get("type")
-    if kind not in ("enabled", "adaptive"):
+    if kind not in ("enabled", "adaptive", "between_tools"):
         for block in _all_blocks(messages):
             report.need(block["type"] not in _THOUGHTS, "messages", "thinking while it is off")
         return

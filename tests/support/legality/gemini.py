@@ -197,8 +197,8 @@ def _order(report: Report, contents: list[Any]) -> None:
         place = f"contents[{number}]"
         calls = _of(content, "functionCall")
         before = contents[number - 1] if number else {}
-        if content.get("role") == "model" and before.get("role") == "model":
-            report.say(place, "two model contents in a row")
+        if number and content.get("role") == before.get("role"):
+            report.say(place, "two contents of one role in a row")
         given = _of(content, "functionResponse")
         called = _of(before, "functionCall")
         if given or called:
@@ -207,8 +207,9 @@ def _order(report: Report, contents: list[Any]) -> None:
             report.need(
                 same == answered, place, "function responses must equal the calls right before"
             )
-        if given and len(given) != len(content.get("parts", [])):
-            report.say(place, "function responses stand alone")
+        opening = content.get("parts", [])[: len(given)]
+        if given and not all("functionResponse" in part for part in opening):
+            report.say(place, "function responses come first")
         if calls and number + 1 == len(contents):
             report.say(place, "calls without responses")
 

@@ -1,9 +1,9 @@
 """A neutral request in the words of the Messages API.
 
 Rules that shape this file: messages alternate and begin with the user; results open the user
-message right after the calls; calls end the assistant's message; no text is blank; reasoning goes
-back only while thinking is on, in the order in which it came, and never ends a message; a failed
-result holds only text; at most four cache marks.
+message right after the calls; calls end the assistant's message, unless reasoning came between
+them; no text is blank; reasoning goes back only while thinking is on, in the order in which it
+came, and never ends a message; a failed result holds only text; at most four cache marks.
 
 Models differ in thinking; the catalogue says which levels each has.  Before 4.6 a level is a budget
 of tokens; from 4.6 on it is the effort of adaptive thinking.  Before 5 a model that is asked
@@ -74,9 +74,10 @@ def encode(request: ModelRequest, info: ModelInfo, *, is_vendor: bool = False) -
     if is_vendor and kind == "adaptive" and (5, 1) <= version < _UNKNOWN:
         thinking["thinking"]["block_binding"] = _BINDING
     thoughts: Thoughts = "none"
-    if kind in ("adaptive", "enabled"):
-        # With a budget the reasoning must open the message; adaptive thinking comes between texts
-        # and has to go back in the order in which it came.
+    if kind in ("adaptive", "enabled", "between_tools"):
+        # With a budget the reasoning must open the message; adaptive thinking, and the notes that
+        # `between_tools` gives, come between texts and calls and have to go back in the order in
+        # which they came.
         thoughts = "first" if kind == "enabled" else "as they came"
     messages = _messages(said, thoughts, may_prefill=version < (4, 6))
     body: Json = {
@@ -202,20 +203,25 @@ def _user_block(part: Text | Image) -> Json:
 
 def _model_blocks(turn: ModelTurn, thoughts: Thoughts) -> list[Json]:
     blocks: list[Json] = []
-    calls: list[Json] = []
     for part in turn.parts:
         if isinstance(part, WireCall):
-            calls.append({"type": "tool_use", "id": part.id, "name": part.name, "input": part.args})
+            called = {"type": "tool_use", "id": part.id, "name": part.name, "input": part.args}
+            blocks.append(called)
         elif isinstance(part, Text):
             blocks.append({"type": "text", "text": part.text})
         elif thoughts != "none":
             blocks.append(_thought_block(part))
-    if thoughts == "first":
-        blocks.sort(key=lambda block: block["type"] == "text")
     # Reasoning must not end a message. `turns` gives none that consists of it, so this ends.
-    while not calls and blocks[-1]["type"] != "text":
+    while blocks[-1]["type"] not in ("text", "tool_use"):
         blocks.pop()
-    return blocks + calls
+    if thoughts == "first":
+        blocks.sort(key=lambda block: block["type"] in ("text", "tool_use"))
+    # Reasoning is bound to what stood before it, so the order of a message that has some between
+    # its calls is the one in which it came. In all others calls end the message.
+    first_call = next((i for i, b in enumerate(blocks) if b["type"] == "tool_use"), len(blocks))
+    if not any("thinking" in block["type"] for block in blocks[first_call:]):
+        blocks.sort(key=lambda block: block["type"] == "tool_use")
+    return blocks
 
 
 def _thought_block(part: Thinking) -> Json:

@@ -17,11 +17,13 @@ VERSION = "2023-06-01"
 class AnthropicWire(RemoteVendor):
     """The Messages API over HTTP."""
 
+    refused_reasoning = r"bound to a different|[Ii]nvalid.{0,12}signature|thinking.{0,4} block"
+
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
         url = joined(access.base_url or BASE_URL, "/v1/messages")
         # Servers that only speak like it refuse fields that they do not know.
-        body = encode(request, info, is_vendor=url.startswith(f"{BASE_URL}/"))
+        body = encode(self._accepted(request), info, is_vendor=url.startswith(f"{BASE_URL}/"))
         is_bound = "block_binding" in body.get("thinking", {})
         return HttpRequest(
             url=url,

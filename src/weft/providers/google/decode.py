@@ -17,6 +17,7 @@ from weft.providers.base import (
     StopReason,
     StreamEvent,
     StreamFinished,
+    TextDone,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
@@ -101,6 +102,7 @@ class GeminiDecoder(StreamDecoder):
         self._names = names or {}
         self._secret = secret
         self._is_thinking = False
+        self._has_text = False
         self._thought_signature = ""
         self._calls = 0
         self._reason = ""
@@ -158,9 +160,20 @@ class GeminiDecoder(StreamDecoder):
             self._thought_signature = part.thought_signature or self._thought_signature
             if part.text:
                 events.append(ThinkingPiece(part.text))
-        elif part.text:
+        else:
+            self._text(part.text or "", part.thought_signature, events)
+
+    def _text(self, text: str, signature: str, events: list[StreamEvent]) -> None:
+        if text or signature:
             self._end_thought(events)
-            events.append(TextPiece(part.text))
+        # A part that is signed goes back as it came, not joined with the text before it.
+        if text and signature and self._has_text:
+            events.append(TextDone())
+        if text:
+            events.append(TextPiece(text))
+        if signature:
+            events.append(TextDone(signature=signature))
+        self._has_text = bool(text) and not signature
 
     def _end_thought(self, events: list[StreamEvent]) -> None:
         if self._is_thinking:

@@ -1,8 +1,9 @@
 """A neutral request in the words of Gemini's `generateContent`.
 
-Function responses stand in a content of their own, as many as there were calls.  Gemini 3 wants the
-first call of each step of the running turn to carry the thought signature it came with; a call that
-another model made carries the mark that Google documents for this case.
+Function responses open the content after the calls, as many as there were calls.  Gemini 3 wants
+the first call of each step of the running turn to carry the thought signature it came with, and a
+text that came with one to keep it; a call that another model made carries the mark that Google
+documents for this case.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.normalize import (
     CONTINUE_PROMPT,
+    FOREIGN_SIGNATURE,
     ModelTurn,
     UserTurn,
     WireCall,
@@ -25,9 +27,6 @@ from weft.providers.normalize import (
 from weft.providers.schema import for_gemini, remembered
 
 Json: TypeAlias = dict[str, Any]
-
-FOREIGN_SIGNATURE = "skip_thought_signature_validator"
-"""What Google documents for calls that did not come from Gemini."""
 
 # More are refused.
 _MOST_STOPS = 5
@@ -127,12 +126,23 @@ def _contents(request: ModelRequest, info: ModelInfo, version: tuple[int, int]) 
             continue
         contents.append({"role": "model", "parts": _model_parts(turn, version)})
         if turn.outcomes:
-            # As many responses as calls, and nothing else in that content: the service counts them.
+            # As many responses as calls, and before anything else: the service counts them.
             contents.append(_user([_response(outcome) for outcome in turn.outcomes]))
             contents += _pictures(turn)
     if contents[-1]["role"] == "model":
         contents.append(_user([{"text": CONTINUE_PROMPT}]))
-    return contents
+    return _merged(contents)
+
+
+def _merged(contents: list[Json]) -> list[Json]:
+    """The contents with neighbours of one role in one: roles are to alternate."""
+    merged: list[Json] = []
+    for content in contents:
+        if merged and merged[-1]["role"] == content["role"]:
+            merged[-1] = {**content, "parts": [*merged[-1]["parts"], *content["parts"]]}
+        else:
+            merged.append(content)
+    return merged
 
 
 def _user(parts: list[Json]) -> Json:
@@ -151,7 +161,8 @@ def _model_parts(turn: ModelTurn, version: tuple[int, int]) -> list[Json]:
     for part in turn.parts:
         match part:
             case Text():
-                parts.append({"text": part.text})
+                proof = {"thoughtSignature": part.signature} if part.signature else {}
+                parts.append({"text": part.text, **proof})
             case WireCall():
                 signature = part.signature
                 # Parallel calls carry one signature, on the first of them.
@@ -184,9 +195,7 @@ def _response(outcome: WireResult) -> Json:
 
 
 def _pictures(turn: ModelTurn) -> list[Json]:
-    """Pictures that tools gave, in a content of their own: beside function responses they spoil the
-    count.
-    """
+    """Pictures that tools gave, with the name of the tool: a response holds only text."""
     parts: list[Json] = []
     for outcome in turn.outcomes:
         if outcome.images:

@@ -18,6 +18,8 @@ BASE_URL = "https://generativelanguage.googleapis.com"
 class GeminiWire(RemoteVendor):
     """`generateContent` over HTTP."""
 
+    refused_reasoning = r"(?i)thought.?signature"
+
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
         model = quote(request.model, safe="/")
@@ -34,7 +36,7 @@ class GeminiWire(RemoteVendor):
                 *self._key_header("x-goog-api-key", "GEMINI_API_KEY", "google"),
                 *access.headers,
             ),
-            body=as_json(encode(request, info)),
+            body=as_json(encode(self._accepted(request), info)),
             timeouts=access.timeouts,
         )
 

@@ -85,8 +85,7 @@ def _user(parts: tuple[Text | Image, ...]) -> Json:
 
 
 def _model(turn: ModelTurn) -> list[Json]:
-    text = "\n".join(part.text for part in turn.parts if isinstance(part, Text))
-    message: Json = {"role": "assistant", "content": text}
+    message: Json = {"role": "assistant", "content": turn.text}
     if calls := [part for part in turn.parts if isinstance(part, WireCall)]:
         message["tool_calls"] = [
             {"function": {"name": call.name, "arguments": call.args}} for call in calls

@@ -16,6 +16,8 @@ BASE_URL = "https://api.openai.com/v1"
 class ResponsesWire(RemoteVendor):
     """The Responses API over HTTP."""
 
+    refused_reasoning = r"(?i)encrypted.content|reasoning item"
+
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
         return HttpRequest(
@@ -26,7 +28,7 @@ class ResponsesWire(RemoteVendor):
                 *self._key_header("authorization", "OPENAI_API_KEY", "openai"),
                 *access.headers,
             ),
-            body=as_json(encode(request, info)),
+            body=as_json(encode(self._accepted(request), info)),
             timeouts=access.timeouts,
         )
 

@@ -21,6 +21,7 @@ from weft.providers.base import (
     UsageSeen,
 )
 from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
+from weft.providers.openai_chat.encode import DETAILS_MARK
 from weft.providers.usage import CHAT_USAGE, read_usage
 
 _REASONS: dict[str, StopReason] = {
@@ -53,6 +54,8 @@ class _Call(msgspec.Struct):
     index: int | None = None
     id: str | int | None = None
     function: _Function | None = None
+    extra_content: Any = None
+    """Google: the thought signature of the call."""
 
 
 class _Delta(msgspec.Struct):
@@ -62,6 +65,8 @@ class _Delta(msgspec.Struct):
     # Groq the other.
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: Any = None
+    """OpenRouter: the same in the vendor's own blocks, which are to come back unchanged."""
     refusal: str | None = None
     tool_calls: list[_Call] | None = None
 
@@ -111,6 +116,7 @@ class ChatDecoder(StreamDecoder):
         self._native = ""
         self._filtered: list[str] = []
         self._refused = False
+        self._details = _Details()
 
     def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
         """What one event means."""
@@ -143,7 +149,8 @@ class ChatDecoder(StreamDecoder):
         return self._finish()
 
     def _delta(self, delta: _Delta, events: list[StreamEvent]) -> None:
-        self._think(delta.reasoning_content or delta.reasoning or "", events)
+        shown = self._details.take(delta.reasoning_details)
+        self._think(delta.reasoning_content or delta.reasoning or shown, events)
         for thought, text in _pieces(delta.content):
             self._think(thought, events)
             self._say(text, events)
@@ -183,7 +190,10 @@ class ChatDecoder(StreamDecoder):
             self._bare.add(known[0])
             self._calls += 1
             real = self._names.get(function.name, function.name)
-            events.append(CallStarted(index=known[0], name=real, provider_id=known[1]))
+            proof = _thought_signature(call.extra_content)
+            events.append(
+                CallStarted(index=known[0], name=real, provider_id=known[1], signature=proof)
+            )
         if text := _args(function.arguments):
             self._bare.discard(known[0])
             events.append(CallArgs(known[0], text))
@@ -202,6 +212,9 @@ class ChatDecoder(StreamDecoder):
         self.is_finished = True
         events: list[StreamEvent] = []
         self._end_thought(events)
+        # Whole only now: a block may come behind the call that it led to.
+        if proof := self._details.proof():
+            events.append(ThinkingDone(signature=proof))
         # A call without arguments may come without any text for them; the caller needs an object.
         events += [CallArgs(index, "{}") for index in sorted(self._bare)]
         said = self._reason or "stop"
@@ -222,6 +235,44 @@ class ChatDecoder(StreamDecoder):
         words = self._native if self._native and self._native != said else said
         found = ", ".join(dict.fromkeys(self._filtered))
         return f"{words}: {found}" if found else words
+
+
+class _Details:
+    """Collects the blocks of reasoning that a gateway sends in pieces."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[tuple[str, object], dict[str, Any]] = {}
+
+    def take(self, pieces: Any) -> str:
+        """Take more pieces in; returns their text, for showing."""
+        shown = ""
+        for piece in pieces if isinstance(pieces, list) else ():
+            if not isinstance(piece, dict):
+                continue
+            kind = str(piece.get("type"))
+            # Pieces of one block have its place; without one each is whole.
+            place = piece.get("index", ("alone", len(self._blocks)))
+            block = self._blocks.setdefault((kind, str(place)), {})
+            for name, value in piece.items():
+                if name in ("text", "summary", "data") and isinstance(block.get(name), str):
+                    block[name] += value if isinstance(value, str) else ""
+                elif value is not None or name not in block:
+                    block[name] = value
+            said = piece.get("text") or piece.get("summary")
+            shown += said if isinstance(said, str) else ""
+        return shown
+
+    def proof(self) -> str:
+        """All blocks as a signature; empty when there are none."""
+        if not self._blocks:
+            return ""
+        return DETAILS_MARK + msgspec.json.encode(list(self._blocks.values())).decode()
+
+
+def _thought_signature(extra: Any) -> str:
+    google = extra.get("google") if isinstance(extra, dict) else None
+    found = google.get("thought_signature") if isinstance(google, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _filtered(results: dict[str, Any] | None) -> list[str]:

@@ -15,6 +15,7 @@ from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
 from weft.providers.normalize import (
     CONTINUE_PROMPT,
+    FOREIGN_SIGNATURE,
     ModelTurn,
     UserTurn,
     WireCall,
@@ -66,6 +67,12 @@ class ChatDialect(msgspec.Struct, frozen=True, kw_only=True):
     """Newer models of it reason beside tools; else they can do only one of the two here."""
     must_end_with_user: bool = True
     """It refuses a conversation that ends with the model's words."""
+    signs_calls: bool = False
+    """Gemini behind Chat Completions: calls carry thought signatures, foreign ones a mark."""
+    effort_object: bool = False
+    """It takes the effort as `reasoning: {"effort": …}`, for the models of every vendor."""
+    cache_marks: bool = False
+    """It passes `cache_control` on to Claude, which caches nothing without it."""
 
 
 OPENAI = ChatDialect(
@@ -79,9 +86,13 @@ DEEPSEEK = ChatDialect(reasoning_back=True, thinking_switch=True, schemas=False)
 MISTRAL = ChatDialect(effort=True, short_ids=True, user_may_follow_results=False)
 XAI = ChatDialect(effort=True, strict_sampling=True, conversation_header="x-grok-conv-id")
 WITH_EFFORT = ChatDialect(effort=True)
+OPENROUTER = ChatDialect(effort_object=True, cache_marks=True)
+GEMINI = ChatDialect(effort=True, signs_calls=True)
 # The least that every server takes: strict ones refuse a field that they do not know.
 COMPATIBLE = ChatDialect()
 
+DETAILS_MARK = "reasoning_details "
+"""Begins the signature of reasoning that a gateway gave as a list of its own, in JSON."""
 _TOOLS_OR_THOUGHT = (5, 4)
 """From this version on OpenAI's models call functions here only without reasoning."""
 _SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
@@ -124,6 +135,8 @@ def _thinking(request: ModelRequest, info: ModelInfo, dialect: ChatDialect) -> J
         is_off = level == "off"
         switch = {"thinking": {"type": "disabled" if is_off else "enabled"}}
         return switch if is_off else {**switch, "reasoning_effort": level}
+    if dialect.effort_object:
+        return {"reasoning": {"effort": effort_word(level)}}
     return {"reasoning_effort": effort_word(level)} if dialect.effort else {}
 
 
@@ -163,7 +176,28 @@ def _messages(request: ModelRequest, info: ModelInfo, dialect: ChatDialect) -> l
             _add_user(messages, _pictures(turn), dialect)
     if messages[-1]["role"] == "assistant" and dialect.must_end_with_user:
         _add_user(messages, [Text(text=CONTINUE_PROMPT)], dialect)
+    if dialect.cache_marks and "claude" in request.model:
+        _mark_for_cache(messages)
     return messages
+
+
+def _mark_for_cache(messages: list[Json]) -> None:
+    """Mark the system prompt and the last two messages of the user, as for Claude itself.
+
+    Results of tools are the user's there, and all in a row are one message.
+    """
+    roles = [message["role"] for message in messages]
+    theirs = ("user", "tool")
+    ends = [
+        place
+        for place, (role, following) in enumerate(zip(roles, [*roles[1:], ""], strict=True))
+        if role in theirs and following not in theirs
+    ]
+    for place in {*ends[-2:], *([0] if roles[0] == "system" else [])}:
+        content = messages[place]["content"]
+        blocks = [_words(content)] if isinstance(content, str) else list(content)
+        blocks[-1] = {**blocks[-1], "cache_control": {"type": "ephemeral"}}
+        messages[place] = {**messages[place], "content": blocks}
 
 
 def _add_user(messages: list[Json], parts: list[Text | Image], dialect: ChatDialect) -> None:
@@ -194,12 +228,15 @@ def _words(text: str) -> Json:
 
 
 def _model(turn: ModelTurn, dialect: ChatDialect) -> list[Json]:
-    text = "\n".join(part.text for part in turn.parts if isinstance(part, Text))
     calls = [_call(part, dialect) for part in turn.parts if isinstance(part, WireCall)]
     # Null, not an empty string: several servers refuse blank content, even beside calls.
-    message: Json = {"role": "assistant", "content": text or None}
+    message: Json = {"role": "assistant", "content": turn.text or None}
     if calls:
         message["tool_calls"] = calls
+        if dialect.signs_calls:
+            calls[0].setdefault("extra_content", _google(FOREIGN_SIGNATURE))
+    if details := [item for part in turn.parts for item in _details(part)]:
+        message["reasoning_details"] = details
     thoughts = [part.text for part in turn.parts if isinstance(part, Thinking) and part.text]
     # DeepSeek refuses a call that comes back without this field; it may be empty.
     if (thoughts or calls) and dialect.reasoning_back:
@@ -224,11 +261,26 @@ def _id(call: WireCall, dialect: ChatDialect) -> str:
 
 def _call(call: WireCall, dialect: ChatDialect) -> Json:
     arguments = msgspec.json.encode(call.args).decode()
-    return {
+    called: Json = {
         "id": _id(call, dialect),
         "type": "function",
         "function": {"name": call.name, "arguments": arguments},
     }
+    # Only a server that gave one gets it back: a signature is its model's own.
+    return {**called, "extra_content": _google(call.signature)} if call.signature else called
+
+
+def _google(signature: str) -> Json:
+    return {"google": {"thought_signature": signature}}
+
+
+def _details(part: Text | Thinking | WireCall) -> list[Any]:
+    """The reasoning of an answer in the form in which a gateway gave it; it wants it back so."""
+    proof = part.signature if isinstance(part, Thinking) else ""
+    if not proof.startswith(DETAILS_MARK):
+        return []
+    items: list[Any] = msgspec.json.decode(proof.removeprefix(DETAILS_MARK))
+    return items
 
 
 def _pictures(turn: ModelTurn) -> list[Text | Image]:

@@ -14,8 +14,10 @@ from weft.providers.openai_chat.decode import ChatDecoder
 from weft.providers.openai_chat.encode import (
     COMPATIBLE,
     DEEPSEEK,
+    GEMINI,
     MISTRAL,
     OPENAI,
+    OPENROUTER,
     WITH_EFFORT,
     XAI,
     encode,
@@ -31,6 +33,8 @@ DIALECTS = {
     "api.x.ai": XAI,
     "api.groq.com": WITH_EFFORT,
     "api.together.xyz": WITH_EFFORT,
+    "openrouter.ai": OPENROUTER,
+    "generativelanguage.googleapis.com": GEMINI,
 }
 """The dialects of servers that differ from most, by host."""
 THOUGHT_MARK = "reasoning_content"
@@ -39,6 +43,8 @@ THOUGHT_MARK = "reasoning_content"
 
 class ChatWire(RemoteVendor):
     """Chat Completions over HTTP."""
+
+    refused_reasoning = r"(?i)reasoning.details|signature|thinking.{0,4} block|encrypted.content"
 
     def __init__(
         self,
@@ -84,7 +90,7 @@ class ChatWire(RemoteVendor):
                 *routed,
                 *access.headers,
             ),
-            body=as_json(encode(request, info, self._dialect)),
+            body=as_json(encode(self._accepted(request), info, self._dialect)),
             timeouts=access.timeouts,
             unix_socket=access.unix_socket,
         )
