@@ -79,6 +79,9 @@ run: $(READY) $(LOCAL) ## Chat with Weft about this folder; PROMPT="…" asks on
 	@if [ -n "$$PROMPT" ]; then set -- -p -- "$$PROMPT"; \
 	elif [ -t 0 ] && [ -t 1 ]; then set --; \
 	else set -- -p "Say hello."; fi; \
+	if ! $(BIN)/weft auth list --json | grep -q ':' \
+	  && $(BIN)/weft config --json model.default | grep -q '"value": ""'; \
+	then set -- -m local:smollm2 "$$@"; fi; \
 	$(BIN)/weft -C "$${DIR:-.}" "$$@"
 
 # The embedded model's engine, for users without a key; a second stamp, because no one else needs it.

@@ -214,15 +214,3 @@ def test_a_folder_that_is_gone_is_named(weft: WeftProgram, tmp_path: Path) -> No
     )
     assert done.returncode == 2
     assert "the folder you are in is gone" in done.stderr
-
-
-def test_weights_are_not_downloaded_where_nothing_can_run_them(
-    weft: WeftProgram, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    done = weft.call("-p", "hi")
-    assert done.returncode == 2
-    notice, refusal = done.stderr.splitlines()
-    assert "No API key was found" in notice
-    assert "local models need llama.cpp" in refusal
-    assert "downloading" not in done.stderr

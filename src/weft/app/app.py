@@ -137,6 +137,23 @@ class App:
             raise UsageError(_NOT_OPEN)
         return self._store
 
+    # -- keys
+
+    async def save_key(self, provider: str, key: str) -> None:
+        """Save a provider's key for this user, and use it from now on.
+
+        Raises:
+            UsageError: it can be no key, or cannot be written down.
+        """
+        from weft.config.api_keys import KeyFile, check_key  # only for those who log in
+
+        check_key(key)
+        KeyFile(self.places.config).keep(provider, key)
+        # Before it is used: a vendor may echo it in an error.
+        self._redact.add(key)
+        if self._models is not None:
+            self._models.learn_key(provider, key)
+
     # -- trust
 
     async def is_trusted(self, path: str | os.PathLike[str] | None = None) -> bool:

@@ -1,5 +1,5 @@
-"""The embedded model: used where there is no API key, announced in one line, downloaded when it is
-first needed.
+"""What answers where there is no API key: nothing until the user has chosen, and the embedded model
+where they chose that, downloaded when it is first needed.
 """
 
 from __future__ import annotations
@@ -10,37 +10,35 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from weft.app import App
 from weft.cli.stdio import tell
 from weft.config.local_weights import missing_weights, pull_weights, size_of
 from weft.errors import UsageError
-from weft.protocol.session_options import SessionOptions
+
+NO_KEY_LINES = (
+    "no API key was found, so there is no model to answer.\n"
+    "With a key: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY or "
+    "another one, or save it with `weft auth login PROVIDER`.\n"
+    "Without one: `-m ollama:MODEL` uses a server on this machine, and `-m local:smollm2` a small "
+    "embedded model that is not meant for coding (98 MB, once)."
+)
+"""What a run that has no key says: three lines, and each of them something to do."""
 
 
-def notice(app: App, options: SessionOptions) -> str:
-    """The notice for a user who has no key and named no model; empty for all others."""
-    if options.model is not None or app.config.get("model.default"):
-        return ""
-    model = app.host.default_model()
-    if not model.startswith("local:"):
-        return ""
-    return (
-        f"No API key was found, so {model} answers: it runs on this machine and is small, not "
-        "meant for coding. `weft auth login anthropic` (or openai, google) saves a key "
-        "for a better one."
-    )
+def has_engine() -> bool:
+    """Whether what runs embedded models is installed."""
+    return importlib.util.find_spec("xllamacpp") is not None
 
 
-async def make_ready(app: App, say: Callable[[str], None]) -> None:
-    """Fetch the weights of the model that stands in for a missing key, if they are not here.
+async def make_ready(model: str, say: Callable[[str], None]) -> None:
+    """Fetch the weights of an embedded model that the user chose, if they are not here.
 
     Raises:
         ProviderUnavailable: they could not be fetched.
         UsageError: what runs them is not installed.
     """
-    name = missing_weights(app.host.default_model(), os.environ)
+    name = missing_weights(model, os.environ)
     if name:
-        if importlib.util.find_spec("xllamacpp") is None:
+        if not has_engine():
             # Before the download: a hundred megabytes that cannot be used would be the first thing
             # that a new user gets.
             raise UsageError("local models need llama.cpp: run `pip install 'weft[local]'`")

@@ -17,6 +17,8 @@ from weft.errors import UsageError
 from weft.workspace.process.environment import secret_values
 
 NAME = "auth.json"
+LONGEST: Final = 8192
+"""Characters of a key."""
 SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie")
 """Words in the names of fields and headers whose values are secrets."""
 
@@ -106,6 +108,37 @@ class KeyFile:
                 raise
         except OSError as error:
             raise UsageError(f"cannot save the key in {self.path}: {error.strerror}") from error
+
+
+def check_key(key: str) -> None:
+    """Refuse what can be no key.
+
+    Raises:
+        UsageError: it is empty, or not one word of printable characters.
+    """
+    if not key:
+        raise UsageError("no key was given")
+    if len(key) > LONGEST or not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError("invalid key: it must be one word of printable ASCII characters")
+
+
+def provider_of_key(key: str) -> str:
+    """The provider whose keys begin like this one; empty where several could."""
+    from weft.providers.catalogue import shipped  # only for those who log in
+
+    # The longest: `sk-` alone would begin the keys of many.
+    begins = {
+        begin: name for name in shipped().providers for begin in shipped().vendor(name).key_begins
+    }
+    matching = (begin for begin in begins if key.startswith(begin))
+    return begins.get(max(matching, key=len, default=""), "")
+
+
+def provider_title(name: str) -> str:
+    """What a provider calls itself."""
+    from weft.providers.catalogue import shipped  # as above
+
+    return shipped().vendor(name).title or name
 
 
 def known_secrets(

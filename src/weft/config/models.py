@@ -84,6 +84,24 @@ class ModelRegistry:
             return self._providers.default_model()
         return FALLBACK
 
+    def has_default(self) -> bool:
+        """Whether a provider here has a key, so that the default is more than a stand-in."""
+        if isinstance(self._providers, ProviderTable):
+            return any(True for _ in self._providers.with_key())
+        return True
+
+    def learn_key(self, provider: str, key: str) -> None:
+        """Use a key that was saved just now, from the next model that is asked for."""
+        if isinstance(self._providers, ProviderTable):
+            self._providers.learn_key(provider, key)
+
+    def address(self, provider: str) -> str:
+        """Where a provider is reached; empty for one with an adapter of its own."""
+        own = ""
+        if isinstance(self._providers, ProviderTable):
+            own = self._providers.access(provider).base_url
+        return own or shipped().vendor(provider).url
+
     def named(self, name: str) -> ModelName:
         """The model that is meant, and the effort that is named with it.
 

@@ -48,7 +48,7 @@ class ProviderTable(Mapping[str, Provider]):
         clock: Clock,
     ) -> None:
         self._environ = environ
-        self._keys = keys
+        self._keys = dict(keys)
         self._endpoints = endpoints
         self.catalogue = catalogue
         """What is known of models, with what the settings add."""
@@ -124,6 +124,12 @@ class ProviderTable(Mapping[str, Provider]):
         if self._client is None:
             self._client = HttpClient(proxies=proxies_of(self._environ))
         return self._client
+
+    def learn_key(self, name: str, key: str) -> None:
+        """Use a key that was saved while this runs."""
+        self._keys[name] = key
+        # The provider that was made holds the old key, or none; turns that run keep their model.
+        self._made.pop(name, None)
 
     def default_model(self) -> str:
         """The default of the first provider that has a key here.

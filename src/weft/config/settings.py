@@ -59,7 +59,7 @@ KEYS: dict[str, SettingKey] = {
         kind=str,
         default="",
         about="The model of new sessions, as provider:model[:effort]; "
-        "if empty, of the provider that has a key, else local.",
+        "if empty, of the provider that has a key.",
         safe=True,
     ),
     "model.effort": SettingKey(

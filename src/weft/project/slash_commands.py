@@ -43,6 +43,12 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "[provider:model]",
         ("/models",),
     ),
+    SlashCommand(
+        "/login",
+        "Add an API key, or use a model on this machine",
+        "[provider]",
+        ("/connect",),
+    ),
     SlashCommand("/effort", "Show or change the thinking level", "[level]", ("/thinking",)),
     SlashCommand("/mode", "Show or change the permission mode", "[mode]", ("/permissions",)),
     SlashCommand("/plan", "Plan without changing anything; the same as /mode plan", "[task]"),

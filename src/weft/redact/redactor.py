@@ -36,6 +36,10 @@ class Redactor:
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._known = _spellings(known)
 
+    def add(self, value: str) -> None:
+        """Mask one more value from now on."""
+        self._known = _spellings((*self._known, value))
+
     def __call__(self, text: str) -> str:
         """The text without secrets."""
         # Known values first: a shape that masks a part of one would hide the rest from this search.

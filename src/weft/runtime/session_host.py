@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -278,9 +278,17 @@ class SessionHost:
 
     # -- models
 
-    async def available_models(self) -> list[ModelInfo]:
-        """Every model that could be used."""
-        return await self.services.models.available()
+    async def available_models(self, providers: Iterable[str] | None = None) -> list[ModelInfo]:
+        """Every model that could be used, of these providers or of all."""
+        return await self.services.models.available(providers)
+
+    def provider_address(self, provider: str) -> str:
+        """Where a provider is reached."""
+        return self.services.models.address(provider)
+
+    def has_default_model(self) -> bool:
+        """Whether settings or a key name the model of a new session; else it is a stand-in."""
+        return bool(self.services.config.get("model.default")) or self.services.models.has_default()
 
     def default_model(self) -> str:
         """The model of a new session that names none."""

@@ -39,7 +39,7 @@ from weft.cli.headless.answers import whole
 from weft.cli.local_model import make_ready
 from weft.cli.prompt_input import PromptParts, attached, compose
 from weft.cli.trust_text import left_out
-from weft.errors import WeftError
+from weft.errors import UsageError, WeftError
 from weft.events import ChildStarted
 from weft.ids import SessionId
 from weft.protocol.session_options import SessionOptions
@@ -63,6 +63,10 @@ EARLIER = 12
 """Messages of a resumed conversation that are shown."""
 AFTER_A_MOVE = 2
 """Messages that are shown of the line that the conversation was moved to."""
+NO_MODEL_YET = (
+    "there is no model yet: /login adds a key or finds a server on this machine, and "
+    "/model local:smollm2 takes the small embedded model"
+)
 MODES = ("default", "accept_edits", "plan")
 """What Shift+Tab goes through."""
 
@@ -127,6 +131,8 @@ class Chat:
         for line in left_out(await self._app.project_problems()):
             self.screen.show(NoteBlock(text=line, level="warning"))
         await self.ask_trust()
+        if not picks and resume is None and self.conversation.lacks_model:
+            await self.offer_login()
         if picks:
             await self._commands.pick(fork=fork)
         elif resume is not None:
@@ -245,8 +251,10 @@ class Chat:
     async def _begin_session(self) -> Session:
         """The session; a new one where there is none yet."""
         if self.conversation.session is None:
-            if self.conversation.stands_in:
-                await make_ready(self._app, self._note)
+            if self.conversation.lacks_model:
+                raise UsageError(NO_MODEL_YET)
+            if self.conversation.next_model.startswith("local:"):
+                await make_ready(self.conversation.next_model, self._note)
             # Followed from the snapshot's `seq`: events between the snapshot and the subscription
             # would otherwise be lost or shown twice.
             session, snapshot = await self.conversation.begin()
@@ -274,6 +282,12 @@ class Chat:
     async def ask_trust(self, *, is_asked_for: bool = False) -> None:
         """Ask whether the user trusts the folder, where there is something to ask."""
         await ask_trust(self._app, self.screen, is_asked_for=is_asked_for)
+
+    async def offer_login(self) -> None:
+        """Have the user get a model, where they have no key."""
+        from weft.cli.chat.login import LoginDialog  # only for those who have no key
+
+        await LoginDialog(self).offer()
 
     def _note(self, text: str) -> None:
         self.screen.show(NoteBlock(text=text))

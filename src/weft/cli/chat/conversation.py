@@ -12,7 +12,6 @@ import msgspec
 
 from weft.api.session import Session
 from weft.app import App
-from weft.cli.local_model import notice
 from weft.cli.session_options import note_of_level
 from weft.errors import UsageError
 from weft.ids import SessionId
@@ -25,6 +24,9 @@ from weft.protocol.session_options import (
 )
 from weft.thinking import THINKING_LEVELS, thinking_level
 from weft.view import EditorSnapshot, LiveArea, live_of
+
+NO_MODEL = "no model"
+"""What the status line shows until the user has a key or has chosen a model."""
 
 
 class ChatConversation:
@@ -41,7 +43,7 @@ class ChatConversation:
         """What a conversation that has not begun looks like."""
         options, config = self._options, self.app.config
         return LiveArea(
-            model=options.model or self.app.host.default_model(),
+            model=NO_MODEL if self.lacks_model else options.model or self.app.host.default_model(),
             mode=options.permission_mode or str(config.get("permissions.mode")),
             effort=options.effort or self.app.host.default_effort(options.model),
             is_architect=options.architect,
@@ -65,9 +67,14 @@ class ChatConversation:
         } | dict.fromkeys(known, "")
 
     @property
-    def stands_in(self) -> str:
-        """What to say when the embedded model answers for want of a key; else empty."""
-        return notice(self.app, self._options)
+    def lacks_model(self) -> bool:
+        """Whether nothing could answer: no model is named and no provider has a key."""
+        return self._options.model is None and not self.app.host.has_default_model()
+
+    @property
+    def next_model(self) -> str:
+        """The model of the next conversation."""
+        return self._options.model or self.app.host.default_model()
 
     async def begin(self) -> tuple[Session, EditorSnapshot]:
         """Make the session, if there is none yet."""

@@ -133,8 +133,6 @@ class _Start:
                 level="quiet",
             )
         )
-        if begins and (said := chat.conversation.stands_in):
-            chat.screen.show(NoteBlock(text=said, level="warning"))
         if begins and (said := chat.conversation.note_of_level):
             chat.screen.show(NoteBlock(text=said))
 

@@ -9,11 +9,9 @@ from weft.cli.commands.table import print_table
 from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell, write_pretty
-from weft.config.api_keys import KeyFile, key_variables
+from weft.config.api_keys import LONGEST, KeyFile, check_key, key_variables
 from weft.config.paths import places
 from weft.errors import UsageError
-
-LONGEST = 8192
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -43,8 +41,7 @@ def _login(keys: KeyFile, provider: str) -> int:
     key = _read_key(provider)
     if not key:
         raise UsageError(f"no key was given; type it, or pipe it into `weft auth login {provider}`")
-    if len(key) > LONGEST or not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError("invalid key: it must be one word of printable ASCII characters")
+    check_key(key)
     keys.keep(provider, key)
     tell(f"saved the key for {provider} in {keys.path} (only you can read it)")
     for variable in key_variables().get(provider, ()):

@@ -15,7 +15,7 @@ from weft.api.results import Result
 from weft.api.session import Session
 from weft.app import App
 from weft.cli import stdio as output
-from weft.cli.exit_codes import FAILED, OK, CommandExit, code_of, first_of, sentence_of
+from weft.cli.exit_codes import FAILED, NO_KEY, OK, CommandExit, code_of, first_of, sentence_of
 from weft.cli.gc import collect_garbage_again
 from weft.cli.headless.answers import answer_text, read_schema, write_file
 from weft.cli.headless.output_formats import make_sink
@@ -171,10 +171,10 @@ class _Run:
 
     async def _open(self) -> Session:
         await self._report_ignored_files()
-        # Before the local model is looked for: a resumed session has a model of its own.
+        # Before a model is looked for: a resumed session has one of its own.
         existing = await chosen_id(self._app, self._arguments)
         if existing is None:
-            await self._use_local_model()
+            await self._check_model()
         session = await open_session(
             self._app.sessions,
             self._options,
@@ -237,20 +237,22 @@ class _Run:
 
             output.complain(warning(question))
 
-    async def _use_local_model(self) -> None:
-        """Without a key and a named model, the embedded one answers.
+    async def _check_model(self) -> None:
+        """Refuse to begin where nothing can answer; fetch what an embedded model needs.
 
-        It is said, and fetched if need be.
+        Raises:
+            CommandExit: there is no key, and no model was named.
         """
-        if self._options.model is not None or not self._app.host.default_model().startswith(
-            "local:"
-        ):
-            return
-        from weft.cli.local_model import make_ready, notice  # only for those who have no key
+        named = self._options.model
+        if named is None and not self._app.host.has_default_model():
+            from weft.cli.local_model import NO_KEY_LINES  # only for those who have no key
 
-        if said := notice(self._app, self._options):
-            output.complain(said)
-            await make_ready(self._app, output.complain)
+            raise CommandExit(NO_KEY, NO_KEY_LINES)
+        model = named or self._app.host.default_model()
+        if model.startswith(("local:", "local/")):
+            from weft.cli.local_model import make_ready  # only for embedded models
+
+            await make_ready(self._app.host.normal_model(model), output.complain)
 
     async def _in_app(self, session: Session) -> int:
         options = message_options(self._options, existing=not self._is_new)

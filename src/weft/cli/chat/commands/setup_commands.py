@@ -1,5 +1,5 @@
-"""Commands for what the user and the project provide: `/skills`, `/hooks`, `/memory`, `/trust`,
-`/boundary`.
+"""Commands for what the user and the project provide: `/login`, `/skills`, `/hooks`, `/memory`,
+`/trust`, `/boundary`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,22 @@ class SetupCommands(CommandGroup):
     @property
     def handlers(self) -> dict[str, Handler]:
         return {
+            "/login": self._login,
             "/skills": self._skills,
             "/hooks": self._hooks,
             "/memory": self._memory,
             "/trust": self._trust,
             "/boundary": self._boundary,
         }
+
+    async def _login(self, words: str) -> None:
+        from weft.cli.chat.login import LoginDialog  # only for those who log in
+
+        dialog = LoginDialog(self._chat)
+        if words:
+            await dialog.login(words.lower())
+        else:
+            await dialog.offer("What should answer?")
 
     async def _skills(self, words: str) -> None:
         app, session = self._chat.conversation.app, self._chat.conversation.session

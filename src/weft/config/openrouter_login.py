@@ -1,0 +1,234 @@
+"""OpenRouter's key flow: the user allows it in the browser, and a key comes back (OAuth with PKCE).
+
+The browser is sent to OpenRouter with a challenge, and from there to a server on this machine that
+lives only as long as the flow; the code that it brings is exchanged for a key together with the
+verifier, which never leaves this process.  A code that another page or program plants here is
+worthless: it does not belong to our challenge.  Where the browser runs on another machine, the user
+can paste the address that it ended at.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import anyio
+import msgspec
+from anyio.abc import ByteStream, SocketAttribute, SocketListener, SocketStream
+
+from weft.config.providers import proxies_of
+from weft.errors import AuthFailed, UsageError
+from weft.transport import HttpClient, HttpRequest, HttpTimeouts, HttpTransport, target
+
+PORT: Final = 3000
+"""Tried first: some sites allow only this one for servers on the user's machine."""
+_MOST_HEAD: Final = 16 * 1024
+_HEAD_SECONDS: Final = 10.0
+_MOST_REPLY: Final = 64 * 1024
+_PAGE: Final = (
+    "<!doctype html><meta charset=utf-8><title>Weft</title><p>Weft has what it needs. "
+    "You can close this window and go back to the terminal."
+)
+
+
+class KeyFlow:
+    """One flow: where to send the browser, the code that comes back, the key."""
+
+    def __init__(self, base_url: str, port: int) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._verifier = secrets.token_urlsafe(48)
+        # A path that no other page on this machine can guess.
+        self._path = f"/{secrets.token_urlsafe(16)}"
+        self._port = port
+        self._code = ""
+        self._arrived = anyio.Event()
+
+    @property
+    def url(self) -> str:
+        """The page on which the user allows it."""
+        digest = hashlib.sha256(self._verifier.encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        query = urlencode(
+            {
+                "callback_url": f"http://localhost:{self._port}{self._path}",
+                "code_challenge": challenge,
+                "code_challenge_method": "S256",
+            }
+        )
+        where = target(self._base_url)
+        return f"{where.scheme}://{where.authority}/auth?{query}"
+
+    async def code(self) -> str:
+        """Wait for the code that the browser brings."""
+        await self._arrived.wait()
+        return self._code
+
+    async def exchange(self, code: str, transport: HttpTransport) -> str:
+        """The key for a code, or for the address that the browser ended at.
+
+        Raises:
+            AuthFailed: OpenRouter gives none for it.
+            ProviderUnavailable: it could not be asked.
+        """
+        code = _code_in(code) or code.strip()
+        body = {
+            "code": code,
+            "code_verifier": self._verifier,
+            "code_challenge_method": "S256",
+        }
+        request = HttpRequest(
+            url=f"{self._base_url}/auth/keys",
+            headers=(("content-type", "application/json"),),
+            body=msgspec.json.encode(body),
+            timeouts=HttpTimeouts(first_byte=30.0, idle=30.0),
+        )
+        reply = bytearray()
+        async with transport.send(request) as answer:
+            while len(reply) < _MOST_REPLY and (data := await answer.read()):
+                reply += data
+            status = answer.status
+        key = _key_in(bytes(reply)) if status == 200 else ""
+        if not key:
+            raise AuthFailed(
+                f"OpenRouter gave no key (status {status}); try again, or make one at "
+                "https://openrouter.ai/settings/keys"
+            )
+        return key
+
+    async def serve(self, stream: SocketStream) -> None:
+        """Answer one request of the browser."""
+        async with stream:
+            with anyio.move_on_after(_HEAD_SECONDS):
+                code = await self._read(stream)
+                found = bool(code)
+                page = _PAGE if found else "<!doctype html><title>Weft</title><p>Not found."
+                head = f"HTTP/1.1 {'200 OK' if found else '404 Not Found'}\r\n"
+                head += "content-type: text/html; charset=utf-8\r\nconnection: close\r\n"
+                head += f"content-length: {len(page)}\r\n\r\n"
+                await stream.send((head + page).encode())
+                # Only after the page: the flow may end, and with it this server.
+                if found and not self._arrived.is_set():
+                    self._code = code
+                    self._arrived.set()
+
+    async def _read(self, stream: ByteStream) -> str:
+        """The code in a request; empty for one that is not ours."""
+        head = b""
+        while b"\r\n\r\n" not in head and len(head) < _MOST_HEAD:
+            try:
+                head += await stream.receive(4096)
+            except anyio.EndOfStream:
+                return ""
+        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        if len(words) < 2 or words[0] != "GET" or urlsplit(words[1]).path != self._path:
+            return ""
+        return _code_in(words[1])
+
+
+async def openrouter_key(
+    base_url: str,
+    environ: Mapping[str, str],
+    *,
+    show: Callable[[str], None],
+    paste: Callable[[], Awaitable[str | None]],
+) -> str:
+    """A key that the user allows in the browser.
+
+    `base_url` is where OpenRouter is.  `show` is called with the address to open; `paste` may bring
+    the address at which the browser ended, where that is on another machine, or None to give up.
+
+    Raises:
+        AuthFailed, ProviderUnavailable: OpenRouter gave none.
+        UsageError: the user gave up, or no port can be had.
+    """
+    client = HttpClient(proxies=proxies_of(environ))
+    try:
+        async with key_flow(base_url) as flow:
+            show(flow.url)
+            code = await _first(flow.code, paste)
+        # Outside of the flow: its task group would wrap an error.
+        if not code:
+            raise UsageError("no key was saved")
+        return await flow.exchange(code, client)
+    finally:
+        await client.aclose()
+
+
+@asynccontextmanager
+async def key_flow(base_url: str) -> AsyncGenerator[KeyFlow]:
+    """A flow whose server listens until the context is left.
+
+    Raises:
+        UsageError: no port can be had on this machine.
+    """
+    listener = await _listener()
+    flow = KeyFlow(base_url, listener.extra(SocketAttribute.local_port))
+
+    async def serve(stream: SocketStream) -> None:
+        try:
+            await flow.serve(stream)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return  # the browser has gone; it asks again
+
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, serve)
+        try:
+            yield flow
+        finally:
+            group.cancel_scope.cancel()
+
+
+async def _first(
+    wait: Callable[[], Awaitable[str]], ask: Callable[[], Awaitable[str | None]]
+) -> str | None:
+    """What comes first of two; the other is cancelled."""
+    found: list[str | None] = []
+
+    async def run(what: Callable[[], Awaitable[str | None]]) -> None:
+        found.append(await what())
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run, wait)
+        group.start_soon(run, ask)
+    return found[0]
+
+
+async def _listener() -> SocketListener:
+    for port in (PORT, 0):
+        # By its address: any other would let the whole network in.
+        server = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            server.bind(("127.0.0.1", port))
+            server.listen()
+            return await SocketListener.from_socket(server)
+        except OSError as error:
+            server.close()
+            if not port:
+                raise UsageError(
+                    f"cannot wait for the browser on this machine: {error.strerror}"
+                ) from error
+    raise AssertionError("not reached")
+
+
+def _code_in(address: str) -> str:
+    """The code in an address; empty when there is none."""
+    try:
+        return parse_qs(urlsplit(address.strip()).query).get("code", [""])[0]
+    except ValueError:
+        return ""
+
+
+def _key_in(reply: bytes) -> str:
+    try:
+        value = msgspec.json.decode(reply)
+    except msgspec.MsgspecError:
+        return ""
+    key = value.get("key") if isinstance(value, dict) else None
+    return key if isinstance(key, str) else ""
