@@ -142,6 +142,24 @@ def test_colours_tabs_and_newlines_of_tools_read_well() -> None:
     assert clean_line("a\nb\x1b[1m  c") == "a b c"
 
 
+def test_joined_emoji_persian_and_hindi_are_read_as_they_are_written() -> None:
+    for text in (
+        "👩\u200d👩\u200d👧 ❤\ufe0f\u200d🔥",
+        "می\u200cخواهم کتاب\u200cها",
+        "क्\u200dष और र\u200dय",
+    ):
+        assert clean(text) == text
+        sanitizer = TerminalSanitizer()
+        assert "".join(sanitizer.feed(letter) for letter in text) == text
+
+
+def test_a_joiner_cannot_hide_between_latin_letters_or_behind_another() -> None:
+    assert clean("pass\u200dword\u200c") == "pass<U+200D>word<U+200C>"
+    assert clean("👩\u200d\u200d\u200d") == "👩\u200d<U+200D><U+200D>"
+    assert clean("\u200d") == "<U+200D>"
+    assert visible("می\u200cخواهم") == "می<U+200C>خواهم", "a question shows everything"
+
+
 # --- what a person is asked to allow ------------------------------------------------------
 
 

@@ -8,7 +8,8 @@ exactly what it reads:
   their parameters: colours, cursor moves, titles, clipboard writes, links;
 - other control characters are dropped, except tab and newline; a carriage return is a newline;
 - characters that are not seen but change what is read (directions, zero-width, tags, fillers) are
-  shown by their number: `<U+202E>`.
+  shown by their number: `<U+202E>`. The two joiners (U+200D, U+200C) stay where a script needs
+  them to be read at all: behind an emoji and behind a letter of Arabic or an Indian script.
 
 An escape sequence never reaches beyond its line, nor beyond 4,096 characters: what follows an
 unfinished one is shown, not swallowed. Lines may therefore be cleaned one by one, with the same
@@ -44,6 +45,15 @@ HIDDEN = (
 at all.
 """
 
+_JOINERS = {
+    "\u200c": "[\u0600-\u08ff\u0900-\u109f\u1780-\u17ff\ufb50-\ufdff\ufe70-\ufefc]",
+    "\u200d": "[\u0600-\u08ff\u0900-\u109f\u1780-\u17ff\ufb50-\ufdff\ufe70-\ufefc"
+    "\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]",
+}
+"""Behind what each joiner is part of the writing.  It never stands behind another joiner or a Latin
+letter, so it cannot hide in a command or a file name that is read as ASCII.
+"""
+
 _PLAIN = rf"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN}]*"
 _UNPRINTABLE = rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{HIDDEN}]"
 _MANY_SPACES = r"[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]{17,}"
@@ -63,6 +73,8 @@ class TerminalSanitizer:
         self._state = "text"
         self._length = 0
         self._after_return = False
+        self._last = ""
+        """The last character that was shown: it decides whether a joiner belongs to the text."""
 
     def feed(self, text: str) -> str:
         """The part of this piece that may be shown."""
@@ -77,8 +89,10 @@ class TerminalSanitizer:
                 if plain.end() > at:
                     out.append(self._without_doubled_newline(plain.group()))
                     at = plain.end()
+                    self._last = text[at - 1]
                     continue
                 out.append(self._in_text(text[at]))
+                self._last = text[at]
                 at += 1
             elif self._in_sequence(text[at]):
                 at += 1
@@ -106,6 +120,8 @@ class TerminalSanitizer:
         elif character == "\r":
             self._after_return = True
             return "\n"
+        elif character in _JOINERS and _pattern(_JOINERS[character]).match(self._last):
+            return character
         elif _pattern(f"[{HIDDEN}]").match(character):
             return shown(character)
         elif "\ud800" <= character <= "\udfff":
