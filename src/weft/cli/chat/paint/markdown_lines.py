@@ -1,0 +1,306 @@
+"""Markdown as styled lines: one painter for answers that are finished and for those in flight.
+
+The law that scrollback rests on: a line that is `is_final` is the same however the text goes on,
+and painting from the `end` of a line on gives exactly the lines behind it.  So what was printed is
+never printed again, and nothing is left out, also when the width changes in between.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from weft.cli.chat.paint.code_colours import code_spans
+from weft.cli.chat.paint.markdown_inline import inline_text
+from weft.cli.chat.paint.markdown_parts import (
+    MarkdownPart,
+    SourceLine,
+    cells_of,
+    markdown_parts,
+    source_lines,
+)
+from weft.cli.chat.paint.styled_text import NO_CUT, StyledLine, StyledSpan, cells, wrapped
+
+NARROWEST_COLUMN = 6
+"""Columns of a table below which its rows are shown one by one."""
+LONGEST_RULE = 40
+
+
+class MarkdownPainter:
+    """Paints for one width."""
+
+    def __init__(self, width: int, *, has_links: bool = False, has_syntax: bool = False) -> None:
+        self._width = max(width, 12)
+        self._has_links = has_links
+        self._has_syntax = has_syntax
+
+    def lines(self, text: str, *, is_open: bool = False, start: int = 0) -> list[StyledLine]:
+        """The lines of a cleaned text from a place in it on; `is_open`: it is still written."""
+        return self._parts(source_lines(text), is_open=is_open, start=start)
+
+    def _parts(
+        self,
+        lines: list[SourceLine],
+        *,
+        is_open: bool,
+        start: int,
+        first: Sequence[StyledSpan] = (),
+        rest: Sequence[StyledSpan] = (),
+    ) -> list[StyledLine]:
+        parts = markdown_parts(lines)
+        painted: list[StyledLine] = []
+        for place, part in enumerate(parts):
+            is_last = place == len(parts) - 1
+            if part.end <= start and not (is_last and is_open):
+                continue
+            if part.after_blank and place and start < part.at:
+                painted.append(StyledLine(_stripped(rest), NO_CUT))
+            before = first if part.at >= start and not place else rest
+            painted += self._part(
+                part, is_open=is_open and is_last, start=start, first=before, rest=rest
+            )
+        return painted
+
+    def _part(
+        self,
+        part: MarkdownPart,
+        *,
+        is_open: bool,
+        start: int,
+        first: Sequence[StyledSpan],
+        rest: Sequence[StyledSpan],
+    ) -> list[StyledLine]:
+        match part.kind:
+            case "code":
+                return self._code(part, is_open=is_open, start=start)
+            case "table":
+                return self._table(part, is_open=is_open, first=first, rest=rest)
+            case "rule":
+                line = StyledSpan("─" * min(self._width, LONGEST_RULE), "quiet", part.at)
+                return [StyledLine((*first, line), part.end, not is_open)]
+            case "quote":
+                bar = StyledSpan("│ ", "quiet", part.at)
+                return self._parts(
+                    part.lines,
+                    is_open=is_open,
+                    start=start,
+                    first=(*first, bar),
+                    rest=(*rest, bar),
+                )
+            case "item":
+                return self._item(part, is_open=is_open, start=start, first=first, rest=rest)
+            case _:
+                return self._text(part, is_open=is_open, start=start, first=first, rest=rest)
+
+    def _text(
+        self,
+        part: MarkdownPart,
+        *,
+        is_open: bool,
+        start: int,
+        first: Sequence[StyledSpan],
+        rest: Sequence[StyledSpan],
+    ) -> list[StyledLine]:
+        joined, source = _joined(part.lines)
+        said = inline_text(joined, source, is_open=is_open)
+        style = ""
+        if part.kind == "heading":
+            style = "bold underline" if len(part.mark) <= 2 else "bold"
+        spans = [
+            span._replace(style=f"{style} {span.style}".strip())
+            for span in said.spans
+            if not (self._has_links and "unless_linked" in span.style)
+        ]
+        if start > part.at:
+            spans = _from(spans, start)
+            if not spans:
+                return []
+        lines = wrapped(spans, self._width, first=first, rest=rest)
+        lines[-1] = lines[-1]._replace(end=max(part.end, lines[-1].end))
+        if not is_open:
+            return lines
+        # While it is written: the last line grows, and what was begun may turn out to be nothing. A
+        # row of a table is one only with the line below it.
+        limit = said.open_at if said.open_at is not None else part.end + 1
+        if "|" in part.lines[-1].text:
+            limit = min(limit, part.lines[-1].at)
+        return [
+            line._replace(is_final=line.end <= limit and place < len(lines) - 1)
+            for place, line in enumerate(lines)
+        ]
+
+    def _item(
+        self,
+        part: MarkdownPart,
+        *,
+        is_open: bool,
+        start: int,
+        first: Sequence[StyledSpan],
+        rest: Sequence[StyledSpan],
+    ) -> list[StyledLine]:
+        mark, inside = _bullet(part)
+        bullet = StyledSpan(mark, "quiet" if mark[0] in "•☐☑" else "", part.at)
+        blank = StyledSpan(" " * cells(mark), "", part.at)
+        if not any(line.text.strip() for line in inside):
+            return [StyledLine((*first, bullet), part.end, not is_open)]
+        return self._parts(
+            inside,
+            is_open=is_open,
+            start=start,
+            first=(*first, bullet),
+            rest=(*rest, blank),
+        )
+
+    def _code(self, part: MarkdownPart, *, is_open: bool, start: int) -> list[StyledLine]:
+        lines: list[StyledLine] = []
+        language = part.mark.split()[0] if part.mark.split() else ""
+        if language and start <= part.at:
+            at = part.lines[0].at if part.lines else part.end
+            is_known = not is_open or bool(part.lines)
+            lines.append(StyledLine((StyledSpan(language, "quiet", part.at),), at - 1, is_known))
+        for line in part.lines:
+            end = line.at + len(line.text)
+            if end < start or (end == start and start > part.at and line.text):
+                continue
+            spans = code_spans(line.text, language if self._has_syntax else "")
+            placed = tuple(StyledSpan(text, style, line.at) for text, style in spans)
+            is_final = not is_open or part.is_closed or line.is_whole
+            lines.append(StyledLine(placed, end + 1 if line.is_whole else end, is_final, True))
+        if part.is_closed and lines:
+            lines[-1] = lines[-1]._replace(end=part.end)
+        return lines
+
+    def _table(
+        self,
+        part: MarkdownPart,
+        *,
+        is_open: bool,
+        first: Sequence[StyledSpan],
+        rest: Sequence[StyledSpan],
+    ) -> list[StyledLine]:
+        rows = [cells_of(line.text) for line in part.lines]
+        head, body = rows[0], rows[2:]
+        body = [(row + [""] * len(head))[: len(head)] for row in body]
+        room = self._width - sum(cells(span.text) for span in rest)
+        painted = table_lines(
+            [_cell(each) for each in head], [[_cell(each) for each in row] for row in body], room
+        )
+        lines = [
+            StyledLine((*(rest if place else first), *line), NO_CUT, not is_open)
+            for place, line in enumerate(painted)
+        ]
+        lines[-1] = lines[-1]._replace(end=part.end)
+        return lines
+
+
+def _cell(text: str) -> list[StyledSpan]:
+    return inline_text(text).spans
+
+
+def table_lines(
+    head: list[list[StyledSpan]], body: list[list[list[StyledSpan]]], width: int
+) -> list[tuple[StyledSpan, ...]]:
+    """A table: columns side by side where they fit, else each row with its headings."""
+    widths = _widths([head, *body], width)
+    if min(widths, default=0) < 1:
+        return _records(head, body, width)
+    lines = _row(_styled(head, "bold"), widths)
+    lines.append((StyledSpan("  ".join("─" * each for each in widths), "quiet"),))
+    for row in body:
+        lines += _row(row, widths)
+    return lines
+
+
+def _styled(row: list[list[StyledSpan]], style: str) -> list[list[StyledSpan]]:
+    return [[span._replace(style=f"{style} {span.style}".strip()) for span in cell] for cell in row]
+
+
+def _widths(rows: list[list[list[StyledSpan]]], width: int) -> list[int]:
+    """How wide each column is; the widest give way first.  Zeros where there is no room."""
+    count = len(rows[0])
+    widths = [
+        max(1, *(sum(cells(span.text) for span in row[place]) for row in rows))
+        for place in range(count)
+    ]
+    room = width - 2 * (count - 1)
+    if room < NARROWEST_COLUMN * count:
+        return widths if sum(widths) <= room else [0]
+    while sum(widths) > room:
+        widest = max(range(count), key=lambda place: widths[place])
+        widths[widest] -= 1
+    return widths
+
+
+def _row(row: list[list[StyledSpan]], widths: list[int]) -> list[tuple[StyledSpan, ...]]:
+    columns = [wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
+    lines: list[tuple[StyledSpan, ...]] = []
+    for place in range(max(len(column) for column in columns)):
+        spans: list[StyledSpan] = []
+        for column, width in zip(columns, widths, strict=True):
+            line = column[place] if place < len(column) else StyledLine(())
+            spans += line.spans
+            spans.append(StyledSpan(" " * (width - cells(line.text) + 2)))
+        lines.append(tuple(spans[:-1]))
+    return lines
+
+
+def _records(
+    head: list[list[StyledSpan]], body: list[list[list[StyledSpan]]], width: int
+) -> list[tuple[StyledSpan, ...]]:
+    lines: list[tuple[StyledSpan, ...]] = []
+    for number, row in enumerate(body):
+        if number:
+            lines.append(())
+        for title, cell in zip(_styled(head, "bold"), row, strict=True):
+            spans = [*title, StyledSpan(": "), *cell]
+            lines += [line.spans for line in wrapped(spans, width, rest=(StyledSpan("  "),))]
+    return lines or [tuple(span for cell in head for span in (*cell, StyledSpan("  ")))]
+
+
+def _bullet(part: MarkdownPart) -> tuple[str, list[SourceLine]]:
+    inside = part.lines
+    text = inside[0].text
+    for box, mark in (("[ ] ", "☐ "), ("[x] ", "☑ "), ("[X] ", "☑ ")):
+        if text.startswith(box):
+            return mark, [inside[0].cut(4), *inside[1:]]
+    return ("• " if part.mark in "-*+" else f"{part.mark} "), inside
+
+
+def _stripped(spans: Sequence[StyledSpan]) -> tuple[StyledSpan, ...]:
+    """What stands before an empty line: a quote's bar, but no spaces."""
+    kept = list(spans)
+    while kept and not kept[-1].text.strip():
+        kept.pop()
+    return tuple(kept)
+
+
+def _joined(lines: list[SourceLine]) -> tuple[str, Callable[[int], int]]:
+    """The text of a paragraph, and where each place in it stands in the source."""
+    starts, places, at = [], [], 0
+    for line in lines:
+        starts.append(at)
+        places.append(line.at)
+        at += len(line.text) + 1
+
+    def source(place: int) -> int:
+        number = bisect_right(starts, place) - 1
+        return places[number] + place - starts[number]
+
+    # Spaces at a line's end are a hard break, but only where another line follows.
+    return "\n".join(line.text for line in lines).rstrip(" \n"), source
+
+
+def _from(spans: list[StyledSpan], start: int) -> list[StyledSpan]:
+    """What stands at or behind a place of the source, without the space it begins with."""
+    kept: list[StyledSpan] = []
+    for span in spans:
+        if span.is_verbatim and span.at < start < span.at + len(span.text):
+            kept.append(span.piece(start - span.at, len(span.text)))
+        elif span.at >= start:
+            kept.append(span)
+    while kept and not kept[0].text.strip():
+        kept.pop(0)
+    if kept:
+        text = kept[0].text
+        kept[0] = kept[0].piece(len(text) - len(text.lstrip(" \n")), len(text))
+    return kept
