@@ -62,6 +62,7 @@ from weft.session.commands import (
 from weft.session.decide.branches import branches, current_branch, node_at
 from weft.session.environment import (
     FileFinder,
+    FileNow,
     FileRestorer,
     FoundFile,
     PriceList,
@@ -80,7 +81,6 @@ from weft.session.log.line import (
 from weft.session.log.load import fold_after, load_state, load_with_snapshot
 from weft.session.permission_gate import GrantedPermissions
 from weft.session.port import SessionPort
-from weft.session.rewind.plan import FileNow
 from weft.session.subscriptions.event_hub import EventHub
 from weft.session.subscriptions.subscription import Subscription
 from weft.tree import Branch

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import anyio
 import msgspec
@@ -69,7 +70,6 @@ from weft.session.idempotency import IdempotencyCache
 from weft.session.log.load import is_snapshot_due, keep_snapshot
 from weft.session.log.session_log import SessionLog
 from weft.session.permission_gate import SessionPermissionGate
-from weft.session.rewind.work import RewindWork
 from weft.session.subscriptions.subscription import Subscription
 from weft.session.turns.recovery import SessionRecovery
 from weft.session.turns.scheduler import TurnScheduler, remembered
@@ -84,6 +84,9 @@ from weft.session.work.mailbox_messages import (
 from weft.session.work.running_work import RunningWork
 from weft.state import QueueEntry, SessionState
 from weft.store import Lease, Store
+
+if TYPE_CHECKING:  # loaded where something is rewound
+    from weft.session.rewind.work import RewindWork
 
 logger = logging.getLogger(__name__)
 
@@ -152,7 +155,6 @@ class SessionActor:
             environment=environment,
             budget=budget or RestartBudget(clock=environment.clock),
         )
-        self._rewinds = RewindWork(self.log, store, environment.files)
         self.clients = AttachedClients(self.log.signal)
         self._answered = IdempotencyCache()
         self._snapshot_seq = state.seq if snapshot_seq is None else snapshot_seq
@@ -425,7 +427,8 @@ class SessionActor:
                 if self._worker.turn is None:
                     # In this order: a rewind that was cut short still owns the files, and what
                     # calls left is judged by the files as they are.
-                    await self._rewinds.finish()
+                    if self.state.files.unsettled is not None:
+                        await self._rewinds.finish()
                     await self._recovery.count_lost()
                     await self._recovery.settle_lost_calls()
                     await self._recovery.end_lost_commands()
@@ -534,6 +537,12 @@ class SessionActor:
             await keep_snapshot(self.state, self._store)
         except StoreError:
             logger.exception("no snapshot was kept", extra={"session": self.session_id})
+
+    @cached_property
+    def _rewinds(self) -> RewindWork:
+        from weft.session.rewind.work import RewindWork  # few sessions are ever rewound
+
+        return RewindWork(self.log, self._store, self._env.files)
 
     async def _rewind(self, command: RewindTo | UndoRewind, asked: str) -> RewindPlan:
         if self._worker.turn is not None:

@@ -9,13 +9,12 @@ import msgspec
 
 from weft.clock import Clock
 from weft.events import TurnStarted
-from weft.ids import CallUid, SessionId, TurnId
+from weft.ids import BlobId, CallUid, SessionId, TurnId
 from weft.loop import Commit, PermissionGate, RecoveredCall, SessionWork, TurnJournal
 from weft.messages import Usage
 from weft.permissions import Mode, PermissionRule
 from weft.session.log.line import LineCacheBudget
 from weft.session.permission_gate import GrantedPermissions
-from weft.session.rewind.plan import FileNow
 from weft.state import SessionState
 from weft.thinking import KnownLevels
 
@@ -28,6 +27,17 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
     lines: int = 0
     data: bytes | None = None
     """None when there is no such file."""
+
+
+class FileNow(msgspec.Struct, frozen=True, kw_only=True):
+    """What is at a path now."""
+
+    mode: int
+    content: BlobId | None = None
+    """None for a folder, and for what is too large to be kept."""
+    data: bytes | None = None
+    names: tuple[str, ...] = ()
+    """What is in a folder."""
 
 
 class FileRestorer(Protocol):

@@ -19,6 +19,7 @@ from weft.events import AnyFact, FileChange, FileTouched, Rewound
 from weft.ids import BlobId
 from weft.permissions import is_changed_by_hand, is_git_record
 from weft.session.answers import RewindAction, RewindItem
+from weft.session.environment import FileNow
 
 _KIND = {stat.S_IFDIR: "folder", stat.S_IFLNK: "link", stat.S_IFREG: "file"}
 
@@ -71,19 +72,9 @@ class PathSpan(msgspec.Struct, frozen=True, kw_only=True):
     """It was changed outside the session between two of them."""
 
 
-class FileNow(msgspec.Struct, frozen=True, kw_only=True):
-    """What is at a path now."""
-
-    mode: int
-    content: BlobId | None = None
-    """None for a folder, and for what is too large to be kept."""
-    data: bytes | None = None
-    names: tuple[str, ...] = ()
-    """What is in a folder."""
-
-    @property
-    def side(self) -> FileSide:
-        return FileSide(True, self.content, self.mode)
+def side_of(now: FileNow | None) -> FileSide:
+    """What is at a path now, to compare it with what was there."""
+    return NOTHING if now is None else FileSide(True, now.content, now.mode)
 
 
 class RewindStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +99,7 @@ class RewindStep(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def change(self) -> FileChange:
         """As the log has it."""
-        now = NOTHING if self.now is None else self.now.side
+        now = side_of(self.now)
         return FileChange(
             path=self.path,
             before=now.content,
@@ -199,7 +190,7 @@ def _judged(
     span: PathSpan, now: FileNow | None, kept: Collection[BlobId], *, is_forced: bool
 ) -> RewindItem:
     target, path = span.target, span.path
-    present = NOTHING if now is None else now.side
+    present = side_of(now)
     # Before all refusals: what is already so needs neither content nor permission.
     if present.agrees(target):
         return RewindItem(path=path, action="unchanged", reason="it is in that state already")

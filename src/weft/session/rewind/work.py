@@ -24,12 +24,10 @@ from weft.loop import Commit
 from weft.session.answers import RewindItem, RewindPlan
 from weft.session.commands import RewindTo, UndoRewind
 from weft.session.decide.branches import keep_line, spare_lines
-from weft.session.environment import FileRestorer
+from weft.session.environment import FileNow, FileRestorer
 from weft.session.log.line import read_places
 from weft.session.log.session_log import SessionLog
 from weft.session.rewind.plan import (
-    NOTHING,
-    FileNow,
     FileSide,
     PathSpan,
     RewindStep,
@@ -40,6 +38,7 @@ from weft.session.rewind.plan import (
     in_order,
     note_to_model,
     plan,
+    side_of,
     spans,
 )
 from weft.state import SessionState
@@ -296,7 +295,7 @@ class FileRewinder:
 
     async def _correction(self, path: str, promised: FileSide) -> FileChange:
         found = await self._glance(path)
-        now = NOTHING if found is None else found.side
+        now = side_of(found)
         return FileChange(
             path=path,
             before=promised.content,
@@ -374,7 +373,7 @@ class RewindWork:
 def _step(change: FileChange, now: FileNow | None) -> RewindStep:
     """What is left to do for one file of an interrupted rewind."""
     target, before = after_of(change), before_of(change)
-    present = NOTHING if now is None else now.side
+    present = side_of(now)
     return RewindStep(
         span=PathSpan(path=change.path, target=target, left=before),
         now=now,
