@@ -27,6 +27,8 @@ class SecretShape(msgspec.Struct, frozen=True):
     stays.
     """
 
+    prefix: str = ""
+    """Of a vendor's token: a pattern that starts a word, before what `source` says."""
     opening: str = ""
     """A pattern that every secret of this kind contains.
 
@@ -35,9 +37,11 @@ class SecretShape(msgspec.Struct, frozen=True):
 
     def mask(self, text: str) -> str:
         """The text with every secret of this kind masked."""
-        if _longest_literal(self.opening) not in text:
+        if _longest_literal(self.prefix or self.opening) not in text:
             return text
-        pattern = _compiled(self.source)
+        # A token's pattern is put together here: there are more than a hundred, long ones, and most
+        # runs never meet one.
+        pattern = _compiled(_started(self.prefix) + self.source)
         kept = r"\g<keep>" if "keep" in pattern.groupindex else ""
         return pattern.sub(f"{kept}[redacted {self.kind}]", text)
 
@@ -92,18 +96,25 @@ def _assigns(word: str) -> Callable[[str], object]:
 
 
 def _token(kind: str, prefix: str, body: str) -> SecretShape:
-    """A vendor's token: a prefix that starts a word, then the secret itself.
+    """A vendor's token: a prefix that starts a word, then the secret itself."""
+    return SecretShape(kind, body, prefix)
+
+
+def _started(prefix: str) -> str:
+    """The prefix, where it starts a word.
 
     The end of a colour code, of a backslash escape and of a percent escape are letters and digits
     too, but no part of the word.
     """
+    if not prefix:
+        return ""
     # A lookbehind in Python has one fixed width, so every way to begin is an alternative of its
     # own. It stands behind the prefix because a pattern that opens with a literal is found fast.
     starts = (
         rf"(?:(?<![A-Za-z0-9_-]{prefix})|(?<=[\[;0-9]m{prefix})|(?<=\\[abfnrtv]{prefix})"
         rf"|(?<=\\u[0-9a-fA-F]{{4}}{prefix})|(?<=%[0-9A-F]{{2}}{prefix}))"
     )
-    return SecretShape(kind, f"{prefix}{starts}{body}", prefix)
+    return prefix + starts
 
 
 @cache
@@ -212,9 +223,9 @@ def _named(word: str, kind: str, has: str, shortest: int) -> tuple[SecretShape, 
         SecretShape(
             kind,
             rf"(?P<keep>{word}(?:{_QUOTE})?{_SEPARATOR}{_QUOTE}){value}(?={_QUOTE})",
-            word,
+            opening=word,
         ),
-        SecretShape(kind, rf"(?P<keep>{word}:[ \t]{{1,8}}){_NO_EXAMPLE}{has}{plain}", word),
+        SecretShape(kind, rf"(?P<keep>{word}:[ \t]{{1,8}}){_NO_EXAMPLE}{has}{plain}", opening=word),
     )
 
 
@@ -309,12 +320,12 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
                 "password",  # of a .netrc
                 rf"(?P<keep>machine[ \t]{{1,8}}[^\s]{{1,256}}{_NETRC_WORDS}){_NO_EXAMPLE}"
                 r"[^\s]{1,256}",
-                "machine",
+                opening="machine",
             ),
             SecretShape(
                 "password",
                 rf"(?P<keep>default{_NETRC_WORDS}){_NO_EXAMPLE}[^\s]{{1,256}}",
-                "default",
+                opening="default",
             ),
             _after(
                 "password",  # on a line of its own
