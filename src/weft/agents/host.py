@@ -55,9 +55,13 @@ class AgentHost(Protocol):
 
     session_id: SessionId
     agent_tree: AgentTree
-    runner: Runner
     worktrees: Path
     """Where copies of the project for isolated agents are made."""
+
+    @property
+    def runner(self) -> Runner:
+        """Runs programs as they are."""
+        ...
 
     @property
     def state(self) -> SessionState:

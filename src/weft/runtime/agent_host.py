@@ -31,6 +31,7 @@ from weft.runtime.turn_settings import TurnSettings
 from weft.session import AbortTurn, SessionActor, SessionPort
 from weft.state import SessionState
 from weft.tools import ToolOutcome
+from weft.workspace import Runner
 
 if TYPE_CHECKING:
     from weft.agents.host import ChildRequest
@@ -243,7 +244,6 @@ class SessionAgentHost:
         self._services = services
         self.session_id = session_id
         self.agent_tree = agent_tree
-        self.runner = services.workspaces.runner
         self.worktrees = services.places.worktrees
         self.entry = AgentEntry(self)
         # The tool that starts agents needs this host, and the settings need all tools: both are
@@ -262,6 +262,10 @@ class SessionAgentHost:
         if port is None:
             raise SessionStopped(self.session_id, "it is not open")
         return port
+
+    @property
+    def runner(self) -> Runner:
+        return self._services.workspaces.runner
 
     @property
     def state(self) -> SessionState:

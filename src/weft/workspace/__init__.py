@@ -20,7 +20,6 @@ from weft.workspace.boundaries.lines import LineRange, lines_of
 from weft.workspace.boundaries.workspace import BoundaryRange, BoundedWorkspace, SessionBoundaries
 from weft.workspace.local import LocalWorkspace
 from weft.workspace.process.environment import scrubbed, secret_values
-from weft.workspace.process.runner import LocalRunner, kill_orphans
 from weft.workspace.safe_read import (
     SmallText,
     SourceFolder,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
         read_pointer,
     )
     from weft.workspace.ignore import ignore_of
+    from weft.workspace.process.runner import LocalRunner, kill_orphans
 
 __all__ = [
     "BoundaryRange",
@@ -81,6 +81,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "LocalRunner": "process.runner",
+    "kill_orphans": "process.runner",
     "GitRepository": "git",
     "SafeGit": "git",
     "find_repository": "git",

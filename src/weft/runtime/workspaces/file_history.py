@@ -7,6 +7,7 @@ needs none of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from weft.ids import CallUid
 from weft.loop import Commit, touched_facts
 from weft.session import FileNow, FileRestorer
 from weft.tools import ChangedFile
-from weft.workspace import FileImage, ProcessCommand, Runner, RunResult, kill_orphans
+from weft.workspace import FileImage, ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:
@@ -46,11 +47,15 @@ class FileHistoryRunner(FileRestorer, Runner):
     """
 
     def __init__(
-        self, project: str, added: Sequence[str], runner: Runner, places: HistoryPlaces
+        self,
+        project: str,
+        added: Sequence[str],
+        runner: Callable[[], Runner],
+        places: HistoryPlaces,
     ) -> None:
         self._project = project
         self._added = tuple(added)
-        self._runner = runner
+        self._make_runner = runner
         self._places = places
         self._threads = DiskThreads.of(project)
         self._watched: WatchedRunner | None = None
@@ -65,6 +70,10 @@ class FileHistoryRunner(FileRestorer, Runner):
         return self._places.quota // 2
 
     # -- running
+
+    @cached_property
+    def _runner(self) -> Runner:
+        return self._make_runner()
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
         return self._runner.which(program, not_below=not_below)
@@ -127,6 +136,8 @@ class FileHistoryRunner(FileRestorer, Runner):
         return await self._threads.run(lambda: ignored_in(self._project))
 
     async def kill_orphans(self) -> None:
+        from weft.workspace import kill_orphans  # where something was left behind
+
         await self._threads.run(kill_orphans)
 
     async def interrupted(self, calls: Sequence[CallUid]) -> Commit:

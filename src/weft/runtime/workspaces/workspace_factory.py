@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from weft.runtime.workspaces.file_history import FileHistoryRunner, HistoryPlace
 from weft.store import Store
 from weft.workspace import Runner, Workspace
 from weft.workspace.local import LocalWorkspace
-from weft.workspace.process.runner import LocalRunner
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.runtime.workspaces.sandbox import SandboxFactory
@@ -45,12 +44,19 @@ class WorkspaceFactory:
         self._places = places
         self.added = tuple(added)
         """Further folders that sessions may work in."""
-        self._has_own_runner = runner is not None
-        passed = config.get("environment.pass")
-        self.runner: Runner = runner or LocalRunner(environ, passed=passed)
+        self._own_runner = runner
         self._workspaces: dict[str, Workspace] = {}
         self._hidden: list[Path] = []
         self._sandbox: SandboxFactory | None = None
+
+    @cached_property
+    def runner(self) -> Runner:
+        """Runs programs as they are."""
+        if self._own_runner is not None:
+            return self._own_runner
+        from weft.workspace import LocalRunner  # with the first command
+
+        return LocalRunner(self._environ, passed=self._config.get("environment.pass"))
 
     def workspace(self, project: str) -> Workspace:
         """The files of a project."""
@@ -87,11 +93,11 @@ class WorkspaceFactory:
             # To watch a whole home folder would take more inotify watches and room than there are.
             unwatched=f"{project} is not a project" if is_home else "",
         )
-        return FileHistoryRunner(project, self.added, self.runner, places)
+        return FileHistoryRunner(project, self.added, lambda: self.runner, places)
 
     def sandbox(self) -> SandboxFactory | None:
         """The sandbox that commands run in; None where they run as they are."""
-        if self._has_own_runner or self._config.get("sandbox.mode") == "off":
+        if self._own_runner is not None or self._config.get("sandbox.mode") == "off":
             return None
         if self._sandbox is None:
             from weft.runtime.workspaces.sandbox import SandboxFactory  # with the first command
