@@ -7,9 +7,8 @@ from __future__ import annotations
 import importlib
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from tests.support.source_code import ROOT, SRC
 
@@ -20,6 +19,12 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
+def shown(document: Path) -> str:
+    """A document's path in the repository."""
+    return str(document.relative_to(ROOT))
+
+
+@cache
 def prose(document: Path) -> str:
     """A document without its code blocks: a `#` there is a comment, not a heading."""
     return FENCED.sub("", document.read_text("utf-8"))
@@ -52,9 +57,8 @@ def broken(document: Path) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_leads_to_a_file_and_a_heading_that_exist(document: Path) -> None:
-    assert broken(document) == []
+def test_every_link_leads_to_a_file_and_a_heading_that_exist() -> None:
+    assert {shown(each): wrong for each in DOCUMENTS if (wrong := broken(each))} == {}
 
 
 def test_a_link_to_a_missing_heading_is_found(tmp_path: Path) -> None:
@@ -66,11 +70,15 @@ def test_a_link_to_a_missing_heading_is_found(tmp_path: Path) -> None:
     assert broken(page) == ["#three", "x.md"]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_document_that_is_named_in_code_marks_exists(document: Path) -> None:
+def missing_documents(document: Path) -> list[str]:
+    """The documents that a document names in code marks and that do not exist."""
     named = re.findall(r"`((?:docs|changes)/[\w/.-]+\.md|[A-Z]+\.md)`", prose(document))
     known = {"CHANGELOG.md", "AGENTS.md", "CLAUDE.md", "SKILL.md"}  # of a release; of a project
-    assert [name for name in named if name not in known and not (ROOT / name).exists()] == []
+    return [name for name in named if name not in known and not (ROOT / name).exists()]
+
+
+def test_every_document_that_is_named_in_code_marks_exists() -> None:
+    assert {shown(each): gone for each in DOCUMENTS if (gone := missing_documents(each))} == {}
 
 
 def resolves(name: str) -> bool:
@@ -87,14 +95,15 @@ def resolves(name: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
-    "document",
-    [each for each in DOCUMENTS if each.name != "renames.md"],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_every_name_of_ours_that_a_document_gives_can_be_imported(document: Path) -> None:
+def unknown_names(document: Path) -> list[str]:
+    """The dotted names of ours in a document that cannot be imported."""
     named = set(re.findall(r"`(weft(?!\.db|\.log)(?:\.[a-zA-Z_]+)+)", prose(document)))
-    assert sorted(name for name in named if not resolves(name)) == []
+    return sorted(name for name in named if not resolves(name))
+
+
+def test_every_name_of_ours_that_a_document_gives_can_be_imported() -> None:
+    documents = [each for each in DOCUMENTS if each.name != "renames.md"]
+    assert {shown(each): wrong for each in documents if (wrong := unknown_names(each))} == {}
 
 
 ARCHITECTURE = prose(ROOT / "ARCHITECTURE.md")

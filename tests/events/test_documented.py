@@ -9,6 +9,7 @@ import re
 import types
 import typing
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,6 +31,7 @@ class Row(NamedTuple):
     meaning: str
 
 
+@cache
 def sections(file: str) -> dict[str, list[Row]]:
     """Heading → the rows of the table beneath it; headings lose their marks."""
     found: dict[str, list[Row]] = {}

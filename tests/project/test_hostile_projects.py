@@ -4,6 +4,7 @@ out.
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.example_count import cases
 from tests.support.hook_project import HookProject
 from tests.support.hostile_project import CANARY, FOLDERS, SKILL, SLOTS, TRAPS, Outside, sparse_file
 from weft.errors import UsageError
@@ -74,8 +76,11 @@ def assert_one_sentence(problems: tuple[str, ...], about: str) -> None:
     assert len(told) < 500
 
 
-@pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.__name__)
-@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize(
+    ("slot", "trap"),
+    cases(itertools.product(SLOTS, TRAPS)),
+    ids=lambda each: each if isinstance(each, str) else each.__name__,
+)
 async def test_a_trap_is_left_out_with_one_sentence(
     place: HookProject, outside: Outside, slot: str, trap: Callable[[Path, Outside, str], None]
 ) -> None:
@@ -207,7 +212,7 @@ async def test_a_skill_is_not_called_like_a_path(place: HookProject, name: str) 
 async def test_thousands_of_skills_and_agents_push_none_of_the_users_out(
     place: HookProject,
 ) -> None:
-    for number in range(2_000):
+    for number in range(1_000):
         text = f"---\nname: a{number}\ndescription: {'x' * 900}\n---\nbody\n"
         place.write(f".agents/skills/a{number}/SKILL.md", text)
         place.write(f".weft/agents/a{number}.md", text)

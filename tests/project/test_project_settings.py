@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hook_project import KEEP, HookProject, facts, shell
+from tests.support.hostile_project import chain_in
 from weft.cli.trust_text import in_rows
 from weft.errors import UsageError
 from weft.events import ToolComplete
@@ -259,7 +260,7 @@ async def test_what_cannot_be_understood_cannot_be_trusted(
     [
         "cat a\0b",
         "cat \udc80\ud800",
-        "cat link2999",
+        "cat {link}",
         "cat " + "a " * 50_000,
         "cat '",
         "cat " + "/" * 9_000,
@@ -269,9 +270,8 @@ async def test_a_hook_can_name_nothing_that_breaks_the_look_at_it(
     place: HookProject, command: str
 ) -> None:
     (place.project / "link0").touch()
-    for number in range(1, 3000):
-        (place.project / f"link{number}").symlink_to(f"link{number - 1}")
-    hooks = {"PreToolUse": [{"command": command}]}
+    last = chain_in(place.project) if "{link}" in command else ""
+    hooks = {"PreToolUse": [{"command": command.format(link=last)}]}
     place.write(".weft/hooks.json", json.dumps(hooks))
     async with place.open() as app:
         session = await app.sessions.start_session(model=ScriptedModel(["ok"]))

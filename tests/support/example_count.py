@@ -13,6 +13,11 @@ WHOLE = 100
 """Hypothesis's default, from which the counts of the whole suite are taken."""
 
 
+def is_whole_suite() -> bool:
+    """False in the inner loop."""
+    return settings().max_examples >= WHOLE
+
+
 def examples(count: int) -> int:
     """`count` in the whole suite; the same share of it as of the default in the inner loop."""
     return max(1, count * settings().max_examples // WHOLE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -88,13 +89,23 @@ def chain_of_links(slot: Path, outside: Outside, text: str) -> None:
     _make_link(slot, target)
 
 
+def chain_in(folder: Path) -> str:
+    """The name of the last of many links in a folder, each of which leads to the one before it.
+
+    The first leads to `link0`.  No system follows so many, and nothing that calls itself for each
+    link gets to their end.
+    """
+    most = sys.getrecursionlimit() + 100
+    for number in range(1, most):
+        os.symlink(f"link{number - 1}", f"{folder}/link{number}")
+    return f"link{most - 1}"
+
+
 def endless_chain(slot: Path, outside: Outside, text: str) -> None:
     """More links than any system follows, all of them inside."""
     slot.parent.mkdir(parents=True, exist_ok=True)
     (slot.parent / "link0").write_text(text)
-    for number in range(1, 3000):
-        (slot.parent / f"link{number}").symlink_to(f"link{number - 1}")
-    _make_link(slot, "link2999")
+    _make_link(slot, chain_in(slot.parent))
 
 
 def link_through_the_parent(slot: Path, outside: Outside, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -38,7 +39,11 @@ def _uses_a_fixture(item: pytest.Item) -> bool:
 
 
 def _uses_a_helper(item: pytest.Item) -> bool:
-    module = getattr(item, "module", None)
+    return _imports_a_helper(getattr(item, "module", None))
+
+
+@cache
+def _imports_a_helper(module: object) -> bool:
     return any(getattr(each, "__module__", "") in HELPERS for each in vars(module).values())
 
 

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # no stubs are shipped
@@ -75,12 +76,21 @@ def check_schema(report: Report, schema: object, place: str) -> None:
     if not isinstance(schema, dict):
         report.say(place, "the schema is no object")
         return
-    try:
-        jsonschema.Draft202012Validator.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        report.say(place, f"not a valid JSON Schema: {error.message}")
+    text = json.dumps(schema)
+    for wrong in _schema_errors(text):
+        report.say(place, wrong)
     report.need(schema.get("type") == "object", place, "the top must have type object")
-    report.need('"$ref"' not in json.dumps(schema), place, "references are not resolved")
+    report.need('"$ref"' not in text, place, "references are not resolved")
+
+
+# Thousands of requests carry the same few tools, and one validation takes milliseconds.
+@cache
+def _schema_errors(text: str) -> tuple[str, ...]:
+    try:
+        jsonschema.Draft202012Validator.check_schema(json.loads(text))
+    except jsonschema.SchemaError as error:
+        return (f"not a valid JSON Schema: {error.message}",)
+    return ()
 
 
 def objects_in(schema: Any) -> Iterable[dict[str, Any]]:
