@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.example_count import is_whole_suite
 from tests.support.process_guard import ProcessGuard, mark_processes
 from tests.support.source_code import ROOT
 from tests.support.world import World
@@ -53,7 +54,17 @@ def elsewhere() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test of a `world` on every kind of store; in the inner loop in memory only.
+
+    The contract that both stores keep is tested on both there too (`tests/contracts`).
+    """
+    if "world" in metafunc.fixturenames:
+        kinds = ["memory", "sqlite"] if is_whole_suite() else ["memory"]
+        metafunc.parametrize("world", kinds, indirect=True)
+
+
+@pytest.fixture
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     """A project and a store of each kind; the path is short, because sockets lie below it."""
     return World(request.param, tmp_path_factory.mktemp("w"))

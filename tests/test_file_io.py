@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.source_code import SRC, parsed, python_files
+from tests.support.source_code import SRC, nodes, python_files
 from weft.file_io import write_all
 
 LIMITED = """
@@ -49,7 +49,7 @@ def test_there_is_no_second_way_to_write_all() -> None:
     loops = {
         str(file.relative_to(SRC))
         for file in python_files()
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.Slice) and "os.write(" in ast.unparse(node)
     }
     assert loops == {"file_io.py"}

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from functools import cache
 
-from tests.support.source_code import ROOT, SRC, parsed, python_files
+from tests.support.source_code import ROOT, SRC, nodes, python_files
 
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 DEFINED = set(re.findall(r"`(\w+)`", GLOSSARY))
@@ -26,7 +26,7 @@ def public_classes() -> list[tuple[str, str]]:
     return [
         (str(file.relative_to(SRC)), node.name)
         for file in python_files()
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.support.source_code import SRC, imported_modules, parsed, python_files, uses
+from tests.support.source_code import SRC, imported_modules, nodes, python_files, uses
 
 READ_THE_ENVIRONMENT = ("app", "cli", "config")
 """Everybody else is handed values."""
@@ -27,7 +27,7 @@ def of_the_module(module: str, *names: str, but: tuple[str, ...] = ()) -> list[s
         f"{file.relative_to(SRC)}:{node.lineno} {module}"
         for file in python_files()
         if not is_in(file, but)
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.Attribute | ast.ImportFrom)
         if is_attribute(node, module, names) or is_import(node, module, names)
     ]
@@ -57,7 +57,7 @@ def keyword_arguments() -> list[tuple[str, str, ast.expr]]:
     return [
         (f"{file.relative_to(SRC)}:{node.lineno}", keyword.arg, keyword.value)
         for file in python_files()
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.Call)
         for keyword in node.keywords
         if keyword.arg
@@ -86,7 +86,7 @@ def test_no_data_is_loaded_as_code() -> None:
     yaml_calls = {
         node.func.attr
         for file in python_files()
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name)
@@ -96,7 +96,7 @@ def test_no_data_is_loaded_as_code() -> None:
     calls = [
         f"{file.relative_to(SRC)}:{node.lineno} {node.func.id}"
         for file in python_files()
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in ("eval", "exec", "compile")
@@ -131,7 +131,7 @@ def test_one_module_calls_git() -> None:
     found = {
         str(file.relative_to(SRC))
         for file in python_files()
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.Call | ast.Tuple | ast.List)
         for first in (node.args if isinstance(node, ast.Call) else node.elts)[:1]
         if isinstance(first, ast.Constant) and first.value == "git"

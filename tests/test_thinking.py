@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.source_code import SRC, parsed, python_files
+from tests.support.source_code import SRC, nodes, python_files
 from weft.thinking import THINKING_LEVELS, ThinkingLevel, nearest_level, thinking_level
 
 levels = st.sampled_from(THINKING_LEVELS)
@@ -92,7 +92,7 @@ def test_there_is_no_second_list_of_the_levels() -> None:
     lists = {
         str(file.relative_to(SRC))
         for file in python_files()
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.Tuple | ast.List | ast.Set)
         and len({each.value for each in node.elts if isinstance(each, ast.Constant)} & NAMED) > 2
     }

@@ -24,19 +24,13 @@ CALLS: dict[str, Callable[..., Awaitable[Any]]] = {
 }
 
 
-@pytest.fixture
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A project and a store in memory."""
-    return World("memory", tmp_path_factory.mktemp("w"))
-
-
 @pytest.mark.anyio
 @pytest.mark.parametrize("value", [3, None])
 @pytest.mark.parametrize("call", CALLS)
 async def test_an_unknown_option_is_refused_with_the_nearest_name(
-    world: World, call: str, value: Any
+    plain_world: World, call: str, value: Any
 ) -> None:
-    async with world.open(ScriptedModel(["hello"])) as app:
+    async with plain_world.open(ScriptedModel(["hello"])) as app:
         session = await app.sessions.start_session()
         with pytest.raises(UsageError, match="no option 'max_turn'; did you mean 'max_turns'"):
             await CALLS[call](session, max_turn=value)
@@ -44,8 +38,8 @@ async def test_an_unknown_option_is_refused_with_the_nearest_name(
 
 
 @pytest.mark.anyio
-async def test_a_name_that_is_near_none_gets_the_whole_list(world: World) -> None:
-    async with world.open(ScriptedModel(["hello"])) as app:
+async def test_a_name_that_is_near_none_gets_the_whole_list(plain_world: World) -> None:
+    async with plain_world.open(ScriptedModel(["hello"])) as app:
         session = await app.sessions.start_session()
         wrong: dict[str, Any] = {"zzz": 1}
         with pytest.raises(UsageError, match=r"no option 'zzz'; it takes .*edit_model.*tools"):
@@ -53,9 +47,9 @@ async def test_a_name_that_is_near_none_gets_the_whole_list(world: World) -> Non
 
 
 @pytest.mark.anyio
-async def test_a_new_session_and_a_query_refuse_an_unknown_option_too(world: World) -> None:
+async def test_a_new_session_and_a_query_refuse_an_unknown_option_too(plain_world: World) -> None:
     wrong: dict[str, Any] = {"thinkin": "high"}
-    async with world.open(ScriptedModel(["hello"])) as app:
+    async with plain_world.open(ScriptedModel(["hello"])) as app:
         with pytest.raises(UsageError, match="start_session has no option 'thinkin'; did you mean"):
             await app.sessions.start_session(**wrong)
         session = await app.sessions.start_session()

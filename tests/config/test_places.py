@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-import weft
-
-SRC = Path(weft.__file__).parent
+from tests.support.source_code import SRC, nodes, python_files
 
 
 def test_no_two_parts_use_the_same_name_in_the_data_folder() -> None:
     names = [
         (str(node.right.value), str(file.relative_to(SRC)))
-        for file in SRC.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
+        for file in python_files()
+        for node in nodes(file)
         if isinstance(node, ast.BinOp)
         and isinstance(node.op, ast.Div)
         and isinstance(node.left, ast.Attribute)

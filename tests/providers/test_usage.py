@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.source_code import SRC, parsed, python_files
+from tests.support.source_code import SRC, nodes, python_files
 from weft.messages import Usage
 from weft.providers.usage import (
     ANTHROPIC_USAGE,
@@ -132,7 +132,7 @@ def made_in_providers(name: str) -> set[str]:
     return {
         str(file.relative_to(folder))
         for file in python_files(folder)
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
     }
 

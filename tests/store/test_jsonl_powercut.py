@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.example_count import examples
 from tests.support.file_power_cut import DiskRecorder, Step, after_cut
 from weft.ids import BlobId
 from weft.store import Append, Blob, Lease, Record, SessionRow
@@ -18,7 +19,7 @@ from weft.testing.store_contract import A, B, chunk
 pytestmark = pytest.mark.anyio
 
 PROJECT = "project:p"
-CUTS = 60
+CUTS = examples(60)
 
 
 class Life(NamedTuple):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from tests.crash import powercut
+from tests.support.example_count import examples
 
 
 def test_nothing_acknowledged_is_lost_in_a_power_cut() -> None:
-    verdicts = powercut.run(25, seed=2)
-    assert len(verdicts) == 25
+    cuts = examples(25)
+    verdicts = powercut.run(cuts, seed=2)
+    assert len(verdicts) == cuts
     assert [wrong for wrong in verdicts if wrong] == []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.source_code import SRC, parsed
+from tests.support.source_code import SRC, nodes
 from tests.support.view_golden import FOLDER, folded, read
 from weft.events import FACTS, SIGNALS
 
@@ -28,7 +28,7 @@ def test_every_event_that_the_fold_looks_at_is_in_a_golden_file() -> None:
     """Read from the fold's own `match`: an event that it learns of needs a golden file as well."""
     matched = {
         node.cls.id
-        for node in ast.walk(parsed(SRC / "view" / "session_view.py"))
+        for node in nodes(SRC / "view" / "session_view.py")
         if isinstance(node, ast.MatchClass) and isinstance(node.cls, ast.Name)
     }
     seen = {step["event"]["kind"] for file in FILES for step in read(file)["steps"]}

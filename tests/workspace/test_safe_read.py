@@ -319,7 +319,7 @@ def test_names_that_cannot_be_printed_are_counted_and_left_out(repository: Path)
 def test_a_folder_without_end_is_looked_at_up_to_a_limit(repository: Path) -> None:
     folder = repository / "package"
     for number in range(MOST_ENTRIES + 10):
-        (folder / str(number)).touch()
+        os.mknod(folder / str(number))  # in half the time of an open and a close
     listing = list_folder(project_folders(folder)[0])
     assert len(listing.entries) == MOST_ENTRIES
     assert listing.problems == (f"{folder}: it holds more than 10,000 names",)

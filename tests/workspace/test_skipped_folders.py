@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.source_code import SRC, parsed, python_files
+from tests.support.source_code import SRC, nodes, python_files
 from weft.project.file_list import list_files
 from weft.workspace.ignore import ignore_of
 from weft.workspace.sandbox.hidden import HiddenPaths
@@ -44,12 +44,12 @@ def strings_of(file: Path) -> list[str]:
     """The strings of a file that are not documentation."""
     documentation = {
         id(node.value)
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
     return [
         node.value
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and id(node) not in documentation
