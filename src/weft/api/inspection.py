@@ -19,7 +19,6 @@ from weft.api.reports import (
 )
 from weft.events import Event, Status
 from weft.providers import ModelInfo
-from weft.runtime.ports.local import LocalPort
 from weft.session import Subscription
 from weft.state import TouchedFile
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
@@ -195,7 +194,7 @@ class SessionEvents:
             self._moved()
 
     def _looks_local(self) -> bool:
-        return isinstance(self._session._host.running(self._session.id), LocalPort)
+        return self._session._host.runs_here(self._session.id)
 
 
 async def session_events(

@@ -56,7 +56,9 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "/architect", "One model plans, you approve, another carries it out; on or off", "[task]"
     ),
     SlashCommand(
-        "/steer", "Send a message before the model's next step; the same as Enter", "TEXT"
+        "/steer",
+        "Send a message before the model's next step, in another process's turn too",
+        "TEXT",
     ),
     SlashCommand(
         "/queue", "Send a message after this turn; alone: show and edit the queue", "[text]"

@@ -127,6 +127,10 @@ class SessionHost:
         """The port of a session that is open here; None when it is not."""
         return self.registry.running(session_id)
 
+    def runs_here(self, session_id: SessionId) -> bool:
+        """True for a session that is open in this process, and not in another that we reach."""
+        return isinstance(self.registry.running(session_id), LocalPort)
+
     async def local_port(self, session_id: SessionId) -> LocalPort:
         """The port of a session of this process; for other processes that ask us to drive it."""
         # Never a remote one: two processes that hand a command on to each other would not end.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
@@ -39,9 +40,10 @@ from weft.cli.headless.answers import whole
 from weft.cli.local_model import make_ready
 from weft.cli.prompt_input import PromptParts, attached, compose
 from weft.cli.trust_text import left_out
-from weft.errors import UsageError, WeftError
+from weft.errors import SessionBusy, SessionInterrupted, UsageError, WeftError
 from weft.events import ChildStarted
 from weft.ids import SessionId
+from weft.messages import Content
 from weft.protocol.session_options import SessionOptions
 from weft.view import (
     AnswerBlock,
@@ -146,8 +148,11 @@ class Chat:
 
     async def _send_first(self, first: PromptParts, words: Sequence[str]) -> None:
         try:
-            files = await attached(self._app, words, ask=self._asker.ask_read)
-            await self.say((*first, *files))
+            said = (*first, *await attached(self._app, words, ask=self._asker.ask_read))
+            if self.conversation.session is not None and await self.conversation.is_foreign():
+                self._start(self._say_after, said, " ".join(words))
+                return
+            await self.say(said)
         except WeftError:
             # The words as they were typed: the composed parts no longer show which of them named a
             # file.
@@ -201,14 +206,37 @@ class Chat:
         else:
             await self.say_text(text)
 
-    async def say_text(self, text: str) -> None:
-        """Say something: it starts a turn, or is heard before the next step."""
+    async def say_text(self, text: str, *, steers: bool = False) -> None:
+        """Say something: it starts a turn, or is heard before the next step; in a turn of another
+        process only when it `steers`.
+        """
         try:
-            await self.say(await self._composed(text))
+            said = await self._composed(text)
+            await self._begin_session()
+            if not steers and await self.conversation.is_foreign():
+                # In a task of its own: it lasts until the turn of the message is over.
+                self._start(self._say_after, said, text)
+                return
+            await self.say(said)
         except WeftError:
             # Nothing typed is lost: it goes back where it was typed.
             self.screen.put_back(text)
             raise
+
+    async def _say_after(
+        self, said: Content, typed: str, more: Mapping[str, Any] | None = None
+    ) -> None:
+        try:
+            await self.conversation.say_after(said, more)
+        except SessionInterrupted:
+            raise  # it was accepted, and waits to go on
+        except WeftError:
+            self.screen.put_back(typed)
+            raise
+
+    def _start(self, call: object, *given: object) -> None:
+        assert self._group is not None
+        self._group.start_soon(self._safely, call, *given)
 
     async def say_later(self, text: str) -> None:
         """Say something when the turn has ended."""
@@ -217,8 +245,7 @@ class Chat:
             await self.say_text(text)
             return
         try:
-            said = await self._composed(text)
-            await session.queue_follow_up(said, **self.conversation.options())
+            await self.conversation.say(await self._composed(text), later=True)
         except WeftError:
             self.screen.put_back(text)
             raise
@@ -273,6 +300,9 @@ class Chat:
             expanded = await session.expand_command(
                 text, ask=self._asker.ask_shell, ask_read=self._asker.ask_read
             )
+            if await self.conversation.is_foreign():
+                self._start(self._say_after, expanded.content, text, expanded.options)
+                return
             await self.conversation.say(expanded.content, expanded.options)
         except WeftError:
             self.screen.put_back(text)
@@ -311,10 +341,9 @@ class Chat:
 
     def _interrupt_apart(self) -> None:
         """Stop the turn from inside one of its questions, which ends with the turn."""
-        assert self._group is not None
         # In another task: the abort resolves the question, which cancels the scope that this call
         # runs in, and an abort awaited here would be cancelled with it.
-        self._group.start_soon(self._safely, self.interrupt)
+        self._start(self.interrupt)
 
     async def take_back(self) -> None:
         """Put what waits to be said back into the input line."""
@@ -400,8 +429,7 @@ class Chat:
 
     async def go_on(self) -> None:
         """Go on with a turn that was interrupted or stopped."""
-        if self.conversation.session is not None:
-            await self.conversation.session.continue_turn(**self.conversation.options())
+        await self.conversation.go_on()
 
     # -- events
 
@@ -412,6 +440,7 @@ class Chat:
         # A snapshot knows no tasks: agents and background commands that were started before we
         # joined are asked for once, later ones are announced by events.
         live.tasks = await tasks_of(session)
+        await self.conversation.follow_foreign()
         self.watch(SessionView(live))
         await self._group.start(self._follow, session, self.view, after)
         self._wake_asker()
@@ -446,6 +475,7 @@ class Chat:
                     if row.purpose != "command":
                         following.start_soon(self._follow_task, child, view.live)
                 async for event in events:
+                    self.conversation.foreign.take(event)
                     blocks = view.take(await whole(event, self._app))
                     if blocks:
                         self.screen.show(*blocks)
@@ -462,15 +492,16 @@ class Chat:
             )
 
     def _begin_take_over(self, session: Session) -> None:
-        assert self._group is not None
         # Not in the task that shows events: going on waits for the session.
-        self._group.start_soon(self._safely, self._take_over, session)
+        self._start(self._take_over, session)
 
     async def _take_over(self, session: Session) -> None:
         """The process that had the session is gone: what it left open goes on."""
         if await session.get_status() == "interrupted":
             self.screen.show(NoteBlock(text="the process that had the session is gone; going on"))
-            await self.go_on()
+            # A message of ours that waits goes on with the turn before it, too.
+            with suppress(SessionBusy):
+                await self.go_on()
 
     async def _follow_task(self, child: str, live: LiveArea) -> None:
         try:

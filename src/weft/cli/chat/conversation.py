@@ -12,9 +12,10 @@ import msgspec
 
 from weft.api.session import Session
 from weft.app import App
+from weft.cli.chat.foreign_turns import ForeignTurns
 from weft.cli.session_options import note_of_level
 from weft.errors import UsageError
-from weft.ids import SessionId
+from weft.ids import InputId, SessionId, new_id
 from weft.messages import Content
 from weft.protocol.session_options import (
     SessionOptions,
@@ -38,6 +39,7 @@ class ChatConversation:
         self._new_id = new_id
         self.session: Session | None = None
         self._resumed = False
+        self.foreign = ForeignTurns()
 
     def blank(self) -> LiveArea:
         """What a conversation that has not begun looks like."""
@@ -133,13 +135,59 @@ class ChatConversation:
             self.session = None
             await self.app.sessions.delete_session(session.id)
 
-    async def say(self, said: Content, more: Mapping[str, Any] | None = None) -> None:
-        """Send a message: it starts a turn, or is heard before the next step of the one that runs.
+    async def follow_foreign(self) -> None:
+        """Begin to tell our turns from those of others: what runs elsewhere now is not ours."""
+        assert self.session is not None
+        port = await self.app.host.port(self.session.id)
+        is_here = self.app.host.runs_here(self.session.id)
+        turn = None if is_here else port.state.turn.open
+        self.foreign = ForeignTurns(turn.turn_id if turn is not None else None)
+
+    async def is_foreign(self) -> bool:
+        """True while a turn runs that another process began."""
+        assert self.session is not None
+        turn = (await self.app.host.port(self.session.id)).state.turn.open
+        return turn is not None and self.foreign.is_foreign(turn.turn_id)
+
+    async def say(
+        self, said: Content, more: Mapping[str, Any] | None = None, *, later: bool = False
+    ) -> None:
+        """Send a message: it starts a turn, or is heard before the next step of the one that runs,
+        or, with `later`, after it.
 
         `more` are options for it alone.
         """
+        session = self.session
+        assert session is not None
+        send = session.queue_follow_up if later else session.send_prompt
+        await send(said, input_id=self._new_input(), **{**self.options(), **(more or {})})
+
+    async def say_after(self, said: Content, more: Mapping[str, Any] | None = None) -> None:
+        """Send a message that has its turn when the one of another process is over, however that
+        ends and whoever has the session then; returns at the end of its own.
+
+        Raises:
+            WeftError: it was not accepted, or no process works on it.
+        """
         assert self.session is not None
-        await self.session.send_prompt(said, **{**self.options(), **(more or {})})
+        made = self._new_input()
+        options = {**self.options(), **(more or {})}
+        try:
+            await self.session.send_message(said, input_id=made, **options)
+        except UsageError:
+            # After it was accepted, this one only says that the user has taken it back.
+            if not self.foreign.was_queued(InputId(made)):
+                raise
+
+    async def go_on(self) -> None:
+        """Go on with the turn that was interrupted or stopped."""
+        if self.session is not None:
+            await self.session.continue_turn(input_id=self._new_input(), **self.options())
+
+    def _new_input(self) -> str:
+        made = new_id("inp", self.app.host.now())
+        self.foreign.sent(InputId(made))
+        return made
 
     def options(self) -> dict[str, Any]:
         """What goes along with each message."""

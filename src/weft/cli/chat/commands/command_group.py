@@ -66,7 +66,7 @@ class CommandChat(Protocol):
         """Say something when the turn has ended."""
         ...
 
-    async def say_text(self, text: str) -> None:
+    async def say_text(self, text: str, *, steers: bool = False) -> None:
         """Say something: it starts a turn, or is heard before the next step."""
         ...
 

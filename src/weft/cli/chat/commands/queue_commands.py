@@ -19,7 +19,7 @@ class QueueCommands(CommandGroup):
     async def _steer(self, words: str) -> None:
         if not words:
             raise UsageError("/steer needs a message for the model")
-        await self._chat.say_text(words)
+        await self._chat.say_text(words, steers=True)
 
     async def _queue(self, words: str) -> None:
         if words:

@@ -1,0 +1,75 @@
+"""Whether the turn that runs was begun by another process.
+
+What the user types steers a turn of this chat.  In a turn that a command line waits for, the model
+would answer the chat instead, and the command line would print that: so what is typed then waits
+for the turn's end.
+"""
+
+from __future__ import annotations
+
+from weft.events import (
+    Event,
+    FactBase,
+    InputPromoted,
+    InputQueued,
+    NewMessage,
+    TurnFinished,
+    TurnStarted,
+)
+from weft.ids import EntryId, InputId, TurnId
+
+
+class ForeignTurns:
+    """Follows a session's facts, and knows what others began by the ids that are not ours.
+
+    What the session begins by itself, as when a background command has ended, has no id.
+    """
+
+    def __init__(self, running: TurnId | None = None) -> None:
+        """`running` is the turn that another process is at work on when we come."""
+        self._foreign = running
+        self._sent: set[InputId] = set()
+        self._queued: set[InputId] = set()
+        self._entries: set[EntryId] = set()
+        """Queued messages of others."""
+        self._begins = False
+        """The append that is being taken in was asked for by another process."""
+
+    def sent(self, input_id: InputId) -> None:
+        """This one is ours."""
+        self._sent.add(input_id)
+
+    def was_queued(self, input_id: InputId) -> bool:
+        """True for a message of ours that was accepted while a turn ran."""
+        return input_id in self._queued
+
+    def is_foreign(self, turn_id: TurnId) -> bool:
+        """True when another process began this turn."""
+        return turn_id == self._foreign
+
+    def take(self, event: Event) -> None:
+        """Take one more event in."""
+        if not isinstance(event, FactBase):
+            return
+        if event.cause is not None:
+            # On the first fact of an append; the start of the turn is a later one.
+            self._begins = event.cause.input_id not in self._sent
+        match event:
+            case InputQueued(entry_id=entry_id, cause=cause):
+                if self._begins:
+                    self._entries.add(entry_id)
+                elif cause is not None:
+                    self._queued.add(cause.input_id)
+                self._begins = False
+            case InputPromoted(entries=entries):
+                self._begins = self._begins or not self._entries.isdisjoint(entries)
+                self._entries.difference_update(entries)
+            case TurnStarted(turn_id=turn_id):
+                self._foreign = turn_id if self._begins else None
+                self._begins = False
+            case TurnFinished(turn_id=turn_id) if turn_id == self._foreign:
+                self._foreign = None
+            case NewMessage():
+                pass
+            case _:
+                self._begins = False
