@@ -41,16 +41,22 @@ REMADE_SUFFIXES: Final = frozenset(
     {
         *(".o", ".a", ".so", ".obj", ".lo", ".la", ".d", ".gch", ".pch"),
         *(".pyc", ".pyo", ".class", ".jar", ".beam", ".hi", ".cmi", ".cmx", ".cmo", ".rlib"),
-        *(".tsbuildinfo", ".gcda", ".gcno", ".aux", ".toc", ".swp", ".tmp", ".log"),
+        *(".tsbuildinfo", ".gcda", ".gcno", ".aux", ".toc", ".tmp"),
     }
 )
 """Endings of files that compilers and tools write again; where they are ignored, they are no loss.
+
+A log tells what happened once, and an editor's swap file holds what was never saved: neither is
+made again.
 """
 
 
 def is_remade(path: str) -> bool:
     """True for an ignored path that a tool makes again: `make clean` and `npm ci` remove such."""
     *folders, name = path.split("/")
+    # What git LFS keeps may be in no other place: it leaves the machine only with a push.
+    if f"/{path}".find("/.git/lfs/objects/") >= 0:
+        return False
     if any(folder in SKIPPED_FOLDERS for folder in folders):
         return True
     return name[name.rfind(".") :] in REMADE_SUFFIXES if "." in name else False

@@ -133,3 +133,62 @@ async def test_of_many_ignored_files_the_first_go_to_the_history_and_the_rest_as
             f"data/{number}" for number in range(200, 205)
         ]
         assert "- data/200 (ignored): " in result.remarks[0]
+
+
+@pytest.mark.parametrize("line", ["rm a.db; touch b.db", "rm a.db; mv b.db c.db"])
+async def test_a_removed_file_is_not_taken_for_moved_because_another_has_its_size(
+    tmp_path: Path, line: str
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "*.db\n")
+        there.write("a.db", b"a" * LARGE)
+        there.write("b.db", b"b" * LARGE)
+        result = await there.shell(line)
+        [path] = kept(there, "a.db")
+        assert path.read_bytes() == b"a" * LARGE
+        assert f"- a.db (ignored): {path}" in result.remarks[0]
+        assert kept(there, "b.db") == []
+
+
+@pytest.mark.parametrize("line", [": > {}", "cp /dev/null {}", "ln -sf /dev/null {}"])
+async def test_an_emptied_file_counts_as_removed(tmp_path: Path, line: str) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "*.db\n")
+        there.write("small.db", "small\n")
+        there.write("large.db", b"x" * LARGE)
+        there.write("large", b"y" * LARGE)
+        names = ("small.db", "large.db", "large")
+        result = await there.shell("; ".join(line.format(name) for name in names))
+        changes = {change.path: change for change in result.changes or ()}
+        assert changes["small.db"].data_before == b"small\n"
+        for name, byte in (("large.db", b"x"), ("large", b"y")):
+            [path] = kept(there, name)
+            assert path.read_bytes() == byte * LARGE
+            assert (changes[name].action, str(path) in changes[name].missing) == ("modified", True)
+            assert str(path) in result.remarks[0]
+        assert (there.project / "large").read_bytes() == b""
+
+
+async def test_many_files_that_would_be_emptied_for_good_keep_what_they_hold(
+    tmp_path: Path,
+) -> None:
+    async with sandboxed_project(tmp_path, aside_bytes=0) as there:
+        there.write(".gitignore", "data/\n")
+        for number in range(30):
+            there.write(f"data/{number}", b"z" * LARGE)
+        result = await there.shell("truncate -s 0 data/*; echo 1 > a")
+        assert result.is_held_back
+        assert there.read("a") == "1\n"
+        assert {path.stat().st_size for path in (there.project / "data").iterdir()} == {LARGE}
+
+
+async def test_logs_swap_files_and_lfs_objects_are_not_made_again(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "*.log\n.*.swp\n")
+        there.write(".git/HEAD", "ref: refs/heads/main\n")
+        names = ("run.log", ".a.swp", ".git/lfs/objects/ab/cd/abcd")
+        for name in names:
+            there.write(name, "only here\n")
+        result = await there.shell("rm -r run.log .a.swp .git/lfs")
+        held = {change.path: change.data_before for change in result.changes or ()}
+        assert {name: held.get(name) for name in names} == dict.fromkeys(names, b"only here\n")

@@ -580,7 +580,9 @@ class RepositoryChange:
             os.symlink(f"{self.before.folder}/shallow", f"{view}/shallow")
         sources = [*self.before.borrowed()]
         # Alternates are enough where nothing was removed; otherwise git would find it there.
-        if any(name.startswith("objects/") for name in (*self.after.removed, *self.replaced)):
+        if any(
+            loose_object(name) or pack_of(name) for name in (*self.after.removed, *self.replaced)
+        ):
             self._link_objects(view)
         else:
             sources.append(f"{self.before.folder}/objects")
@@ -600,12 +602,26 @@ class RepositoryChange:
                 os.symlink(path, f"{view}/{name}")
 
     def _link_objects(self, view: str) -> None:
-        for name in self.after.names("objects"):
-            if name.startswith("objects/info/"):
+        """Link the folders of objects that are as they were, and in the others each file: there
+        may be very many objects, and most commands touch few.
+        """
+        made: dict[str, set[str]] = {}
+        for name in self.changed:
+            top, _, rest = name.partition("/")
+            part, _, leaf = rest.partition("/")
+            if top == "objects" and leaf:
+                made.setdefault(part, set())
+                if name in self.after.put:
+                    made[part].add(leaf)
+        for part in sorted({*_names(f"{self.before.folder}/objects"), *made} - {"info"}):
+            here = f"{self.before.folder}/objects/{part}"
+            if part not in made:
+                os.symlink(here, f"{view}/objects/{part}")
                 continue
-            if (path := self.after.where(name)) is not None:
-                os.makedirs(os.path.dirname(f"{view}/{name}"), exist_ok=True)
-                os.symlink(path, f"{view}/{name}")
+            os.mkdir(f"{view}/objects/{part}")
+            for leaf in {*_names(here), *made[part]}:
+                if (path := self.after.where(f"objects/{part}/{leaf}")) is not None:
+                    os.symlink(path, f"{view}/objects/{part}/{leaf}")
 
 
 def by_repository(root: str, steps: Iterable[ApplyStep]) -> dict[str, list[ApplyStep]]:
@@ -693,6 +709,13 @@ def _record(name: str, before: bytes, after: bytes | None) -> ChangedFile:
 
 def _hash(data: bytes) -> BlobId:
     return BlobId(hashlib.sha256(data).hexdigest())
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _time(path: str) -> float:

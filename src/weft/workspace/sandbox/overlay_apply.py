@@ -92,6 +92,8 @@ def _put(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
     # Before the move: in the project the file must never have had the bits, not for an instant.
     if step.is_disarmed:
         os.chmod(source, stat.S_IMODE(step.after.mode))
+    if step.aside:
+        _keep_also(leaf, folder, step.aside)
     try:
         _move_in(step, folder, leaf, source)
     except OSError as error:
@@ -211,6 +213,17 @@ def _remove(step: ApplyStep, folder: int, leaf: str, source: str) -> None:
         # Another disk: it is not gone from the one before it is on the other.
         _copy_aside(leaf, folder, step.aside)
         os.unlink(leaf, dir_fd=folder)
+
+
+def _keep_also(leaf: str, folder: int, target: str) -> None:
+    """Keep a file aside that is about to be replaced; until then it stays in its place too."""
+    os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+    try:
+        os.link(leaf, target, src_dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK):
+            raise
+        _copy_aside(leaf, folder, target)
 
 
 def _move_aside(leaf: str, folder: int, target: str) -> None:

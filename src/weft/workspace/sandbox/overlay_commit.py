@@ -42,7 +42,9 @@ from weft.workspace.sandbox.removals import (
     RemovalPlan,
     as_text,
     folder_size,
+    is_emptied,
     is_text,
+    looks_same,
     plan_removals,
     why_not_held,
 )
@@ -184,7 +186,7 @@ class OverlayCommit:
         allowed = await self._judged(steps, root, upper)
         # After all others: the records are judged as they would be, without what was refused.
         allowed = await self._guarded(allowed, root, upper, committed)
-        allowed, removals = await self._with_removals(allowed, root)
+        allowed, removals = await self._with_removals(allowed, root, upper)
         if not allowed:
             return
         why = unkept(self._kept_bytes)
@@ -232,29 +234,36 @@ class OverlayCommit:
         return msgspec.structs.replace(step, aside=f"{self._aside}/{step.path}")
 
     async def _with_removals(
-        self, steps: list[ApplyStep], root: str
+        self, steps: list[ApplyStep], root: str, upper: str
     ) -> tuple[list[ApplyStep], RemovalPlan]:
         """The steps with what becomes of removed files that the history does not hold."""
         # Where the user keeps no history, there is none to miss.
         if not self._kept_bytes or not any(map(why_not_held, steps)):
             return steps, RemovalPlan()
         kept_before = await self._threads.run(lambda: folder_size(os.path.dirname(self._aside)))
-        found = plan_removals(steps, room=self._aside_bytes - kept_before)
+        room = self._aside_bytes - kept_before
+        found = await self._threads.run(
+            lambda: plan_removals(
+                steps,
+                room=room,
+                is_same=lambda ours, copy: looks_same(f"{root}/{ours}", f"{upper}/{copy}"),
+            )
+        )
         if found.is_bulk:
             for path in found.gone:
                 self._refused.append(
                     f"{as_text(self._shown(root, path))}: no rewind could bring it back "
                     f"({found.gone[path]}); {ASK_OUTSIDE}"
                 )
-            steps = [step for step in steps if step.do != "remove" or step.path not in found.gone]
+            steps = [step for step in steps if not _loses(step) or step.path not in found.gone]
         return [
-            self._kept_aside(step) if step.path in found.aside and step.do == "remove" else step
+            self._kept_aside(step) if step.path in found.aside and _loses(step) else step
             for step in steps
         ], found
 
     def _name_removed(self, done: Sequence[ApplyStep], removals: RemovalPlan, root: str) -> None:
         for step in done:
-            if step.do != "remove":
+            if not _loses(step):
                 continue
             shown = self._shown(root, step.path)
             if why := removals.aside.get(step.path):
@@ -393,11 +402,11 @@ class OverlayCommit:
             ),
             ("These changes could not be carried over", self._failed),
             (
-                "These files were removed and a rewind does not bring them back; they are "
-                f"kept for {KEPT_DAYS} days",
+                "These files were removed or emptied and a rewind does not bring them back; "
+                f"they are kept for {KEPT_DAYS} days",
                 self._set_aside,
             ),
-            ("These files were removed and nothing brings them back", self._gone),
+            ("These files were removed or emptied and nothing brings them back", self._gone),
             (
                 "These files came over, but not as programs that run as their owner or "
                 "group (set-user-id, set-group-id)",
@@ -504,7 +513,7 @@ def _beyond_history(
     step: ApplyStep, shown: Callable[[str], str], removals: RemovalPlan
 ) -> ChangedFile | None:
     """A removed file that a rewind has to name, for it cannot bring it back."""
-    if step.do != "remove" or step.before is None:
+    if not _loses(step) or step.before is None:
         return None
     why = removals.aside.get(step.path) or removals.gone.get(step.path)
     if not why:
@@ -512,15 +521,22 @@ def _beyond_history(
     where = f"{why}; it is kept in {as_text(step.aside)}" if step.aside else why
     return ChangedFile(
         path=as_text(shown(step.path)),
-        action="deleted",
+        action="deleted" if step.after is None else "modified",
         before=step.before.hash,
+        after=None if step.after is None else step.after.hash,
         mode_before=step.before.mode,
+        mode_after=0 if step.after is None else step.after.mode,
         missing=where,
     )
 
 
 def _is_reported(step: ApplyStep, removals: RemovalPlan) -> bool:
-    return _is_worth_reporting(step) or (step.do == "remove" and step.path in removals.kept)
+    return _is_worth_reporting(step) or (_loses(step) and step.path in removals.kept)
+
+
+def _loses(step: ApplyStep) -> bool:
+    """True for a step after which what a file held is not there any more."""
+    return step.do == "remove" or is_emptied(step)
 
 
 def _came_from_elsewhere(step: ApplyStep, taken: Container[int]) -> bool:

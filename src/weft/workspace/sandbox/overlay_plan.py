@@ -173,6 +173,11 @@ class _Planner:
         if found is None:
             stale = self._was_removed_meanwhile(change.path)
             return _disarmed(msgspec.structs.replace(step, is_stale=stale))
+        if ignored and found.st_size and holds_nothing(after):
+            # Nothing else has what it held, as with a file that is removed.
+            remade = is_remade(change.path)
+            keep = self._kept_of(found, ignored, remade)
+            step = msgspec.structs.replace(step, is_remade=remade)
         before = self._look(change.path, found, keep=keep)
         step = msgspec.structs.replace(step, before=before, is_stale=self._is_stale(found))
         # Equal content is common: a tool that rewrites a file, or a `chmod`, copies it up whole.
@@ -317,6 +322,11 @@ class _Ignored:
             return None
         over = f"{self._over}/{folder}" if self._over else ""
         return rules.below(name, f"{self._root}/{folder}", over)
+
+
+def holds_nothing(after: FoundEntry) -> bool:
+    """True for an empty file, and for a link in the place of one."""
+    return after.kind == "link" or not size_of(after)
 
 
 def _disarmed(step: ApplyStep, *, allowed: int = 0) -> ApplyStep:

@@ -6,23 +6,27 @@ to the history, so that a rewind brings it back (small ignored files); it is mov
 user finds it for a while; it is gone.  The last two are named, in the result and in the plan of a
 rewind.  A command that would leave many of them gone is not allowed to: those files stay.
 
-What tools make again (`skipped_folders`) is none of this.
+A file that was emptied, or that a link took the place of, counts as removed.  What tools make again
+(`skipped_folders`) is none of this.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
-from weft.workspace.sandbox.overlay_plan import ApplyStep, size_of
+from weft.workspace.sandbox.overlay_plan import ApplyStep, holds_nothing, size_of
 
 IGNORED: Final = "ignored"
 BULK_FILES: Final = 20
 """From so many files that would be gone for good, the command has to ask."""
 BULK_BYTES: Final = 256 * 1024 * 1024
+_PIECE: Final = 64 * 1024
+_PIECES: Final = 62
 
 
 class RemovalPlan(msgspec.Struct, kw_only=True):
@@ -42,15 +46,17 @@ class RemovalPlan(msgspec.Struct, kw_only=True):
         return len(self.gone) >= BULK_FILES or self.gone_bytes >= BULK_BYTES
 
 
-def plan_removals(steps: Sequence[ApplyStep], *, room: int) -> RemovalPlan:
+def plan_removals(
+    steps: Sequence[ApplyStep], *, room: int, is_same: Callable[[str, str], bool]
+) -> RemovalPlan:
     """What to do with the removed files that the history does not hold; `room` is how many bytes
-    may be moved aside.
+    may be moved aside, `is_same` compares a file of the project with one of the command's.
     """
     plan = RemovalPlan()
     removed = [(step, why) for step in steps if (why := why_not_held(step))]
     if not removed:
         return plan
-    moved = _Moved(steps)
+    moved = _Moved(steps, is_same)
     for step, why in removed:
         assert step.before is not None
         size = step.before.disk_bytes
@@ -72,7 +78,9 @@ def why_not_held(step: ApplyStep) -> str:
     tools make again.
     """
     before = step.before
-    if step.do != "remove" or before is None or before.kind not in ("file", "link"):
+    if not (step.do == "remove" or is_emptied(step)):
+        return ""
+    if before is None or before.kind not in ("file", "link"):
         return ""
     if step.is_remade:
         return ""
@@ -81,6 +89,14 @@ def why_not_held(step: ApplyStep) -> str:
     if step.is_ignored:
         return IGNORED
     return "too large" if before.data is None else ""
+
+
+def is_emptied(step: ApplyStep) -> bool:
+    """True for a file that is there still, and nothing of what it held."""
+    before, after = step.before, step.after
+    if step.do != "put" or before is None or after is None:
+        return False
+    return before.kind == "file" and size_of(before) > 0 and holds_nothing(after)
 
 
 def is_text(path: str) -> bool:
@@ -95,6 +111,24 @@ def is_text(path: str) -> bool:
 def as_text(path: str) -> str:
     """A path for reading: bytes that are no text are written as escapes."""
     return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def looks_same(path: str, other: str) -> bool:
+    """True when two files of one size hold the same, as far as some pieces of them tell: their
+    ends, and others that nobody can foresee.  They may be larger than can be read now.
+    """
+    try:
+        with open(path, "rb") as one, open(other, "rb") as two:
+            size = os.fstat(one.fileno()).st_size
+            last = max(size - _PIECE, 0)
+            chance = secrets.SystemRandom()
+            places = {0, last, *(chance.randrange(last + 1) for _ in range(_PIECES))}
+            return size == os.fstat(two.fileno()).st_size and all(
+                os.pread(one.fileno(), _PIECE, at) == os.pread(two.fileno(), _PIECE, at)
+                for at in places
+            )
+    except OSError:
+        return False
 
 
 def folder_size(folder: str) -> int:
@@ -115,15 +149,20 @@ def _sizes(folder: str) -> Iterable[int]:
 class _Moved:
     """What a command put elsewhere, by content: a file that was moved is not gone."""
 
-    def __init__(self, steps: Sequence[ApplyStep]) -> None:
+    def __init__(self, steps: Sequence[ApplyStep], is_same: Callable[[str, str], bool]) -> None:
         put = [step for step in steps if step.do == "put" and step.after is not None]
         self._hashes = {step.after.hash for step in put if step.after is not None}
-        # The content of a large or an ignored file is not read; a copy that the overlay made of a
-        # file of the project's, as large as this one, is taken for it.
-        self._sizes = {size_of(step.after) for step in put if step.is_copy and step.after}
+        self._is_same = is_same
+        self._copies: dict[int, list[str]] = {}
+        # The content of a large or an ignored file was not read; copies that the overlay made of a
+        # file of the project's are compared with it.  One of its size alone may be any other.
+        for step in put:
+            if step.is_copy and step.after is not None:
+                self._copies.setdefault(size_of(step.after), []).append(step.path)
 
     def has(self, step: ApplyStep) -> bool:
         assert step.before is not None
         if step.before.hash is not None and step.before.hash in self._hashes:
             return True
-        return size_of(step.before) in self._sizes
+        copies = self._copies.get(size_of(step.before), [])
+        return any(self._is_same(step.path, copy) for copy in copies if copy != step.path)
