@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.file_tree import files_holding
 from tests.support.rewind_project import open_world, shell, turns, write
+from tests.support.sandboxed_session import skip_without_sandbox
 from tests.support.world import World
 from weft.ids import SessionId
 
@@ -43,6 +44,24 @@ async def test_a_deleted_session_leaves_nothing_to_read_below_the_data_folder(
         await app.host.save_handover(SessionId("s"), f"{MARK} handover")
         assert found(world)
         await app.sessions.delete_session("s")
+        assert found(world) == []
+    assert found(world) == []
+
+
+async def test_what_a_dead_process_left_in_the_sandbox_goes_with_the_session(world: World) -> None:
+    if world.kind == "memory":
+        pytest.skip("it has no files")
+    model = turns(shell("echo 1 > a.txt"), shell("echo 2 > b.txt"))
+    async with open_world(world, model, sandbox="auto") as app:
+        await skip_without_sandbox(app, world)
+        gone = await app.sessions.start_session(session_id="gone", auto_approve=True)
+        await gone.send_message("go")
+    dead = world.base / "sandbox" / "1-dead"
+    dead.mkdir()
+    for name in ("lock", "done-0123456789abcdef-000001-0"):
+        (dead / name).write_text(MARK)
+    async with open_world(world, model, sandbox="auto") as app:
+        await app.sessions.delete_session("gone")
     assert found(world) == []
 
 

@@ -219,6 +219,11 @@ class SessionHost:
         # After a kill these copies are all that is known of what the last command changed.
         is_needed = any(each.turn_open for each in others)
         await self.services.workspaces.forget_files(path, is_needed=is_needed)
+        # Records of the sandbox tell a command's changes, not its project: while any turn is open,
+        # one of them may be its own.
+        every = await store.rows(limit=10_000, archived=True, children=True)
+        if not any(each.turn_open for each in every):
+            await self.services.workspaces.forget_records()
 
     async def _all_children(self, session_id: SessionId) -> list[SessionId]:
         try:

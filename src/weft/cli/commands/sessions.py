@@ -140,6 +140,9 @@ async def _delete(app: App, arguments: ParsedArguments) -> int:
         )
         since = row.created if row is not None else 0.0
         remove_log_lines(log_path(), _with_agents(session_id, agents), since)
+    # Files that commands removed are the user's, and in no other place.
+    if kept := app.host.services.workspaces.kept_files():
+        tell(kept)
     return OK
 
 

@@ -12,7 +12,7 @@ from weft.workspace import Runner, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.sandbox.machine import ProcessSandbox, SandboxOptions, SandboxReport
 from weft.workspace.sandbox.overlay_commit import ChangeJudge
-from weft.workspace.sandbox.overlay_recovery import RecoveredCommand, settle
+from weft.workspace.sandbox.overlay_recovery import RecoveredCommand, forget_records, settle
 from weft.workspace.sandbox.runner import SandboxRunner
 
 
@@ -86,6 +86,11 @@ class SandboxFactory:
         None when there is nothing of it.  Handed out once.
         """
         return await DiskThreads().run(lambda: settle(self._folder, label))
+
+    async def forget_records(self) -> None:
+        """Remove what was written down of commands, for no session will ask for it."""
+        own = self._sandbox.scratch.folder
+        await DiskThreads().run(lambda: forget_records(self._folder, own))
 
     async def probe(self, root: str) -> SandboxReport:
         """Try it on a project."""

@@ -77,6 +77,20 @@ class WorkspaceFactory:
             work = partial(forget_preimages, root, folder, is_needed=is_needed)
             await anyio.to_thread.run_sync(work)
 
+    def kept_files(self) -> str:
+        """Where files are that commands removed and no rewind brings back; empty without any."""
+        from weft.workspace.sandbox.scratch import KEPT, KEPT_DAYS
+
+        folder = self._places.home / "sandbox" / KEPT
+        if not folder.is_dir() or not any(folder.iterdir()):
+            return ""
+        return f"files that commands removed are kept in {folder} for {KEPT_DAYS} days"
+
+    async def forget_records(self) -> None:
+        """Remove what the sandbox wrote down of commands, for no session will ask for it."""
+        if (self._places.home / "sandbox").is_dir() and (sandbox := self.sandbox()) is not None:
+            await sandbox.forget_records()
+
     def file_history(self, project: str, store: Store) -> FileHistoryRunner:
         """What a session of a store needs to know what its commands changed, and to take
         it back.

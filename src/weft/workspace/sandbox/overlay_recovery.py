@@ -120,6 +120,22 @@ def sweep(base: str) -> int:
     return swept
 
 
+def forget_records(base: str, own: str) -> None:
+    """Remove what was written down of commands whose changes no session will ask for: the records
+    of this process in its folder `own`, and all that dead ones left.
+    """
+    for folder in _folders(base):
+        if folder == own:
+            for name in os.listdir(folder):
+                if name.startswith(f"{DONE}-"):
+                    with suppress(FileNotFoundError):
+                        os.unlink(f"{folder}/{name}")
+            continue
+        with _orphaned(folder) as is_orphaned:
+            if is_orphaned:
+                remove(folder)
+
+
 def _recorded(folder: str, label: str) -> list[PlannedStep]:
     """What a command has changed in the project, as it was written down; the record is removed."""
     records = records_of(folder, label)

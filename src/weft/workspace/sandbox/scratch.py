@@ -192,7 +192,9 @@ class ScratchFolder:
             len(self._records) > _REMEMBERED
             or sum(size for _, size in self._records) > _REMEMBERED_BYTES
         ):
-            os.unlink(self._records.popleft()[0])
+            # A record may be gone already, with the session whose command it was.
+            with suppress(FileNotFoundError):
+                os.unlink(self._records.popleft()[0])
 
     def close(self) -> None:
         """Let go, and take everything away; blocks."""
