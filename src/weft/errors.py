@@ -14,6 +14,7 @@
         ProviderUnavailable   could not be reached, or broke off
         AuthFailed            the key is missing or was refused
         RequestRefused        the vendor says that the request itself is wrong
+          PolicyRefused       its usage policy does not allow it
         SchemaFailed          the model's answer does not fit what was asked for
       StoreError              the log refused
         Conflict              another append came first
@@ -135,6 +136,13 @@ class AuthFailed(ProviderError):
 
 class RequestRefused(ProviderError):
     """The vendor refuses the request as it is; sending it again changes nothing."""
+
+
+class PolicyRefused(RequestRefused):
+    """The vendor's usage policy does not allow the request; asking again gets the same answer."""
+
+    is_filtered = False
+    """A content filter decided it, not the policy for the whole request."""
 
 
 class SchemaFailed(ProviderError):

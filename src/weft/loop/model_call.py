@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from weft.context import ComposedMessages, PromptPrefix, is_full
-from weft.errors import AuthFailed, ContextTooLong, ProviderError, WeftError
+from weft.errors import AuthFailed, ContextTooLong, PolicyRefused, ProviderError, WeftError
 from weft.events import (
     ContextUsage,
     ErrorRaised,
@@ -298,4 +298,6 @@ class ModelCaller:
             reason = "auth_error"
         elif isinstance(error, ContextTooLong):
             reason = "context_overflow"
+        elif isinstance(error, PolicyRefused):
+            reason = "content_filter" if error.is_filtered else "refusal"
         return TurnStop(reason, str(error))

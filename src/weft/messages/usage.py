@@ -18,6 +18,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     """Part of `output_tokens`."""
+    long_cache_tokens: int = 0
+    """Part of `cache_write_tokens`: kept for an hour, at a higher price."""
     cost_usd: float | None = None
 
     @property
@@ -40,6 +42,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            long_cache_tokens=self.long_cache_tokens + other.long_cache_tokens,
             cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
         )
 
@@ -52,6 +55,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             cache_read_tokens=self.cache_read_tokens - other.cache_read_tokens,
             cache_write_tokens=self.cache_write_tokens - other.cache_write_tokens,
             reasoning_tokens=self.reasoning_tokens - other.reasoning_tokens,
+            long_cache_tokens=self.long_cache_tokens - other.long_cache_tokens,
             cost_usd=(self.cost_usd or 0.0) - (other.cost_usd or 0.0) if known else None,
         )
 

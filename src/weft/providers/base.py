@@ -208,12 +208,16 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
         price_input, price_output, read, write = prices
         if price_input is None or price_output is None:
             return None
+        # Without a price of their own, cached tokens are billed as input.
+        read = price_input if read is None else read
+        write = price_input if write is None else write
         return (
             usage.input_tokens * price_input
             + usage.output_tokens * price_output
-            # Without a price of their own, cached tokens are billed as input.
-            + usage.cache_read_tokens * (price_input if read is None else read)
-            + usage.cache_write_tokens * (price_input if write is None else write)
+            + usage.cache_read_tokens * read
+            + usage.cache_write_tokens * write
+            # What is kept for an hour costs twice the input, instead of what five minutes cost.
+            + usage.long_cache_tokens * (2 * price_input - write)
         ) / 1_000_000
 
 

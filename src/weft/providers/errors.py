@@ -15,6 +15,7 @@ import msgspec
 from weft.errors import (
     AuthFailed,
     ContextTooLong,
+    PolicyRefused,
     ProviderError,
     ProviderUnavailable,
     RateLimited,
@@ -40,6 +41,9 @@ _SPENT = (
 )
 _PERHAPS_SPENT = r"billing|usage limit|exceeded your current quota"
 """What vendors also say when it is only too fast; then they say how long to wait."""
+_POLICY = r"\b\w+_policy\b|policy_violation|invalid_prompt|ResponsibleAIPolicy|content_filter"
+_POLICY_WORDS = r"usage polic(y|ies)|content filtering policy|flagged as potentially"
+"""What vendors call a request that they do not answer for what it says, and say of it."""
 _KEY = r"\b(?:(?:sk|pk|gsk|xai|key)[-_]|AIza|Bearer )[A-Za-z0-9*._-]{8,}"
 _TITLE = r"<title[^>]*>(.*?)</title>"
 _TAG = r"<(script|style).*?</\1>|<[^>]+>"
@@ -158,6 +162,13 @@ def _error(
         )
         error.retryable = not spent
         return error
+    # Before the status: in a stream it comes as a failure of the server, which would be retried.
+    is_policy = _says(_POLICY, kind) or _says(_POLICY_WORDS, message)
+    if is_policy and (status == 400 or status >= 500):
+        refused = make(PolicyRefused, "does not answer this")
+        if isinstance(refused, PolicyRefused):
+            refused.is_filtered = _says("content_filter", everything)
+        return refused
     # Timeout and conflict are repeated by the vendors' own clients, too.
     if status >= 500 or status in (408, 409, 425):
         return make(ProviderUnavailable, "is not available")

@@ -79,6 +79,10 @@ class VendorProtocol(Protocol):
     secret: str
     """The key, to be cut out of everything the vendor says; empty when there is none."""
 
+    def asked(self, session_id: str, now: float) -> None:
+        """A session asks at this time (monotonic), before each request."""
+        return
+
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         """The request as it goes out.
 
@@ -233,6 +237,7 @@ class HttpModel(Model):
         adapter knows what it stumbled over.
         """
         wire = self._wire
+        wire.asked(request.session_id, self._clock.monotonic())
         reply = await self._sent(wire.http(request, self.info), stack)
         try:
             await self._check(reply)
@@ -437,7 +442,11 @@ def decoded(provider: str, data: bytes, decoder: msgspec.json.Decoder[_T]) -> _T
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass
     try:
-        return decoder.decode(_mended(data))
+        mended = _mended(data)
+        try:
+            return decoder.decode(mended)
+        except msgspec.ValidationError:
+            return msgspec.json.decode(_plain(mended), type=decoder.type, strict=False)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ProviderUnavailable(
             f"{provider} sent an event that cannot be understood: {error}"
@@ -448,6 +457,30 @@ def _mended(data: bytes) -> bytes:
     """Bytes with lone surrogates and invalid UTF-8 replaced: some servers cut characters in two."""
     text = clean_text(data.decode("utf-8", "replace")).encode()
     return _SURROGATE.sub(lambda found: found[0] if found[1] or found[2] else rb"\ufffd", text)
+
+
+_MODELS_OWN: Final = frozenset({"args", "arguments", "input"})
+"""Fields with what the model wrote: a null means something there."""
+
+
+def _plain(data: bytes) -> bytes:
+    """The event without its nulls: a field that a server has nothing for is one that it left out.
+
+    With `strict=False` whole floats and digits in quotes are numbers then.
+    """
+    return msgspec.json.encode(_without_nulls(msgspec.json.decode(data)))
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        return {
+            name: inner if name in _MODELS_OWN else _without_nulls(inner)
+            for name, inner in value.items()
+            if inner is not None
+        }
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value if inner is not None]
+    return value
 
 
 def error_in_stream(provider: str, error: object, secret: str = "") -> Exception:

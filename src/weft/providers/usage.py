@@ -29,6 +29,8 @@ class UsageFields(msgspec.Struct, frozen=True, kw_only=True):
     cache_read: tuple[FieldPath, ...] = ()
     """The first that is not zero: servers that speak the same protocol use different names."""
     cache_write: FieldPath = ""
+    long_cache: FieldPath = ""
+    """The part of `cache_write` that is kept for an hour."""
     reasoning: FieldPath = ""
     input_has_cached: bool = False
     """The input counts what was read from the cache, and written to it, as well."""
@@ -39,6 +41,7 @@ ANTHROPIC_USAGE: Final = UsageFields(
     output=("output_tokens",),
     cache_read=("cache_read_input_tokens",),
     cache_write="cache_creation_input_tokens",
+    long_cache="cache_creation.ephemeral_1h_input_tokens",
 )
 RESPONSES_USAGE: Final = UsageFields(
     input="input_tokens",
@@ -84,6 +87,8 @@ def read_usage(report: Mapping[str, Any], fields: UsageFields) -> Usage:
         cache_read_tokens=cached,
         cache_write_tokens=written,
         reasoning_tokens=_count(report, fields.reasoning),
+        # A part of the written ones; compatible servers may report what does not fit.
+        long_cache_tokens=min(written, _count(report, fields.long_cache)),
     )
 
 

@@ -45,6 +45,7 @@ BINDING_BETA = "thinking-binding-controls-2026-08-01"
 """Must stand in the `anthropic-beta` header when a body has `thinking.block_binding`."""
 _BINDING: Json = {"prefix_mismatch_behavior": "drop_block"}
 _CACHED: Json = {"type": "ephemeral"}
+_CACHED_FOR_LONG: Json = {"type": "ephemeral", "ttl": "1h"}
 # The API refuses a smaller budget.
 _LEAST_BUDGET = 1_024
 _BUDGETS: dict[ThinkingLevel, int] = {
@@ -59,11 +60,15 @@ _ANSWER_ROOM = 4_096
 """Output tokens that a thinking budget leaves for the answer, where the model has them."""
 
 
-def encode(request: ModelRequest, info: ModelInfo, *, is_vendor: bool = False) -> Json:
+def encode(
+    request: ModelRequest, info: ModelInfo, *, is_vendor: bool = False, long_cache: bool = False
+) -> Json:
     """The body of `POST /v1/messages`.
 
-    `is_vendor`: it goes to Anthropic itself, which knows its newest fields.
+    `is_vendor`: it goes to Anthropic itself, which knows its newest fields.  `long_cache`: what is
+    cached is kept for an hour.
     """
+    cached = _CACHED_FOR_LONG if long_cache else _CACHED
     said = turns(request, info)
     version = model_version(request.model)
     # `max_tokens` is required here, unlike with the other vendors.
@@ -87,15 +92,15 @@ def encode(request: ModelRequest, info: ModelInfo, *, is_vendor: bool = False) -
         "stream": True,
         **thinking,
     }
-    _add_system(body, request, version)
-    _add_tools(body, request, said)
+    _add_system(body, request, version, cached)
+    _add_tools(body, request, said, cached)
     # Sampling cannot be set beside reasoning, nor at all on the newest models.
     if request.temperature is not None and thoughts == "none" and version < (4, 7):
         body["temperature"] = min(request.temperature, 1.0)
     # A stop sequence of white space alone is refused.
     if stops := [stop for stop in request.stop if stop.strip()]:
         body["stop_sequences"] = stops
-    _mark_for_cache(messages)
+    _mark_for_cache(messages, cached)
     return body
 
 
@@ -255,7 +260,7 @@ def _pictures_of_failures(turn: ModelTurn) -> list[Json]:
 # --- system, tools, cache --------------------------------------------------------------
 
 
-def _add_system(body: Json, request: ModelRequest, version: tuple[int, int]) -> None:
+def _add_system(body: Json, request: ModelRequest, version: tuple[int, int], cached: Json) -> None:
     words = [request.system] if request.system.strip() else []
     if request.schema is not None:
         tidied = closed(request.schema)
@@ -268,13 +273,14 @@ def _add_system(body: Json, request: ModelRequest, version: tuple[int, int]) -> 
     if words:
         # A mark caches everything before it, and the service orders a request as tools, system,
         # messages.
-        block = {"type": "text", "text": "\n\n".join(words), "cache_control": _CACHED}
+        block = {"type": "text", "text": "\n\n".join(words), "cache_control": cached}
         body["system"] = [block]
 
 
-def _add_tools(body: Json, request: ModelRequest, said: list[Turn]) -> None:
+def _add_tools(body: Json, request: ModelRequest, said: list[Turn], cached: Json) -> None:
     if request.tools:
-        body["tools"] = _tools(request.tools)
+        *others, last = _tools(request.tools)
+        body["tools"] = [*others, {**last, "cache_control": cached}]
         return
     # Calls in the history want their tools declared, even when none may be called now (a summary, a
     # title). A dict, for the order: what is sent must not differ from request to request, or the
@@ -296,7 +302,7 @@ def _add_tools(body: Json, request: ModelRequest, said: list[Turn]) -> None:
 
 @remembered
 def _tools(tools: tuple[ToolSpec, ...]) -> list[Json]:
-    declared: list[Json] = [
+    return [
         {
             "name": wire_name(tool.name),
             "description": tool.description,
@@ -304,11 +310,9 @@ def _tools(tools: tuple[ToolSpec, ...]) -> list[Json]:
         }
         for tool in tools
     ]
-    declared[-1] = {**declared[-1], "cache_control": _CACHED}
-    return declared
 
 
-def _mark_for_cache(messages: list[Json]) -> None:
+def _mark_for_cache(messages: list[Json], cached: Json) -> None:
     """Mark the last two user messages: the newest is written, the one before is found again next
     time.
 
@@ -317,7 +321,7 @@ def _mark_for_cache(messages: list[Json]) -> None:
     marked = 0
     for message in reversed(messages):
         if message["role"] == "user":
-            message["content"][-1]["cache_control"] = _CACHED
+            message["content"][-1]["cache_control"] = cached
             marked += 1
             if marked == 2:
                 return

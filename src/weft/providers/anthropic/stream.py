@@ -5,7 +5,8 @@ from __future__ import annotations
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import BINDING_BETA, encode
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.credentials import as_json, joined
+from weft.providers.catalogue import CatalogueProvider
+from weft.providers.credentials import ProviderAccess, as_json, joined
 from weft.providers.http_model import RemoteVendor, StreamDecoder
 from weft.providers.normalize import real_names
 from weft.transport import HttpRequest
@@ -14,16 +15,62 @@ BASE_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 
 
+SHORT_CACHE_SECONDS = 300.0
+LONG_CACHE_SECONDS = 3600.0
+_MOST_SESSIONS = 4_096
+
+
+class SessionPace:
+    """Which sessions pause for longer than the cache is kept by default.
+
+    To keep it for an hour costs 0.75 of the input price more, once for each token; to write the
+    conversation anew after a pause costs 1.15 for all of it.  So it pays from the first such pause
+    on, and never for a run that does not stop to wait for its user.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+        self._slow: set[str] = set()
+
+    def note(self, session_id: str, now: float) -> None:
+        """A session asks."""
+        before = self._last.pop(session_id, now)
+        if SHORT_CACHE_SECONDS < now - before < LONG_CACHE_SECONDS:
+            self._slow.add(session_id)
+        self._last[session_id] = now
+        if len(self._last) > _MOST_SESSIONS:
+            oldest = next(iter(self._last))
+            del self._last[oldest]
+            self._slow.discard(oldest)
+
+    def is_slow(self, session_id: str) -> bool:
+        """True for a session that has paused so."""
+        return bool(session_id) and session_id in self._slow
+
+
 class AnthropicWire(RemoteVendor):
     """The Messages API over HTTP."""
 
     refused_reasoning = r"bound to a different|[Ii]nvalid.{0,12}signature|thinking.{0,4} block"
 
+    def __init__(self, access: ProviderAccess, provider: str, catalogue: CatalogueProvider) -> None:
+        super().__init__(access, provider, catalogue)
+        self._pace = SessionPace()
+
+    def asked(self, session_id: str, now: float) -> None:
+        self._pace.note(session_id, now)
+
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
         url = joined(access.base_url or BASE_URL, "/v1/messages")
         # Servers that only speak like it refuse fields that they do not know.
-        body = encode(self._accepted(request), info, is_vendor=url.startswith(f"{BASE_URL}/"))
+        is_vendor = url.startswith(f"{BASE_URL}/")
+        body = encode(
+            self._accepted(request),
+            info,
+            is_vendor=is_vendor,
+            long_cache=is_vendor and self._pace.is_slow(request.session_id),
+        )
         is_bound = "block_binding" in body.get("thinking", {})
         return HttpRequest(
             url=url,

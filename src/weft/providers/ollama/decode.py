@@ -26,6 +26,7 @@ from weft.providers.http_model import (
     decoded,
     error_in_stream,
 )
+from weft.providers.think_tags import ThinkTags
 from weft.providers.usage import OLLAMA_USAGE, read_usage
 from weft.transport import MAX_EVENT
 
@@ -87,6 +88,7 @@ class OllamaDecoder(StreamDecoder):
         self._provider = provider
         self._names = names or {}
         self._is_thinking = False
+        self._tags = ThinkTags()
         self._calls = 0
 
     def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
@@ -98,6 +100,7 @@ class OllamaDecoder(StreamDecoder):
         if line.message is not None:
             self._message(line.message, events)
         if line.done:
+            self._take(self._tags.end(), events)
             self._end_thought(events)
             events += self._finish(line)
         return events
@@ -111,9 +114,9 @@ class OllamaDecoder(StreamDecoder):
             self._is_thinking = True
             events.append(ThinkingPiece(message.thinking))
         if message.content:
-            self._end_thought(events)
-            events.append(TextPiece(message.content))
+            self._take(self._tags.feed(message.content), events)
         for call in message.tool_calls or ():
+            self._take(self._tags.end(), events)
             self._end_thought(events)
             function = call.function or _Function()
             index = self._calls
@@ -121,6 +124,15 @@ class OllamaDecoder(StreamDecoder):
             real = self._names.get(function.name, function.name)
             events.append(CallStarted(index=index, name=real))
             events.append(CallArgs(index, _args(function.arguments)))
+
+    def _take(self, pieces: list[tuple[str, str]], events: list[StreamEvent]) -> None:
+        for thought, text in pieces:
+            if thought:
+                self._is_thinking = True
+                events.append(ThinkingPiece(thought))
+            if text:
+                self._end_thought(events)
+                events.append(TextPiece(text))
 
     def _end_thought(self, events: list[StreamEvent]) -> None:
         if self._is_thinking:

@@ -13,6 +13,7 @@ from weft.providers.base import (
     StopReason,
     StreamEvent,
     StreamFinished,
+    TextDone,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
@@ -28,14 +29,18 @@ _CUT_SHORT: dict[str, StopReason] = {
 """Why a response is incomplete, in the vendor's words and in ours."""
 
 
+PARAGRAPH = "\n\n"
+"""Opens every message of an answer but the first, so that their texts can be read as one."""
+
+
 class _Incomplete(msgspec.Struct):
     reason: str | None = None
 
 
-class _Response(msgspec.Struct):
-    usage: dict[str, Any] | None = None
-    error: Any = None
-    incomplete_details: _Incomplete | None = None
+class _Content(msgspec.Struct):
+    type: str | None = None
+    text: str | None = None
+    refusal: str | None = None
 
 
 class _Item(msgspec.Struct):
@@ -45,6 +50,14 @@ class _Item(msgspec.Struct):
     name: str | None = None
     arguments: str | None = None
     encrypted_content: str | None = None
+    content: list[_Content] | None = None
+
+
+class _Response(msgspec.Struct):
+    usage: dict[str, Any] | None = None
+    error: Any = None
+    incomplete_details: _Incomplete | None = None
+    output: list[_Item] | None = None
 
 
 class _Event(msgspec.Struct):
@@ -76,6 +89,8 @@ class ResponsesDecoder(StreamDecoder):
         self._with_args: set[int] = set()
         self._thought = False
         self._refused = False
+        self._said: set[int] = set()
+        """Places of the messages that have text."""
 
     def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
         """What one event means."""
@@ -85,7 +100,7 @@ class ResponsesDecoder(StreamDecoder):
         event = decoded(self._provider, data, _DECODER)
         match event.type:
             case "response.output_text.delta":
-                return (TextPiece(event.delta),) if event.delta else ()
+                return self._say(event.output_index, event.delta or "")
             case "response.function_call_arguments.delta":
                 return self._args(event.output_index, event.delta or "")
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
@@ -95,7 +110,7 @@ class ResponsesDecoder(StreamDecoder):
                 return self._think("\n\n") if event.summary_index else ()
             case "response.refusal.delta":
                 self._refused = True
-                return (TextPiece(event.delta),) if event.delta else ()
+                return self._say(event.output_index, event.delta or "")
             case "response.output_item.added":
                 return self._added(event.output_index, event.item or _Item())
             case "response.output_item.done":
@@ -119,6 +134,26 @@ class ResponsesDecoder(StreamDecoder):
         self._thought = True
         return (ThinkingPiece(text),) if text else ()
 
+    def _say(self, place: int, text: str) -> list[StreamEvent]:
+        if not text:
+            return []
+        if place in self._said or not self._said:
+            self._said.add(place)
+            return [TextPiece(text)]
+        # Each message is a paragraph; the stream has nothing between them.
+        self._said.add(place)
+        return [TextDone(), TextPiece(PARAGRAPH), TextPiece(text)]
+
+    def _message(self, place: int, item: _Item) -> list[StreamEvent]:
+        """A whole message, of which no delta came: servers may send only the end."""
+        if place in self._said:
+            return []
+        events: list[StreamEvent] = []
+        for content in item.content or ():
+            self._refused = self._refused or bool(content.refusal)
+            events += self._say(place, content.text or content.refusal or "")
+        return events
+
     def _added(self, place: int, item: _Item) -> Iterable[StreamEvent]:
         if item.type != "function_call" or place in self._calls:
             return ()
@@ -141,6 +176,8 @@ class ResponsesDecoder(StreamDecoder):
             self._thought = False
             proof = f"{item.id or ''} {item.encrypted_content}" if item.encrypted_content else ""
             return (ThinkingDone(signature=proof.strip()),)
+        if item.type == "message":
+            return self._message(place, item)
         if item.type != "function_call":
             return ()
         # Servers may leave out `added`, and the deltas; `done` repeats the whole item.
@@ -152,6 +189,10 @@ class ResponsesDecoder(StreamDecoder):
     def _finish(self, response: _Response) -> Iterable[StreamEvent]:
         self.is_finished = True
         events: list[StreamEvent] = []
+        if not self._said and not self._calls:
+            # Reasoning has no place in it: its end came before, or what it led to did.
+            for place, item in enumerate(response.output or ()):
+                events += self._done(place, item) if item.type != "reasoning" else ()
         if response.usage is not None:
             events.append(UsageSeen(read_usage(response.usage, RESPONSES_USAGE)))
         cut = (response.incomplete_details or _Incomplete()).reason or ""

@@ -117,16 +117,22 @@ def _shown(part: Text | Image) -> Json:
 
 def _model_items(turn: ModelTurn, has_phases: bool) -> list[Json]:
     items: list[Json] = []
-    # Newer models take what they said on the way for an answer, unless they are told which it was.
-    phase = {"phase": "commentary" if turn.outcomes else "final_answer"} if has_phases else {}
+    texts = [part for part in turn.parts if isinstance(part, Text)]
     for part in turn.parts:
         match part:
             case Thinking():
                 items.append(_reasoning(part))
             case Text():
-                # As plain text: the richer form wants the id of a message that they store.
-                words = {"type": "message", "role": "assistant", "content": part.text}
-                items.append({**words, **phase})
+                # As plain text: the richer form wants the id of a message that they store. Its
+                # first line ends are ours (`decode.PARAGRAPH`).
+                said = part.text if part is texts[0] else part.text.lstrip("\n")
+                words: Json = {"type": "message", "role": "assistant", "content": said}
+                # Newer models take what they said on the way for an answer, unless they are told
+                # which it was.
+                if has_phases:
+                    is_final = part is texts[-1] and not turn.outcomes
+                    words["phase"] = "final_answer" if is_final else "commentary"
+                items.append(words)
             case WireCall():
                 items.append(
                     {

@@ -22,6 +22,7 @@ from weft.providers.base import (
 )
 from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
 from weft.providers.openai_chat.encode import DETAILS_MARK
+from weft.providers.think_tags import ThinkTags
 from weft.providers.usage import CHAT_USAGE, read_usage
 
 _REASONS: dict[str, StopReason] = {
@@ -117,6 +118,7 @@ class ChatDecoder(StreamDecoder):
         self._filtered: list[str] = []
         self._refused = False
         self._details = _Details()
+        self._tags = ThinkTags()
 
     def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
         """What one event means."""
@@ -153,13 +155,20 @@ class ChatDecoder(StreamDecoder):
         self._think(delta.reasoning_content or delta.reasoning or shown, events)
         for thought, text in _pieces(delta.content):
             self._think(thought, events)
-            self._say(text, events)
+            if text:
+                self._take(self._tags.feed(text), events)
         if delta.refusal:
             self._refused = True
             self._say(delta.refusal, events)
         for call in delta.tool_calls or ():
+            self._take(self._tags.end(), events)
             self._end_thought(events)
             self._call(call, events)
+
+    def _take(self, pieces: list[tuple[str, str]], events: list[StreamEvent]) -> None:
+        for thought, text in pieces:
+            self._think(thought, events)
+            self._say(text, events)
 
     def _think(self, thought: str, events: list[StreamEvent]) -> None:
         if thought:
@@ -211,6 +220,7 @@ class ChatDecoder(StreamDecoder):
     def _finish(self) -> Iterable[StreamEvent]:
         self.is_finished = True
         events: list[StreamEvent] = []
+        self._take(self._tags.end(), events)
         self._end_thought(events)
         # Whole only now: a block may come behind the call that it led to.
         if proof := self._details.proof():
