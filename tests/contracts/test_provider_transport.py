@@ -633,8 +633,8 @@ async def test_no_proxy_and_this_machine_go_straight(authority: CertificateAutho
 
 
 async def test_a_proxy_we_cannot_use_is_refused_without_its_password() -> None:
-    client = HttpClient(proxies=ProxySettings(https="socks5://u:secret@127.0.0.1:1"))
-    with pytest.raises(UsageError, match="scheme 'socks5'") as caught:
+    client = HttpClient(proxies=ProxySettings(https="socks4://u:secret@127.0.0.1:1"))
+    with pytest.raises(UsageError, match="scheme 'socks4'") as caught:
         await fetch(client, "https://api.example.test/")
     assert "secret" not in str(caught.value)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import socket
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -36,7 +37,7 @@ _Key: TypeAlias = tuple[str, str, int, str, ProxyServer | None]
 
 
 class HttpClient(HttpTransport):
-    """A transport over TCP, TLS, CONNECT proxies and unix sockets."""
+    """A transport over TCP, TLS, HTTP and SOCKS5 proxies, and unix sockets."""
 
     def __init__(
         self,
@@ -141,12 +142,15 @@ class HttpClient(HttpTransport):
             with anyio.fail_after(request.timeouts.connect):
                 if request.unix_socket:
                     return await self._open_unix(request.unix_socket, where)
-                if proxy is not None and where.scheme == "https":
-                    return await self._open_tunnel(where, proxy)
-                return await self._open(where, proxy)
+                if proxy is not None:
+                    return await self._open_through(where, proxy)
+                return await self._open(where)
         except TimeoutError as error:
             seconds = request.timeouts.connect
-            late = ProviderUnavailable(f"{shown} could not be reached within {seconds:g} seconds")
+            through = f" through the proxy {proxy.shown}" if proxy is not None else ""
+            late = ProviderUnavailable(
+                f"{shown} could not be reached{through} within {seconds:g} seconds"
+            )
             late.timed_out = True
             raise late from error
         except OSError as error:
@@ -157,8 +161,8 @@ class HttpClient(HttpTransport):
         _, connection = await loop.create_unix_connection(partial(HttpConnection, where.host), path)
         return connection
 
-    async def _open(self, where: UrlTarget, proxy: ProxyServer | None) -> HttpConnection:
-        host, port = (proxy.host, proxy.port) if proxy else (where.host, where.port)
+    async def _open(self, where: UrlTarget) -> HttpConnection:
+        host, port = where.host, where.port
         for address in await self._addresses(host, port):
             try:
                 return await self._dial(address, port, where)
@@ -209,24 +213,77 @@ class HttpClient(HttpTransport):
             return (host,)
         return await self._resolve(host, port)
 
-    async def _open_tunnel(self, where: UrlTarget, proxy: ProxyServer) -> HttpConnection:
-        from weft.transport.tunnel import ConnectTunnel  # only behind a proxy
+    async def _open_through(self, where: UrlTarget, proxy: ProxyServer) -> HttpConnection:
+        """A connection through a proxy: a tunnel, or the proxy itself for plain http."""
+        from weft.transport.socks import SocksTunnel  # only behind a proxy
+        from weft.transport.tunnel import ConnectTunnel
 
-        loop = asyncio.get_running_loop()
-        transport, tunnel = await loop.create_connection(
-            partial(ConnectTunnel, proxy), proxy.host, proxy.port
-        )
+        if where.scheme == "http" and not proxy.is_socks:
+            transport = await self._reach(proxy, asyncio.Protocol())
+            return _handed_over(transport, where)
+        tunnel = SocksTunnel(proxy) if proxy.is_socks else ConnectTunnel(proxy)
+        transport = await self._reach(proxy, tunnel)
         try:
-            await tunnel.ask(where)
+            if isinstance(tunnel, SocksTunnel):
+                await tunnel.ask(await self._name_for(where, proxy), where.port)
+            else:
+                await tunnel.ask(where)
         except BaseException:
             transport.abort()
             raise
+        if where.scheme == "http":
+            return _handed_over(transport, where)
         return await self._secured(transport, where)
+
+    async def _reach(self, proxy: ProxyServer, protocol: asyncio.Protocol) -> asyncio.Transport:
+        """The connection to a proxy, with TLS on it where the proxy speaks that.
+
+        Raises:
+            ProviderUnavailable: it cannot be reached; the proxy is named, not what is behind it.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            transport, _ = await loop.create_connection(lambda: protocol, proxy.host, proxy.port)
+            if proxy.scheme != "https":
+                return transport
+            try:
+                secured = await loop.start_tls(
+                    transport, protocol, self._tls_context(), server_hostname=proxy.host
+                )
+                if secured is None:
+                    raise ConnectionResetError("the other side closed the connection")
+            except BaseException:
+                transport.abort()
+                raise
+        except OSError as error:
+            raise unreachable(f"the proxy {proxy.shown}", error, "HTTPS_PROXY") from error
+        protocol.connection_made(secured)
+        return secured
+
+    async def _name_for(self, where: UrlTarget, proxy: ProxyServer) -> str:
+        """The name or address that a SOCKS proxy is asked for."""
+        if self._resolve is not None:
+            # What was checked is what is connected to; the proxy might look up another address.
+            return (await self._resolve(where.host, where.port))[0]
+        if proxy.scheme == "socks5h" or is_literal(where.host):
+            return where.host
+        found = await asyncio.get_running_loop().getaddrinfo(
+            where.host, where.port, type=socket.SOCK_STREAM
+        )
+        return str(found[0][4][0])
 
     def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
             self._tls = self._make_tls()
         return self._tls
+
+
+def _handed_over(transport: asyncio.Transport, where: UrlTarget) -> HttpConnection:
+    """The open connection as one that HTTP is spoken on."""
+    connection = HttpConnection(where.host)
+    transport.set_protocol(connection)
+    connection.connection_made(transport)
+    return connection
 
 
 def _system_trust() -> ssl.SSLContext:
@@ -240,7 +297,7 @@ def _head(request: HttpRequest, where: UrlTarget, proxy: ProxyServer | None) -> 
     path = where.path
     # Identity: a compressor would hold small events back until its block is full.
     lines = [f"host: {where.authority}", "accept-encoding: identity"]
-    if proxy is not None and where.scheme == "http":
+    if proxy is not None and where.scheme == "http" and not proxy.is_socks:
         # RFC 9112, 3.2.2: a proxy gets the whole URI.
         path = f"http://{where.authority}{where.path}"
         if proxy.authorization:
@@ -271,11 +328,11 @@ _NOT_TLS = frozenset(
 """What OpenSSL calls an answer that is no TLS; which one depends on its version."""
 
 
-def unreachable(shown: str, error: OSError) -> ProviderUnavailable:
+def unreachable(shown: str, error: OSError, setting: str = "the base URL") -> ProviderUnavailable:
     """The error as the user reads it; an untrusted certificate is not worth a retry."""
     reason = error.strerror or str(error) or type(error).__name__
     if isinstance(error, ConnectionRefusedError) or _all_refused(str(error)):
-        reason = "nothing listens there; is it running, and is the base URL right?"
+        reason = f"nothing listens there; is it running, and is {setting} right?"
     found = ProviderUnavailable(f"could not reach {shown}: {reason}")
     if type(error).__name__ == "SSLCertVerificationError":
         found = ProviderUnavailable(
@@ -284,7 +341,7 @@ def unreachable(shown: str, error: OSError) -> ProviderUnavailable:
         found.retryable = False
     elif getattr(error, "reason", "") in _NOT_TLS:
         found = ProviderUnavailable(
-            f"{shown} does not speak TLS; should the base URL begin with http://?"
+            f"{shown} does not speak TLS; should {setting} begin with http://?"
         )
         found.retryable = False
     return found

@@ -58,8 +58,34 @@ class ProxyServer(msgspec.Struct, frozen=True):
 
     host: str
     port: int
-    authorization: str = ""
-    """The value of `proxy-authorization`, where the proxy's URL names a user."""
+    scheme: str = "http"
+    """`http`, `https` (TLS to the proxy itself), `socks5` or `socks5h` (it looks names up)."""
+    username: str = ""
+    password: str = ""
+
+    def __repr__(self) -> str:
+        """Without the password: values end up in logs."""
+        return f"ProxyServer({self.scheme}://{self.shown})"
+
+    @property
+    def shown(self) -> str:
+        """The proxy as sentences name it."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def is_socks(self) -> bool:
+        return self.scheme.startswith("socks")
+
+    @property
+    def user_and_password(self) -> tuple[str, str]:
+        return self.username, self.password
+
+    @property
+    def authorization(self) -> str:
+        """The value of `proxy-authorization`, where the proxy's URL names a user."""
+        if not self.username:
+            return ""
+        return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
 
 
 class ProxySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,6 +164,10 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
+"""The kinds of proxies that can be used, and the port of each where none is named."""
+
+
 def _proxy(address: str) -> ProxyServer:
     # Not the address itself in what is said: it may hold a password.
     try:
@@ -147,13 +177,17 @@ def _proxy(address: str) -> ProxyServer:
         raise UsageError(
             "the proxy's address is not valid; HTTPS_PROXY looks like http://host:port"
         ) from None
-    if parts.scheme != "http" or not parts.hostname:
+    # As curl does: `socks` alone is the newest version.
+    scheme = "socks5" if parts.scheme == "socks" else parts.scheme
+    if scheme not in PORTS or not parts.hostname:
         raise UsageError(
             f"a proxy with scheme {parts.scheme!r} is not supported; HTTPS_PROXY looks "
-            "like http://host:port"
+            f"like http://host:port (there are: {', '.join(PORTS)})"
         )
-    authorization = ""
-    if parts.username is not None:
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        authorization = "Basic " + base64.b64encode(pair.encode()).decode()
-    return ProxyServer(parts.hostname, port or 80, authorization)
+    return ProxyServer(
+        parts.hostname,
+        port or PORTS[scheme],
+        scheme,
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+    )

@@ -54,7 +54,7 @@ class ConnectTunnel(asyncio.Protocol):
         await self._done
         first, _, _ = bytes(self._answer).partition(b"\r\n")
         words = first.split(b" ", 2)
-        name = f"{self._proxy.host}:{self._proxy.port}"
+        name = self._proxy.shown
         if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
             raise ProviderUnavailable(f"the proxy {name} did not answer in HTTP")
         if not 200 <= int(words[1]) < 300:
