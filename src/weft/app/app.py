@@ -148,7 +148,7 @@ class App:
         from weft.config.api_keys import KeyFile, check_key  # only for those who log in
 
         check_key(key)
-        KeyFile(self.places.config).keep(provider, key)
+        KeyFile(self.places.config, self.config.get("profile")).keep(provider, key)
         # Before it is used: a vendor may echo it in an error.
         self._redact.add(key)
         if self._models is not None:

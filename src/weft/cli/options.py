@@ -92,6 +92,12 @@ class CommandSpec:
 HELP = CommandOption(("-h", "--help"), "Show this help.")
 FOLDER = CommandOption(("-C", "--cd"), "Work in this folder.", "text", "DIR", hidden=("--cwd",))
 SET = CommandOption(("--set",), "Set a setting for this run; may be repeated.", "many", "KEY=VALUE")
+PROFILE = CommandOption(
+    ("--profile",),
+    "Use the settings, providers and keys of this profile ([profiles.NAME] in config.toml).",
+    "text",
+    "NAME",
+)
 JSON = CommandOption(("--json",), "Print JSON.")
 ALL = CommandOption(("-a", "--all"), "Of every folder, not just this one.")
 
@@ -305,6 +311,7 @@ RUN: tuple[OptionSection, ...] = (
         (
             FOLDER,
             SET,
+            PROFILE,
             CommandOption(("-V", "--version"), "Show the version.", hidden=("-v",)),
             HELP,
         ),
@@ -507,7 +514,7 @@ def options_of(verb: CommandSpec) -> tuple[CommandOption, ...]:
     """All options that a command takes."""
     if verb.is_run:
         return run_options()
-    return (*verb.options, FOLDER, SET, HELP)
+    return (*verb.options, FOLDER, SET, PROFILE, HELP)
 
 
 def find_verb(name: str, verbs: tuple[CommandSpec, ...] = VERBS) -> CommandSpec | None:

@@ -58,6 +58,8 @@ def make_app(arguments: ParsedArguments, hooks: HookTable | None = None) -> App:
     """
     folder = project_folder(arguments)
     given: dict[str, Any] = dict(_setting(each) for each in arguments.many("set"))
+    if (profile := arguments.text("profile")) is not None:
+        given["profile"] = profile
     if arguments.flag("no_sandbox"):
         given["sandbox.mode"] = "off"
     store = "memory" if arguments.flag("ephemeral") else None

@@ -36,11 +36,28 @@ class SavedKey(msgspec.Struct, frozen=True):
 class KeyFile:
     """The file with the keys, `~/.config/weft/auth.json`."""
 
-    def __init__(self, config: Path) -> None:
+    def __init__(self, config: Path, profile: str = "") -> None:
+        """`profile`: whose keys are kept, and come before those that are for all profiles."""
         self.path = config / NAME
+        # In the same file, which is private and known to the sandbox; `@` is in no provider's name.
+        self._mark = f"@{profile}" if profile else ""
 
     def keys(self) -> dict[str, str]:
         """The key of each provider; nothing where there is no file.
+
+        Raises:
+            UsageError: the file cannot be read.
+        """
+        all_keys = self.all_keys()
+        own = {
+            name.removesuffix(self._mark): key
+            for name, key in all_keys.items()
+            if self._mark and name.endswith(self._mark)
+        }
+        return {name: key for name, key in all_keys.items() if "@" not in name} | own
+
+    def all_keys(self) -> dict[str, str]:
+        """Every saved key, those of all profiles included.
 
         Raises:
             UsageError: the file cannot be read.
@@ -53,12 +70,12 @@ class KeyFile:
         Raises:
             UsageError: the file cannot be written.
         """
-        self._write({**self._logins(), provider: SavedKey(key)})
+        self._write({**self._logins(), f"{provider}{self._mark}": SavedKey(key)})
 
     def forget(self, provider: str) -> bool:
         """Forget the key of a provider; False when there was none."""
         logins = self._logins()
-        if logins.pop(provider, None) is None:
+        if logins.pop(f"{provider}{self._mark}", None) is None:
             return False
         self._write(logins)
         return True
@@ -148,7 +165,7 @@ def known_secrets(
     masked wherever they turn up.
     """
     try:
-        saved = KeyFile(config).keys().values()
+        saved = KeyFile(config).all_keys().values()
     except UsageError:
         saved = {}.values()  # the provider that needs a key says what is wrong
     return (*secret_values(environ), *saved, *_secrets_in(providers or {}))

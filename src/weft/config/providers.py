@@ -200,7 +200,7 @@ def default_providers(
         catalogue = _catalogue(endpoints, more)
     return ProviderTable(
         environ=environ,
-        keys=KeyFile(where.config).keys(),
+        keys=KeyFile(where.config, settings.get("profile")).keys(),
         endpoints=endpoints,
         catalogue=catalogue,
         home=where.home,

@@ -214,6 +214,19 @@ KEYS: dict[str, SettingKey] = {
         # Prices decide when a budget is spent, and a window when messages are summarized.
         personal=True,
     ),
+    "profile": SettingKey(
+        kind=str,
+        default="",
+        about="The profile that counts: its settings, providers and saved keys come before the "
+        "others; also --profile NAME.",
+        personal=True,
+    ),
+    "profiles": SettingKey(
+        kind=dict[str, dict[str, Any]],
+        default={},
+        about="Profiles by name: [profiles.NAME] takes every setting that a config.toml takes.",
+        personal=True,
+    ),
 }
 
 
@@ -319,6 +332,8 @@ def load_config(
     problems: list[str] = []
     _add(layers, _from_user(user))
     _add(layers, _hooks_beside(user))
+    if profile := _chosen_profile(layers, environ, given or {}):
+        _add_profile(layers, profile, str(user / "config.toml"))
     if is_trusted:
         _add(layers, _from_trusted(files or {}, project))
         unsure: dict[str, SettingValue] = {}
@@ -334,6 +349,46 @@ def load_config(
         for name in found:
             replaced.pop(name, None)
     return Config(layers, problems, replaced)
+
+
+def _chosen_profile(
+    layers: Mapping[str, Sequence[SettingValue]],
+    environ: Mapping[str, str],
+    given: Mapping[str, Any],
+) -> str:
+    """The profile that counts; empty for none."""
+    # Before the other sources are read: they replace what the profile sets.
+    configured = layers["profile"][-1].value if "profile" in layers else ""
+    return str(given.get("profile") or environ.get("WEFT_PROFILE") or configured)
+
+
+def _add_profile(layers: dict[str, list[SettingValue]], name: str, file: str) -> None:
+    """Put a profile's settings over the user's.
+
+    Raises:
+        UsageError: there is no such profile, or something in it is not right.
+    """
+    known_profiles = layers["profiles"][-1].value if "profiles" in layers else {}
+    if name not in known_profiles:
+        hint = did_you_mean(name, known_profiles) or f"; [profiles.{name}] in {file} makes one"
+        raise UsageError(f"there is no profile {name!r}{hint}")
+    source = f"{file} [profiles.{name}]"
+    found: dict[str, SettingValue] = {}
+    for setting, value in _flattened(known_profiles[name]):
+        if setting in ("profile", "profiles"):
+            raise UsageError(f"{source}: a profile names no other profile")
+        taken = _value(setting, value, source, b"", lambda name, value: True)
+        assert taken is not None
+        if setting in ("providers", "models") and setting in layers:
+            # A profile mostly adds a key to a provider that is described above.
+            taken = SettingValue(_over(layers[setting][-1].value, taken.value), source)
+        found[setting] = taken
+    _add(layers, found)
+
+
+def _over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables of tables, field by field."""
+    return {**base, **{name: {**base.get(name, {}), **fields} for name, fields in top.items()}}
 
 
 def _add(layers: dict[str, list[SettingValue]], found: Mapping[str, SettingValue]) -> None:

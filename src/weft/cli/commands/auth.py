@@ -11,15 +11,20 @@ from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell, write_pretty
 from weft.config.api_keys import LONGEST, KeyFile, check_key, key_variables
 from weft.config.paths import places
+from weft.config.settings import load_config
 from weft.errors import UsageError
 
 
 def run(arguments: ParsedArguments) -> int:
     """Carry out an `auth` command."""
-    keys = KeyFile(places(os.environ).config)
+    where = places(os.environ)
+    given = {"profile": arguments.text("profile")} if arguments.text("profile") else {}
+    # Read for its profile, and for the sentence about one that there is not.
+    profile = load_config(user=where.config, environ=os.environ, given=given).get("profile")
+    keys = KeyFile(where.config, profile)
     match arguments.verb:
         case "auth login":
-            return _login(keys, _provider(arguments))
+            return _login(keys, _provider(arguments), profile)
         case "auth logout":
             return _logout(keys, _provider(arguments))
         case _:
@@ -37,13 +42,14 @@ def _provider(arguments: ParsedArguments) -> str:
     return name
 
 
-def _login(keys: KeyFile, provider: str) -> int:
+def _login(keys: KeyFile, provider: str, profile: str) -> int:
     key = _read_key(provider)
     if not key:
         raise UsageError(f"no key was given; type it, or pipe it into `weft auth login {provider}`")
     check_key(key)
     keys.keep(provider, key)
-    tell(f"saved the key for {provider} in {keys.path} (only you can read it)")
+    of = f" in the profile {profile}" if profile else ""
+    tell(f"saved the key for {provider}{of} in {keys.path} (only you can read it)")
     for variable in key_variables().get(provider, ()):
         if os.environ.get(variable):
             tell(f"note: {variable} is set and takes precedence")

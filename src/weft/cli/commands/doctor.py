@@ -121,7 +121,7 @@ def _sqlite(app: App) -> DoctorFinding:
 
 
 def _keys(app: App) -> DoctorFinding:
-    keys = KeyFile(app.places.config)
+    keys = KeyFile(app.places.config, app.config.get("profile"))
     try:
         found = sources(keys)
     except WeftError as error:
