@@ -8,8 +8,6 @@ import json
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.document import Document
 
 from tests.support.chat_driver import driven_chat
 from tests.support.weft_program import WeftProgram, lines, text
@@ -82,8 +80,8 @@ def test_tab_offers_commands_from_files_but_none_in_place_of_ours(tmp_path: Path
     command(tmp_path, "review", REVIEW)
     command(tmp_path, "rename", "not this one")
     completer = ChatCompleter(str(tmp_path), FileCommands(str(tmp_path), tmp_path / "config"))
-    offered = list(completer.get_completions(Document("/re"), CompleteEvent()))
-    assert [(each.text, each.display_meta_text) for each in offered if "rev" in each.text] == [
+    offered = completer.items("/re")
+    assert [(each.text, each.about) for each in offered if "rev" in each.text] == [
         ("/review", "Review a file")
     ]
     assert [each.text for each in offered].count("/rename") == 1

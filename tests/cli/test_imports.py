@@ -27,6 +27,7 @@ NEVER = {
     "tomllib",
     "unittest",
     "urllib.request",
+    "wcwidth",
     "yaml",
 }
 """What costs tens of milliseconds or is not needed to send a request.

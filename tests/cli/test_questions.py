@@ -1,4 +1,4 @@
-"""Which keys answer a question, and which belong to what is being typed."""
+"""Which keys answer a question, and what becomes of what is being typed."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-import anyio.lowlevel
 import pytest
-from prompt_toolkit.application import create_app_session
-from prompt_toolkit.input import create_pipe_input
 
+from tests.support.memory_terminal import DrivenScreen, MemoryTerminal, driven_screen
 from weft.cli.chat.questions import permission_question
-from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
-from weft.cli.chat.screens.terminal_screen import CALM_SECONDS, TerminalScreen
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow, GoBack
+from weft.cli.chat.screens.terminal.question_panel import CALM_SECONDS
 from weft.clock import ManualClock
 from weft.events import PermissionRequest
 from weft.ids import CallUid, NodeId, RequestId
+from weft.view import NoteBlock
 
 pytestmark = pytest.mark.anyio
 
+DOWN, TAB_BACK = "\x1b[B", "\x1b[Z"
 
-def shell_permission() -> ChoiceQuestion:
+
+def shell_permission(preview: str = "touch made") -> ChoiceQuestion:
     return permission_question(
         PermissionRequest(
-            request_id=RequestId("r"), call_uid=CallUid("c"), node=NodeId("n"), tool_name="shell"
+            request_id=RequestId("r"),
+            call_uid=CallUid("c"),
+            node=NodeId("n"),
+            tool_name="shell",
+            preview=preview,
         )
     )
 
@@ -33,112 +38,210 @@ def shell_permission() -> ChoiceQuestion:
 class Asked:
     """A question on the screen, and what became of it."""
 
-    def __init__(self, screen: TerminalScreen, clock: ManualClock) -> None:
-        self.screen = screen
-        self.clock = clock
+    def __init__(self, driven: DrivenScreen) -> None:
+        self.driven = driven
         self.answer: int | None = None
         self.is_answered = False
 
+    @property
+    def terminal(self) -> MemoryTerminal:
+        return self.driven.terminal
+
+    @property
+    def draft(self) -> str:
+        return self.driven.screen.input.editor.text
+
     async def ask(self, question: ChoiceQuestion) -> None:
-        self.answer = await self.screen.choose(question)
+        self.answer = await self.driven.screen.choose(question)
         self.is_answered = True
 
-    async def type(self, *letters: str) -> None:
-        for letter in letters:
-            self.screen.typed_at_question(letter)
-        await anyio.wait_all_tasks_blocked()
+    def wait(self, seconds: float) -> None:
+        assert isinstance(self.driven.clock, ManualClock)
+        self.driven.clock.advance(seconds)
+
+    async def type(self, keys: str) -> None:
+        await self.driven.type(keys)
 
 
 @asynccontextmanager
-async def asked(question: ChoiceQuestion, tmp_path: Path, draft: str = "") -> AsyncIterator[Asked]:
-    clock = ManualClock()
-    with create_pipe_input() as pipe, create_app_session(input=pipe):
-        screen = TerminalScreen(folder=str(tmp_path), history=None, coloured=False, clock=clock)
-        screen.buffer.insert_text(draft)
-        state = Asked(screen, clock)
-        async with anyio.create_task_group() as group:
-            group.start_soon(state.ask, question)
-            await anyio.wait_all_tasks_blocked()
-            yield state
-            group.cancel_scope.cancel()
-        screen.close()
-        screen._sending.close()
+async def asked(
+    question: ChoiceQuestion, tmp_path: Path, draft: str = "", columns: int = 80
+) -> AsyncIterator[Asked]:
+    async with (
+        driven_screen(tmp_path, columns=columns) as driven,
+        anyio.create_task_group() as group,
+    ):
+        await driven.type(draft)
+        state = Asked(driven)
+        group.start_soon(state.ask, question)
+        await anyio.wait_all_tasks_blocked()
+        yield state
+        group.cancel_scope.cancel()
 
 
-async def test_a_key_pressed_as_the_question_comes_up_is_text(tmp_path: Path) -> None:
+async def test_a_key_pressed_as_the_question_comes_up_is_dropped_and_says_so(
+    tmp_path: Path,
+) -> None:
     async with asked(shell_permission(), tmp_path) as state:
-        state.clock.advance(CALM_SECONDS / 2)
+        state.wait(CALM_SECONDS / 2)
         await state.type("1")
         assert not state.is_answered
-        assert state.screen.buffer.text == "1"
+        assert state.draft == ""
+        await state.terminal.shows("just appeared: press again")
+        state.wait(CALM_SECONDS)
+        await state.type("1")
+        assert (state.is_answered, state.answer) == (True, 0)
 
 
-async def test_a_key_after_a_moment_of_calm_is_an_answer(tmp_path: Path) -> None:
+async def test_a_key_after_a_moment_is_an_answer(tmp_path: Path) -> None:
     async with asked(shell_permission(), tmp_path) as state:
-        state.clock.advance(CALM_SECONDS * 2)
+        state.wait(CALM_SECONDS * 2)
         await state.type("2")
         assert (state.is_answered, state.answer) == (True, 1)
-        assert state.screen.buffer.text == ""
+        assert state.draft == ""
 
 
-async def test_with_a_draft_no_digit_is_an_answer_however_long_one_waits(tmp_path: Path) -> None:
+async def test_a_draft_stays_dim_while_the_question_has_the_keyboard_and_comes_back(
+    tmp_path: Path,
+) -> None:
     async with asked(shell_permission(), tmp_path, draft="use ") as state:
-        state.clock.advance(CALM_SECONDS * 100)
-        await state.type("1", "2")
-        assert not state.is_answered
-        assert state.screen.buffer.text == "use 12"
+        await state.terminal.shows("Allow this command?", "› use")
+        assert not state.terminal.has_cursor
+        state.wait(CALM_SECONDS * 2)
+        await state.type("1")
+        assert state.answer == 0
+        assert state.draft == "use ", "the digit did not reach the input"
+        await state.type("x")
+        await state.terminal.shows("› use x")
+        assert state.terminal.has_cursor
 
 
-async def test_a_letter_that_is_no_answer_begins_a_draft(tmp_path: Path) -> None:
+async def test_a_letter_that_is_no_answer_shows_which_are(tmp_path: Path) -> None:
     async with asked(shell_permission(), tmp_path) as state:
-        state.clock.advance(CALM_SECONDS * 2)
-        await state.type("n", "o", "4")
+        state.wait(CALM_SECONDS * 2)
+        await state.type("q")
         assert not state.is_answered
-        assert state.screen.buffer.text == "no4"
+        assert state.draft == ""
+        await state.terminal.shows("press 1 to 4")
+
+
+async def test_enter_takes_no_row_that_was_not_picked(tmp_path: Path) -> None:
+    async with asked(shell_permission(), tmp_path) as state:
+        state.wait(CALM_SECONDS * 2)
+        await state.type("\r")
+        assert not state.is_answered
+        await state.type(f"{DOWN}\r")
+        assert state.answer == 0
+
+
+async def test_rows_are_answered_by_their_letters_too(tmp_path: Path) -> None:
+    rows = (ChoiceRow("Yes", key="y"), ChoiceRow("All", key="s-tab"), ChoiceRow("No", key="n"))
+    for key, answer in (("y", 0), (TAB_BACK, 1), ("n", 2)):
+        async with asked(ChoiceQuestion(title="Go?", rows=rows), tmp_path) as state:
+            state.wait(CALM_SECONDS * 2)
+            await state.type(key)
+            assert state.answer == answer
 
 
 async def test_a_search_that_the_user_asked_for_takes_letters_at_once(tmp_path: Path) -> None:
     rows = (ChoiceRow("alpha"), ChoiceRow("beta"))
-    async with asked(ChoiceQuestion(title="?", rows=rows, is_searched=True), tmp_path) as state:
-        await state.type("b", "e")
-        assert state.screen.buffer.text == ""
-        assert state.screen._choosing is not None
-        assert state.screen._choosing.picked() == 1
+    question = ChoiceQuestion(title="Which?", rows=rows, is_searched=True)
+    async with asked(question, tmp_path) as state:
+        await state.terminal.shows("Which?", "type to filter · 1 of 2")
+        await state.type("be")
+        assert state.draft == ""
+        screen = await state.terminal.shows("/be · 1 of 1")
+        assert "alpha" not in screen
+        await state.type("\r")
+        assert state.answer == 1
 
 
 async def test_a_dismissed_question_has_no_answer(tmp_path: Path) -> None:
     """None, and not a falsehood that could be taken for the number of the first row."""
     async with asked(shell_permission(), tmp_path) as state:
-        state.screen.give(None)
-        await anyio.wait_all_tasks_blocked()
-        assert state.is_answered
+        state.wait(CALM_SECONDS * 2)
+        await state.type("\x1b")
+        await state.terminal.until(lambda: state.is_answered)
         assert state.answer is None
+
+
+async def test_a_paste_is_never_an_answer(tmp_path: Path) -> None:
+    async with asked(shell_permission(), tmp_path) as state:
+        state.wait(CALM_SECONDS * 2)
+        await state.type("\x1b[200~1\x1b[201~")
+        assert not state.is_answered
+        assert state.draft == "1"
+
+
+async def test_the_preview_stands_inside_the_question_and_leaves_nothing_behind(
+    tmp_path: Path,
+) -> None:
+    async with asked(shell_permission(), tmp_path) as state:
+        screen = await state.terminal.shows("touch made", "Allow this command?")
+        assert screen.index("touch made") < screen.index("Allow this command?")
+        state.wait(CALM_SECONDS * 2)
+        await state.type("4")
+        await state.terminal.until(lambda: "touch made" not in state.terminal.text)
+        assert not any("touch made" in row for row in state.terminal.history)
+
+
+async def test_a_preview_that_does_not_fit_is_printed_whole_above(tmp_path: Path) -> None:
+    preview = "\n".join(f"echo {number}" for number in range(60))
+    async with asked(shell_permission(preview), tmp_path) as state:
+        await state.terminal.shows("shown above: 61 lines", "Allow this command?", "4 No")
+        history = "\n".join(state.terminal.history)
+        assert all(history.count(f"echo {number}\n") == 1 for number in range(60))
+
+
+@pytest.mark.parametrize("columns", [24, 40, 80])
+async def test_what_an_answer_covers_is_never_cut(tmp_path: Path, columns: int) -> None:
+    scope = "python3 -m pytest tests/test_calc.py --maxfail=1 -k add"
+    rows = (ChoiceRow("Yes"), ChoiceRow("Yes, and again in this session:", scope))
+    async with asked(ChoiceQuestion(title="Go?", rows=rows), tmp_path, columns=columns) as state:
+        screen = await state.terminal.shows("Go?")
+        assert scope.replace(" ", "") in "".join(screen.split())
 
 
 @pytest.mark.parametrize("left", ["draft", ""])
 async def test_esc_typing_esc_is_not_esc_esc(tmp_path: Path, left: str) -> None:
-    with create_pipe_input() as pipe, create_app_session(input=pipe):
-        screen = TerminalScreen(
-            folder=str(tmp_path), history=None, coloured=False, clock=ManualClock()
-        )
-        screen.buffer.insert_text(left)
-        screen.escape()
-        screen.buffer.insert_text("x")
-        screen.buffer.delete_before_cursor()
-        screen.escape()
-        assert screen.buffer.text == left, "the line is not cleared"
-        assert not screen._receiving.statistics().current_buffer_used, "nobody asked to go back"
-        screen.escape()
-        assert screen.buffer.text == ""
-        assert screen._receiving.statistics().current_buffer_used == (0 if left else 1)
-        screen.close()
-        screen._sending.close()
+    async with driven_screen(tmp_path) as driven:
+        editor = driven.screen.input.editor
+        await driven.type(left)
+        for key in ("escape", "x", "backspace", "escape"):
+            driven.screen.input.press(key)
+        assert editor.text == left, "the line is not cleared"
+        assert driven.sent() == [], "the user did not ask to go back"
+        driven.screen.input.press("escape")
+        assert editor.text == ""
+        assert driven.sent() == ([] if left else [GoBack()])
+
+
+async def test_a_second_question_waits_for_the_answer_to_the_first(tmp_path: Path) -> None:
+    async with asked(shell_permission(), tmp_path) as first:
+        second = Asked(first.driven)
+        async with anyio.create_task_group() as group:
+            rows = (ChoiceRow("Red"), ChoiceRow("Blue"))
+            group.start_soon(second.ask, ChoiceQuestion(title="Which colour?", rows=rows))
+            await anyio.wait_all_tasks_blocked()
+            assert "Which colour?" not in first.terminal.text
+            first.wait(CALM_SECONDS * 2)
+            await first.type("3")
+            await first.terminal.shows("Which colour?")
+            assert (first.answer, second.is_answered) == (2, False)
+            first.wait(CALM_SECONDS * 2)
+            await first.type("2")
+        assert second.answer == 1
 
 
 async def test_a_cancelled_question_is_gone(tmp_path: Path) -> None:
-    async with asked(shell_permission(), tmp_path) as state:
-        assert state.screen._choosing is not None
-    assert state.screen._choosing is None
+    async with driven_screen(tmp_path) as driven:
+        async with anyio.create_task_group() as group:
+            group.start_soon(driven.screen.choose, shell_permission())
+            await driven.terminal.shows("Allow this command?")
+            group.cancel_scope.cancel()
+        driven.screen.show(NoteBlock(text="next"))
+        screen = await driven.terminal.shows("next")
+        assert "Allow" not in screen
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,10 @@ import pytest
 from tests.support.chat_driver import driven_chat
 from tests.support.weft_program import call
 from weft.app import App
-from weft.cli.chat.screens.live_area import in_flight
 from weft.view import (
     AnswerBlock,
-    LiveArea,
     PermissionBlock,
-    QueuedInput,
-    RunningTool,
     TableBlock,
-    TaskRow,
 )
 
 pytestmark = pytest.mark.anyio
@@ -152,7 +147,6 @@ async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> Non
         await talk.screen.until(lambda: talk.screen.words() == "It is up.")
         (worker,) = talk.screen.live.tasks.values()
         assert (worker.name, worker.title) == ("bg_1", "echo up; exec sleep 60")
-        assert lines(talk.screen.live) == ["⤷ bg_1: echo up; exec sleep 60 (background)"]
         session = talk.chat.conversation.session
         assert session is not None
         talk.screen.typed("/tasks")
@@ -166,35 +160,3 @@ async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> Non
         assert work.status == "exited"
         talk.screen.typed("/tasks bg_1")
         await talk.screen.noted("no background tasks")
-
-
-def lines(live: LiveArea, width: int = 60) -> list[str]:
-    drawn = in_flight(live, width=width, rows=24, seconds=0)
-    return "".join(text for _, text in drawn).splitlines()
-
-
-@pytest.mark.parametrize("width", [40, 80])
-def test_a_worker_stands_with_its_call_or_on_a_line_of_its_own(width: int) -> None:
-    worker = TaskRow(name="doer", title="Do it", call_uid="c", doing="read a\x1b[31m.txt", calls=2)
-    beside = TaskRow(name="other", title="x" * 100, background=True, cost_usd=0.5)
-    live = LiveArea(
-        running={"c": RunningTool(name="agent doer: Do it", output="noise")},
-        tasks={"a": worker, "b": beside},
-    )
-    drawn = lines(live, width)
-    assert drawn[0] == "● agent doer: Do it"
-    assert drawn[1].startswith("  read a")
-    assert drawn[1].endswith(".txt · 2 calls")
-    assert drawn[2].startswith("⤷ other: xxx")
-    assert all(len(line) <= width for line in drawn)
-    assert "\x1b" not in "".join(drawn)
-
-
-def test_what_waits_says_when_it_is_said() -> None:
-    live = LiveArea(
-        queue=[
-            QueuedInput(entry_id="b", text="late", delivery="follow_up"),
-            QueuedInput(entry_id="a", text="soon"),
-        ]
-    )
-    assert lines(live) == ["› then: soon", "› after this turn: late"]

@@ -28,6 +28,11 @@ from weft.cli.signals import StopSignal
 from weft.errors import UsageError, WeftError
 from weft.view import NoteBlock
 
+TERMINAL_OFF = b"\x1b[0m\x1b[?25h\x1b[?7h\x1b[?2026l\x1b[?2004l\x1b[?1004l\x1b[<u"
+"""Attributes off, cursor and wrapping on, no bracketed paste, focus reports or key codes: all that
+the terminal screen may have left behind.
+"""
+
 
 def run_chat(arguments: ParsedArguments) -> int:
     """Talk with the user at the terminal; returns the exit code."""
@@ -61,9 +66,7 @@ def keep_terminal() -> Callable[[], None]:
         try:
             termios.tcsetattr(fd, termios.TCSANOW, kept)
             if _is_redrawn():
-                # Attributes off, cursor on, no bracketed paste: what the input line may have left
-                # behind.
-                os.write(1, b"\x1b[0m\x1b[?25h\x1b[?2004l")
+                os.write(1, TERMINAL_OFF)
         except (termios.error, OSError):
             return
 
@@ -140,21 +143,27 @@ class _Start:
         columns = _columns()
         if self._arguments.flag("plain") or not _is_redrawn():
             return PlainScreen(width=columns)
-        from weft.cli.chat.screens.completion import FileCommands
-        from weft.cli.chat.screens.terminal_screen import (
-            TerminalScreen,  # only where a terminal can be drawn on
-        )
+        return self._terminal_screen()
 
-        history = (
-            None
-            if self._arguments.flag("ephemeral")
-            else str(self._app.places.home / "chat_history")
-        )
+    def _terminal_screen(self) -> ChatScreen:
+        # Only where a terminal can be drawn on.
+        from weft.cli.chat.screens.completion import FileCommands
+        from weft.cli.chat.screens.render import BlockRenderer
+        from weft.cli.chat.screens.terminal.styles import RowStyles
+        from weft.cli.chat.screens.terminal.terminal_device import TerminalDevice
+        from weft.cli.chat.screens.terminal_screen import TerminalScreen
+
+        app, ephemeral = self._app, self._arguments.flag("ephemeral")
+        coloured = not os.environ.get("NO_COLOR")
+        unicode = (sys.stdout.encoding or "").lower().startswith("utf")
         return TerminalScreen(
-            folder=self._app.project_path,
-            history=history,
-            coloured=not os.environ.get("NO_COLOR"),
-            offered=FileCommands(self._app.project_path, self._app.places.config),
+            TerminalDevice(),
+            folder=app.project_path,
+            history=None if ephemeral else str(app.places.home / "chat_history"),
+            styles=RowStyles(coloured=coloured, unicode=unicode),
+            renderer=lambda width: BlockRenderer(width=width, coloured=coloured, unicode=unicode),
+            offered=FileCommands(app.project_path, app.places.config),
+            rewraps=not _cuts_rows(),
         )
 
     def _hint(self, chat: Chat) -> str:
@@ -168,6 +177,15 @@ class _Start:
             self._talking.cancel()
 
         await self._stop.watch(leave, interrupt=self._screen.interrupted, task_status=task_status)
+
+
+def _cuts_rows() -> bool:
+    """Whether the terminal cuts rows when it gets narrower, instead of breaking them again."""
+    # Terminals don't say, and an answer of theirs to any question would be the same in both cases.
+    # xterm and the console of the kernel are the two in use that cut; inside tmux, tmux counts.
+    if "TMUX" in os.environ:
+        return False
+    return "XTERM_VERSION" in os.environ or os.environ.get("TERM") == "linux"
 
 
 def _columns() -> int:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
-
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.document import Document
 
 from weft.cli.sanitize import clean_line
 from weft.project.file_list import list_files
@@ -27,40 +24,76 @@ class OfferedCommand(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
-class ChatCompleter(Completer):
+class CompletionItem(NamedTuple):
+    """Something that could stand at the cursor."""
+
+    text: str
+    replaced: int
+    """Characters before the cursor that it takes the place of."""
+    shown: str
+    about: str = ""
+
+
+class ChatCompleter:
     """Offers commands and files."""
 
     def __init__(self, folder: str, offered: Callable[[], list[OfferedCommand]] = list) -> None:
         """`offered` gives the commands from files, beside those that every screen has."""
         self._files = ProjectFileList(folder)
         self._offered = offered
+        self._used: list[str] = []
+        """What was taken, the newest last."""
 
-    def get_completions(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> Iterable[Completion]:
-        """What could stand at the cursor."""
-        before = document.text_before_cursor
-        # Only while the name itself is typed: the arguments of a command are free text.
-        if before.startswith("/") and not any(letter.isspace() for letter in before):
-            built_in = [
-                OfferedCommand(each.name, each.shown, each.about, each.aliases) for each in COMMANDS
-            ]
-            for command in [*built_in, *self._offered()]:
-                if any(name.startswith(before) for name in (command.name, *command.aliases)):
-                    yield Completion(
-                        command.name,
-                        -len(before),
-                        display=clean_line(command.shown),
-                        display_meta=clean_line(command.about),
-                    )
-            return
+    @staticmethod
+    def applies(before: str) -> bool:
+        """Whether there can be something to offer, by the text before the cursor."""
+        return _is_command_name(before) or mention_at_end(before) is not None
+
+    def used(self, item: CompletionItem) -> None:
+        """This was taken: the next time it comes first."""
+        if item.text in self._used:
+            self._used.remove(item.text)
+        self._used.append(item.text)
+
+    def items(self, before: str) -> list[CompletionItem]:
+        """What could stand behind this text; may take as long as listing the project does."""
+        found = self._commands(before) if _is_command_name(before) else self._mentions(before)
+        order = {text: place for place, text in enumerate(reversed(self._used))}
+        # Stable: what was never used keeps its order.
+        return sorted(found, key=lambda item: order.get(item.text, len(order)))
+
+    def _commands(self, before: str) -> list[CompletionItem]:
+        built_in = [
+            OfferedCommand(each.name, each.shown, each.about, each.aliases) for each in COMMANDS
+        ]
+        return [
+            CompletionItem(
+                command.name, len(before), clean_line(command.shown), clean_line(command.about)
+            )
+            for command in [*built_in, *self._offered()]
+            if any(name.startswith(before) for name in (command.name, *command.aliases))
+        ]
+
+    def _mentions(self, before: str) -> list[CompletionItem]:
         word = mention_at_end(before)
-        if word is not None:
-            for path in self._files.matching(word):
-                # Quoted, as the reader of mentions wants it; without quotes the path would end at
-                # its first space.
-                shown = f'"{path}"' if " " in path else path
-                yield Completion(f"@{shown} ", -len(word) - 1, display=clean_line(path))
+        if word is None:
+            return []
+        start = before.rfind("@")
+        return [
+            # Quoted, as the reader of mentions wants it; without quotes the path would end at its
+            # first space.
+            CompletionItem(
+                f'@"{path}" ' if " " in path else f"@{path} ",
+                len(before) - start,
+                clean_line(path),
+            )
+            for path in self._files.matching(word)
+        ]
+
+
+def _is_command_name(before: str) -> bool:
+    """Only while the name itself is typed: the arguments of a command are free text."""
+    return before.startswith("/") and not any(letter.isspace() for letter in before)
 
 
 class FileCommands:

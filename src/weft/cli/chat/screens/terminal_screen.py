@@ -1,66 +1,75 @@
-"""The chat in a terminal: what was said scrolls by for good, and a few lines at the bottom are
-redrawn.
+"""The chat in a terminal: what was said scrolls by for good, and a region at the bottom is redrawn.
 
-The bottom is an inline application of prompt_toolkit: what is in flight, a question if there is
-one, the input line, the status.  Finished blocks are written above it and belong to the terminal
-from then on: they can be scrolled, selected and searched like any output.
+Finished blocks are written above the region and belong to the terminal from then on: they can be
+scrolled, selected and searched like any output.  A key is drawn at once; what streams waits for the
+next of twenty drawings a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import anyio
 import anyio.abc
-from prompt_toolkit.application import run_in_terminal
-from prompt_toolkit.application.current import set_app
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import ThreadedCompleter
-from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+import anyio.to_thread
 
 from weft.cli.chat.screens.completion import ChatCompleter, OfferedCommand
 from weft.cli.chat.screens.external_editor import edited
-from weft.cli.chat.screens.live_area import (
-    Fragments,
-    in_flight,
-    question_lines,
-    status_line,
-    wrapped,
-)
-from weft.cli.chat.screens.picker import ListPicker
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.cli.chat.screens.screen import (
-    BACK_HINT,
-    CLEAR_HINT,
-    LEAVE_HINT,
     ChatClosed,
     ChatScreen,
     ChoiceQuestion,
-    DoublePress,
-    GoBack,
     Input,
-    InterruptPressed,
-    LineSubmitted,
 )
-from weft.cli.chat.screens.terminal_keys import key_bindings
-from weft.cli.chat.screens.terminal_layout import (
-    REDRAW_SECONDS,
-    ScreenParts,
-    line_history,
-    make_application,
-    speaks_unicode,
-    without_last_newline,
+from weft.cli.chat.screens.terminal.activity import TurnActivity
+from weft.cli.chat.screens.terminal.answer_rows import AnswerRows
+from weft.cli.chat.screens.terminal.chat_input import ChatInput
+from weft.cli.chat.screens.terminal.key_decoder import (
+    KeyDecoder,
+    KeyPress,
+    PastedText,
+    TerminalEvent,
+    TerminalReply,
 )
+from weft.cli.chat.screens.terminal.line_history import LineHistory
+from weft.cli.chat.screens.terminal.question_panel import CALM_SECONDS, QuestionPanel
+from weft.cli.chat.screens.terminal.region_frame import (
+    RegionFrame,
+    RegionParts,
+    answer_limit,
+    frame_of,
+    input_limit,
+)
+from weft.cli.chat.screens.terminal.region_painter import RegionPainter
+from weft.cli.chat.screens.terminal.region_rows import (
+    FRAMES_PER_SECOND,
+    SPINNER,
+    STILL,
+    RegionRows,
+)
+from weft.cli.chat.screens.terminal.status_line import StatusPlace, status_row
+from weft.cli.chat.screens.terminal.styles import RowStyles
+from weft.cli.chat.screens.terminal.terminal_device import TerminalPort
 from weft.clock import Clock, SystemClock
 from weft.view import AnyBlock, LiveArea
 
-CALM_SECONDS = 0.4
-"""A question takes keys only after so long without typing: what was meant for the input line must
-not answer it.
-"""
+REDRAW_SECONDS = 0.05
+QUIET_SECONDS = 0.08
+"""A window that is dragged sends many sizes; it is drawn once after so long without another."""
+REPLY_SECONDS = 0.15
+ESCAPE_SECONDS = 0.05
+"""A terminal sends a sequence in one burst: so long after an ESC, it was the key."""
 NOTICE_SECONDS = 4.0
 INPUTS = 1000
+DRAWING_SHARE = 10
+"""Between two drawings of the stream at least so many times what one takes: a slow machine draws
+less often instead of falling behind.
+"""
 
 
 class TerminalScreen(ChatScreen):
@@ -68,96 +77,103 @@ class TerminalScreen(ChatScreen):
 
     def __init__(
         self,
+        terminal: TerminalPort,
         *,
         folder: str,
         history: str | None,
-        coloured: bool,
+        styles: RowStyles,
+        renderer: Callable[[int], BlockRenderer],
+        place: Callable[[], StatusPlace] = StatusPlace,
         offered: Callable[[], list[OfferedCommand]] = list,
         clock: Clock | None = None,
+        animated: bool = True,
+        rewraps: bool = True,
     ) -> None:
-        """`offered` gives the commands from files; it is called in a thread."""
+        """`offered` gives the commands from files and is called in a thread; `renderer` makes the
+        painter of blocks for a width; `rewraps` says that the terminal breaks rows again when it
+        gets narrower.
+        """
+        self._terminal = terminal
         self._clock = clock or SystemClock()
-        self._coloured = coloured
+        self._styles = styles
+        self._renderer = renderer
+        self._place = place
+        self._is_animated = animated
+        self._rewraps = rewraps
+        self._size = terminal.size()
         self._live = LiveArea()
-        self._busy_since = self._clock.monotonic()
+        self._activity = TurnActivity(self._clock)
+        self._painter = RegionPainter(self._write)
+        self._decoder = KeyDecoder()
+        self._answer = AnswerRows()
+        self._answer_rows: list[str] = []
         self._pending: list[AnyBlock] = []
-        self._work = anyio.Event()
         self._notice = ("", 0.0)
-        self._choosing: ListPicker | None = None
-        self._asking = ""
-        """The label of the line that is asked for."""
+        self._work, self._awake = anyio.Event(), anyio.Event()
+        self._is_on = False
+        """The region is drawn; not before the start, while another program has the terminal, and
+        while the window is being resized.
+        """
+        self._cursor_row: int | None = None
+        self._cursor_told = anyio.Event()
         self._one_question = anyio.Lock()
         """Two questions at once would take each other's answers: a request may come up while a list
         is open.
         """
-        self._answered = anyio.Event()
-        self._answer: int | str | None = None
-        self._last_key = float("-inf")
-        self._twice = DoublePress(self._clock)
         # Bounded: a stuck chat must not collect a key's auto-repeat without limit.
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
-        self.buffer = Buffer(
-            multiline=True,
-            history=line_history(history),
-            # Listing a large project takes longer than a key press may.
-            completer=ThreadedCompleter(ChatCompleter(folder, offered)),
-            complete_while_typing=Condition(self._offers),
+        self._group: anyio.abc.TaskGroup | None = None
+        self.input = ChatInput(
+            self,
+            completer=ChatCompleter(folder, offered),
+            history=LineHistory(history),
+            clock=self._clock,
         )
-        self.line = Buffer(multiline=False)
-        chooses = Condition(lambda: self._choosing is not None)
-        asks = Condition(lambda: bool(self._asking))
-        parts = ScreenParts(
-            in_flight=self._in_flight,
-            question=self._question,
-            label=self._label,
-            completions=self._completions,
-            status=self._status,
-            buffer=self.buffer,
-            line=self.line,
-            chooses=chooses,
-            asks=asks,
-        )
-        keys = key_bindings(self, chooses=chooses, asks=asks)
-        self._app = make_application(parts, keys, coloured=coloured)
 
     # -- what the chat uses
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._keep_drawing)
-            group.start_soon(self._tick)
-            task_status.started()
-            self._write_pending()
-            try:
-                await self._app.run_async(handle_sigint=False, set_exception_handler=False)
-            except (EOFError, OSError):  # the terminal is gone
-                return
-            finally:
-                # Ends `next_input`, so that the chat ends when its terminal is gone.
-                self._sending.close()
+        self._terminal.enter()
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                self._is_on = True
+                self._draw_stream()
+                task_status.started()
+                group.start_soon(self._keep_drawing)
+                group.start_soon(self._tick)
+                group.start_soon(self._watch_size)
+                group.start_soon(self.input.complete)
+                await self._read_keys()
                 group.cancel_scope.cancel()
+        except* OSError:
+            pass  # the terminal is gone
+        finally:
+            # Ends `next_input`, so that the chat ends when its terminal is gone.
+            self._sending.close()
+            self._is_on = False
+            self._terminal.leave()
 
     def close(self) -> None:
-        self._write_pending()
         self._receiving.close()
-        if self._app.is_running and self._app.future is not None and not self._app.future.done():
-            self._app.exit()
+        if not self._is_on:
+            return
+        try:
+            self._draw_stream()
+            self._painter.erase()
+        except OSError:
+            pass
+        self._is_on = False
+        if self._group is not None:
+            self._group.cancel_scope.cancel()
 
     def interrupted(self) -> None:
-        if self._live.is_busy:
-            # The second one while it still stops leaves; one after it has stopped is the first of
-            # two.
-            self.tell(ChatClosed() if self._twice.now("stop") else InterruptPressed())
-        elif self.buffer.text:
-            self.buffer.append_to_history()
-            self.buffer.reset()
-        elif self._twice.now("leave"):
-            self.tell(ChatClosed())
-        else:
-            self.notify(LEAVE_HINT)
+        self.input.interrupted()
+        self.redraw()
 
     def show(self, *blocks: AnyBlock) -> None:
         self._pending.extend(blocks)
+        self._activity.handed_out(blocks)
         self._work.set()
 
     def watch(self, live: LiveArea) -> None:
@@ -165,20 +181,18 @@ class TerminalScreen(ChatScreen):
         self.refresh()
 
     def refresh(self) -> None:
-        if not self._live.is_busy:
-            self._busy_since = self._clock.monotonic()
+        self._activity.look(self._live)
         self._work.set()
+        self._awake.set()
 
     def notify(self, text: str) -> None:
         self._notice = (text, self._clock.monotonic() + NOTICE_SECONDS)
         self._work.set()
+        self._awake.set()
 
     def put_back(self, text: str) -> None:
-        if not text:
-            return
-        draft = self.buffer.text
-        whole = f"{text}\n{draft}" if draft.strip() else text
-        self.buffer.set_document(Document(whole, len(whole)), bypass_readonly=True)
+        self.input.put_back(text)
+        self._work.set()
 
     async def next_input(self) -> Input:
         try:
@@ -188,60 +202,110 @@ class TerminalScreen(ChatScreen):
 
     async def choose(self, question: ChoiceQuestion) -> int | None:
         async with self._one_question:
-            return await self._choose(question)
-
-    async def _choose(self, question: ChoiceQuestion) -> int | None:
-        self.show(*question.preview)
-        self._choosing = ListPicker(question)
-        # A question that comes up counts as a key press: a key that was already on its way must not
-        # answer it.
-        self._last_key = max(self._last_key, self._clock.monotonic())
-        try:
-            answer = await self._wait_for_answer()
-        finally:
-            self._choosing = None
-            self._work.set()
+            answer = await self.input.ask(QuestionPanel(question, self._clock))
         return answer if type(answer) is int else None
 
     async def ask_line(self, label: str, text: str = "") -> str | None:
         async with self._one_question:
-            return await self._ask_line(label, text)
-
-    async def edit(self, text: str, suffix: str) -> str | None:
-        with set_app(self._app):
-            return await run_in_terminal(lambda: edited(text, suffix), in_executor=True)
-
-    async def _ask_line(self, label: str, text: str) -> str | None:
-        self._asking = label
-        self.line.set_document(Document(text, len(text)), bypass_readonly=True)
-        self._app.layout.focus(self.line)
-        try:
-            answer = await self._wait_for_answer()
-        finally:
-            self._asking = ""
-            self._app.layout.focus(self.buffer)
-            self._work.set()
+            answer = await self.input.ask_line(label, text)
         return answer if isinstance(answer, str) else None
 
-    async def _wait_for_answer(self) -> int | str | None:
-        self._answered = anyio.Event()
-        self._answer = None
-        self._work.set()
-        await self._answered.wait()
-        return self._answer
+    async def edit(self, text: str, suffix: str) -> str | None:
+        async with self._away():
+            return await anyio.to_thread.run_sync(edited, text, suffix)
 
-    def give(self, answer: int | str | None) -> None:
-        """Answer what is asked; None dismisses it."""
-        self._answer = answer
-        self._answered.set()
+    # -- what the keys use
+
+    @property
+    def live(self) -> LiveArea:
+        """What is in flight."""
+        return self._live
 
     def tell(self, happened: Input) -> None:
+        """Hand an input to the chat."""
         try:
             self._sending.send_nowait(happened)
         except anyio.WouldBlock:
             self.notify("too much at once; wait a moment")
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return  # leaving already
+
+    def redraw(self) -> None:
+        """Something was typed: show it now."""
+        self._awake.set()
+        self._draw()
+
+    def start_editor(self, text: str, done: Callable[[str], None]) -> None:
+        """Have the user change the input in their own editor."""
+        assert self._group is not None
+        self._group.start_soon(self._edit_input, text, done)
+
+    async def _edit_input(self, text: str, done: Callable[[str], None]) -> None:
+        from weft.errors import UsageError
+
+        try:
+            written = await self.edit(text, ".md")
+        except UsageError as error:
+            self.notify(str(error))
+            return
+        done((written or "").rstrip("\n"))
+        self.redraw()
+
+    def suspend(self) -> None:
+        """Ctrl+Z: back to the shell until it brings us forward again."""
+        self._painter.erase()
+        self._terminal.leave()
+        os.kill(os.getpid(), signal.SIGTSTP)
+        # Here the process has been continued; the window may have another size.
+        self._terminal.enter()
+        self._size = self._terminal.size()
+        self._draw()
+
+    def clear_screen(self) -> None:
+        """Ctrl+L."""
+        self._write("\x1b[H\x1b[2J")
+        self._painter.forget()
+        self._draw()
+
+    @asynccontextmanager
+    async def _away(self) -> AsyncIterator[None]:
+        """While another program has the terminal."""
+        self._painter.erase()
+        self._is_on = False
+        self._terminal.leave()
+        try:
+            yield
+        finally:
+            self._terminal.enter()
+            self._size = self._terminal.size()
+            self._is_on = True
+            self._work.set()
+
+    # -- keys
+
+    async def _read_keys(self) -> None:
+        while data := await self._terminal.read():
+            self._take(self._decoder.feed(data))
+            while self._decoder.pending:
+                more = b""
+                with anyio.move_on_after(ESCAPE_SECONDS):
+                    more = await self._terminal.read()
+                self._take(self._decoder.feed(more) if more else self._decoder.flush())
+
+    def _take(self, events: list[TerminalEvent]) -> None:
+        for event in events:
+            match event:
+                case KeyPress(name=name):
+                    self.input.press(name)
+                case PastedText(text=text):
+                    self.input.paste(text)
+                case TerminalReply(kind="cursor", values=values):
+                    self._cursor_row = values[0]
+                    self._cursor_told.set()
+                case TerminalReply():
+                    continue
+        if events:
+            self.redraw()
 
     # -- drawing
 
@@ -250,189 +314,152 @@ class TerminalScreen(ChatScreen):
         while True:
             await self._work.wait()
             self._work = anyio.Event()
-            # While an external editor has the terminal nothing may be written, or it would be drawn
-            # into the editor's screen.
-            if not self._app.is_running or getattr(self._app, "_running_in_terminal", False):
-                await anyio.sleep(REDRAW_SECONDS)
-                self._work.set()
-                continue
-            self._write_pending()
-            # Also after writing: what was drawn with it may be from before the change.
-            self._app.invalidate()
-            await anyio.sleep(REDRAW_SECONDS)
+            began = self._clock.monotonic()
+            self._draw_stream()
+            took = self._clock.monotonic() - began
+            await anyio.sleep(max(REDRAW_SECONDS, took * DRAWING_SHARE))
 
     async def _tick(self) -> None:
-        """The seconds of what is being done, and notices that have had their time."""
+        """The spinner and the seconds, notices that have had their time, questions that have been
+        read; nothing at all while nothing moves.
+        """
         while True:
-            await anyio.sleep(CALM_SECONDS / 2 if self._choosing is not None else 1)
             text, until = self._notice
             if text and self._clock.monotonic() >= until:
                 self._notice = ("", 0.0)
                 self._work.set()
-            if self._live.is_busy or self._choosing is not None:
+            if self._live.is_busy or self._notice[0] or self.input.is_fresh:
+                await anyio.sleep(1 / FRAMES_PER_SECOND if self._is_animated else 1.0)
                 self._work.set()
+            else:
+                self._awake = anyio.Event()
+                await self._awake.wait()
 
-    def _write_pending(self) -> None:
-        """Write finished blocks above the redrawn lines."""
+    def _draw_stream(self) -> None:
+        """Draw everything: finished blocks, the answer in flight, the region."""
+        if not self._is_on:
+            return
         blocks, self._pending = self._pending, []
-        if not blocks:
-            return
-        output, renderer = self._app.output, self._app.renderer
-        painter = BlockRenderer(
-            width=output.get_size().columns, coloured=self._coloured, unicode=speaks_unicode()
+        painter = self._renderer(self._size.columns)
+        above = [row for block in blocks for row in _lines(painter.paint(block))]
+        self._answer_rows = self._answer.rows(
+            self._live.text, width=self._size.columns - 1, room=answer_limit(self._size)
         )
-        text = "".join(painter.paint(block) for block in blocks)
-        running = self._app.is_running
-        if running:
-            # Erase, write, draw again: the finished text goes where the redrawn lines were, and
-            # they come back below it. In any other order a copy of them would stay in the
-            # scrollback.
-            renderer.erase()
-        # Raw: the text has its own colours, and everything foreign in it was cleaned when it was
-        # painted.
-        output.write_raw(text)
-        output.flush()
-        if running:
-            with set_app(self._app):
-                renderer.render(self._app, self._app.layout)
+        above += self._preview_above(painter)
+        self._draw(above)
 
-    def _in_flight(self) -> Fragments:
-        size = self._app.output.get_size()
-        seconds = int(self._clock.monotonic() - self._busy_since)
-        drawn = in_flight(self._live, width=size.columns - 1, rows=size.rows, seconds=seconds)
-        return without_last_newline([("", "\n"), *drawn] if drawn else [])
-
-    def _question(self) -> Fragments:
-        if self._choosing is None:
+    def _preview_above(self, painter: BlockRenderer) -> list[str]:
+        """The preview of a question that has no room for it, once."""
+        panel = self.input.panel
+        if panel is None or panel.is_printed or not panel.question.preview:
             return []
-        width = self._app.output.get_size().columns - 1
-        ready = self._is_calm() and not self.buffer.text
-        lines = question_lines(self._choosing, width=width, is_ready=ready)
-        return without_last_newline(lines)
+        lines = _preview(panel, painter)
+        bare = panel.rows([], width=self._size.columns - 1, styles=self._styles)
+        if len(lines) + len(bare) + 2 <= self._size.rows - 5:
+            return []
+        panel.is_printed = True
+        return ["", *lines]
 
-    def _label(self) -> Fragments:
-        width = self._app.output.get_size().columns - 1
-        lines = wrapped(self._asking, width)
-        return without_last_newline(
-            [("", "\n"), *(("class:question", f"{each}\n") for each in lines)]
+    def _draw(self, above: list[str] | tuple[str, ...] = ()) -> None:
+        if not self._is_on:
+            if above:
+                self._write("\r\n".join([*above, ""]))
+            return
+        rows, cursor = self._frame()
+        written = self._styles.written
+        self._painter.draw(
+            [written(row) for row in rows],
+            cursor,
+            above=above,
+            columns=self._size.columns,
         )
 
-    def _status(self) -> Fragments:
-        width = self._app.output.get_size().columns - 1
-        return status_line(self._live, width=width, notice=self._notice[0])
+    def _frame(self) -> RegionFrame:
+        size, width = self._size, self._size.columns - 1
+        rows = RegionRows(
+            self._live, self._activity, width=width, styles=self._styles, mark=self._mark()
+        )
+        asked = self._asked_rows(width)
+        parts = RegionParts(
+            answer=self._answer_rows,
+            tools=rows.tools(),
+            question=asked or [*rows.activity(), *rows.agents()],
+            todo=[],
+            queue=rows.queue(hints=self.input.shows_queue_hint),
+            rule=self._styles("quiet", "─" * size.columns),
+            input=self.input.rows(width=width, limit=input_limit(size), styles=self._styles),
+            below=self.input.below(width=width, limit=size.rows // 3, styles=self._styles),
+            status=status_row(
+                self._live,
+                self._place(),
+                width=width,
+                styles=self._styles,
+                notice=self.input.search_notice or self._notice[0],
+            ),
+            is_question=bool(asked),
+        )
+        return frame_of(parts, size)
 
-    def _completions(self) -> Fragments:
-        state = self.buffer.complete_state
-        if state is None:
+    def _asked_rows(self, width: int) -> list[str]:
+        if self.input.label is not None:
+            return self.input.label_rows(width=width, styles=self._styles)
+        panel = self.input.panel
+        if panel is None:
             return []
-        index = state.complete_index or 0
-        start = max(0, min(index - 3, len(state.completions) - 6))
-        width = self._app.output.get_size().columns - 1
-        drawn: Fragments = []
-        for place, completion in enumerate(state.completions[start : start + 6], start):
-            is_current = place == state.complete_index
-            style = "class:completion.current" if is_current else "class:completion"
-            text = f"  {completion.display_text:<24}  {completion.display_meta_text}".rstrip()
-            drawn.append((style, f"{text[:width]}\n"))
-        return without_last_newline(drawn)
+        preview = _preview(panel, self._renderer(self._size.columns))
+        if panel.is_printed and preview:
+            preview = [self._styles("quiet", f"shown above: {len(preview)} lines")]
+        return panel.rows(preview, width=width, styles=self._styles)
 
-    def _is_calm(self) -> bool:
-        """What is typed now can be meant for the question: nothing else was being typed, or the
-        user has just asked for it.
-        """
-        if self._choosing is not None and self._choosing.question.is_searched:
-            return True
-        return self._clock.monotonic() - self._last_key >= CALM_SECONDS
+    def _mark(self) -> str:
+        if not self._is_animated:
+            return STILL
+        return SPINNER[math.floor(self._clock.monotonic() * FRAMES_PER_SECOND) % len(SPINNER)]
 
-    def _offers(self) -> bool:
-        before = self.buffer.document.text_before_cursor
-        return before.startswith("/") or "@" in before.rpartition("\n")[2].rpartition(" ")[2]
+    def _write(self, text: str) -> None:
+        self._terminal.write(text)
 
-    def typed_at_question(self, letter: str) -> None:
-        """A letter answers only after a moment of calm and with an empty input line.
+    # -- resize
 
-        Else it belongs to what is being typed.
-        """
-        if self._choosing is None or not letter.isprintable():
-            return
-        if self._is_calm() and not self.buffer.text and self._choosing.understands(letter):
-            if (chosen := self._choosing.typed(letter)) is not None:
-                self.give(chosen)
-            return
-        self.buffer.insert_text(letter)
+    async def _watch_size(self) -> None:
+        with self._terminal.resizes() as resizes:
+            async for _ in resizes:
+                self._is_on = False
+                is_quiet = False
+                while not is_quiet:
+                    with anyio.move_on_after(QUIET_SECONDS) as waited:
+                        await anext(resizes)
+                    is_quiet = waited.cancelled_caught
+                await self._resized()
 
-    def move(self, step: int) -> None:
-        if self._choosing is not None:
-            self._choosing.move(step)
+    async def _resized(self) -> None:
+        """Erase the region where it stands now, and draw it at the new size."""
+        size = self._terminal.size()
+        row = await self._ask_cursor()
+        above = self._painter.rows_above_cursor(size.columns, rewraps=self._rewraps)
+        if row is not None and above > row - 1:
+            self._painter.leave_rows(above - (row - 1), size.columns)
+        self._painter.erase_resized(size.columns, rewraps=self._rewraps)
+        self._size = size
+        self._is_on = True
+        self._draw_stream()
 
-    def enter(self) -> None:
-        buffer = self.buffer
-        if buffer.complete_state is not None and buffer.complete_state.current_completion:
-            buffer.complete_state = None
-            if not buffer.text.startswith("/"):
-                return
-        if buffer.document.char_before_cursor == "\\" and not buffer.document.text_after_cursor:
-            buffer.delete_before_cursor()
-            buffer.insert_text("\n")
-            return
-        if buffer.text.strip():
-            self._send()
+    async def _ask_cursor(self) -> int | None:
+        """The row of the window that the cursor is in; None where the terminal does not say."""
+        self._cursor_row, self._cursor_told = None, anyio.Event()
+        self._write("\x1b[6n")
+        with anyio.move_on_after(REPLY_SECONDS):
+            await self._cursor_told.wait()
+        return self._cursor_row
 
-    def _send(self, *, later: bool = False) -> None:
-        text = self.buffer.text
-        self.buffer.append_to_history()
-        self.buffer.reset()
-        self.notify("")
-        self.tell(LineSubmitted(text, later))
 
-    def send_later(self) -> None:
-        """Send after this turn; where no turn runs, a new line."""
-        if self._live.is_busy and self.buffer.text.strip():
-            self._send(later=True)
-        else:
-            self.buffer.insert_text("\n")
+def _lines(painted: str) -> list[str]:
+    return painted.split("\n")[:-1] if painted else []
 
-    def escape(self) -> None:
-        """Close the completions, else stop the turn, else count towards Esc Esc."""
-        if self.buffer.complete_state is not None:
-            self.buffer.cancel_completion()
-        elif self._live.is_busy:
-            self.tell(InterruptPressed())
-        else:
-            self._escape()
 
-    def text_changed(self) -> None:
-        """Typing goes on: a question has to wait, and Esc, typing, Esc is not Esc Esc."""
-        self._last_key = self._clock.monotonic()
-        self._twice.forget()
+def _preview(panel: QuestionPanel, painter: BlockRenderer) -> list[str]:
+    lines = [row for block in panel.question.preview for row in _lines(painter.paint(block))]
+    return lines[1:] if lines and not lines[0] else lines
 
-    def take_picked(self) -> None:
-        """Enter at a list: take the marked row, or send what was being typed."""
-        picked = self._choosing.picked() if self._choosing is not None else None
-        if picked is not None and self._is_calm():
-            self.give(picked)
-        elif picked is None and self.buffer.text.strip():
-            self.enter()
 
-    def erase_letter(self) -> None:
-        """Backspace at a list: of the text that was being typed, else of the search."""
-        if self.buffer.text:
-            self.buffer.delete_before_cursor()
-        elif self._choosing is not None:
-            self._choosing.erase()
-
-    def _escape(self) -> None:
-        """Esc while nothing runs: twice goes back to an earlier message, or clears the line if
-        something stands there.
-        """
-        has_text = bool(self.buffer.text)
-        if not self._twice.now("clear" if has_text else "back"):
-            self.notify(CLEAR_HINT if has_text else BACK_HINT)
-            return
-        self._twice.forget()
-        self.notify("")
-        if has_text:
-            self.buffer.append_to_history()
-            self.buffer.reset()
-        else:
-            self.tell(GoBack())
+__all__ = ["CALM_SECONDS", "TerminalScreen"]

@@ -1,0 +1,464 @@
+"""The keyboard of the chat: who gets a key, and what it does.
+
+A line that is asked for, a question, a search in the history, or the input line: exactly one of
+them has the keys at any time, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+
+from weft.cli.chat.screens.completion import ChatCompleter
+from weft.cli.chat.screens.screen import (
+    BACK_HINT,
+    CLEAR_HINT,
+    LEAVE_HINT,
+    ChatClosed,
+    DoublePress,
+    GoBack,
+    Input,
+    InterruptPressed,
+    LineSubmitted,
+    NextMode,
+    TakeBack,
+)
+from weft.cli.chat.screens.terminal.completion_menu import CompletionMenu
+from weft.cli.chat.screens.terminal.editing_keys import edit
+from weft.cli.chat.screens.terminal.history_search import HistorySearch
+from weft.cli.chat.screens.terminal.input_rows import PLACEHOLDER, InputRows, input_rows
+from weft.cli.chat.screens.terminal.key_help import key_rows
+from weft.cli.chat.screens.terminal.line_editor import LineEditor
+from weft.cli.chat.screens.terminal.line_history import LineHistory
+from weft.cli.chat.screens.terminal.question_panel import QuestionPanel
+from weft.cli.chat.screens.terminal.styles import RowStyles
+from weft.cli.chat.screens.terminal.text_cells import word_wrap
+from weft.clock import Clock
+from weft.view import LiveArea
+
+QUEUE_HINTS = 3
+"""How often the queue says which key edits it."""
+
+
+class InputHost(Protocol):
+    """The screen, as the keys see it."""
+
+    @property
+    def live(self) -> LiveArea:
+        """What is in flight."""
+        ...
+
+    def tell(self, happened: Input) -> None:
+        """Hand an input to the chat."""
+        ...
+
+    def notify(self, text: str) -> None:
+        """Say something in passing."""
+        ...
+
+    def redraw(self) -> None:
+        """Something changed that the user did."""
+        ...
+
+    def start_editor(self, text: str, done: Callable[[str], None]) -> None:
+        """Have the user change a text in their own editor."""
+        ...
+
+    def suspend(self) -> None:
+        """Back to the shell."""
+        ...
+
+    def clear_screen(self) -> None:
+        """Clear the window."""
+        ...
+
+
+class ChatInput:
+    """What is typed, and what is asked."""
+
+    def __init__(
+        self, host: InputHost, *, completer: ChatCompleter, history: LineHistory, clock: Clock
+    ) -> None:
+        self._host = host
+        self._completer = completer
+        self._history = history
+        self._twice = DoublePress(clock)
+        self.editor = LineEditor()
+        self.panel: QuestionPanel | None = None
+        self.label: str | None = None
+        """What is asked for, when a line is."""
+        self._line = LineEditor()
+        self._search: HistorySearch | None = None
+        self._menu: CompletionMenu | None = None
+        self._wants_menu = anyio.Event()
+        self._shows_keys = False
+        self._is_first = True
+        self._prefix = ""
+        self._hints = 0
+        self._had_queue = False
+        self._answer: int | str | None = None
+        self._answered = anyio.Event()
+        self._actions = self._input_actions()
+
+    def _input_actions(self) -> dict[str, Callable[[], None]]:
+        return {
+            "enter": self._enter,
+            "m-enter": self._send_later,
+            "s-enter": lambda: self.editor.insert("\n"),
+            "c-j": lambda: self.editor.insert("\n"),
+            "escape": self._escape,
+            "c-c": self.interrupted,
+            "up": self._up,
+            "down": self._down,
+            "c-p": self._up,
+            "c-n": self._down,
+            "m-up": lambda: self._host.tell(TakeBack()),
+            "tab": self._tab,
+            "s-tab": lambda: self._host.tell(NextMode()),
+            "c-r": self._begin_search,
+            "c-g": self._edit_outside,
+            "c-l": self._host.clear_screen,
+            "c-z": self._host.suspend,
+            "m-p": lambda: self._host.tell(LineSubmitted("/model")),
+        }
+
+    # -- keys
+
+    def press(self, key: str) -> None:
+        """One key."""
+        if key in ("c-z", "c-l"):
+            self._actions[key]()
+        elif self.label is not None:
+            self._press_line(key)
+        elif self.panel is not None:
+            self._press_question(self.panel, key)
+        elif self._search is not None:
+            self._press_search(self._search, key)
+        else:
+            self._press_input(key)
+
+    def paste(self, text: str) -> None:
+        """A paste is text wherever it comes, never an answer, whatever digits are in it."""
+        if self.label is not None:
+            self._line.insert(" ".join(text.split("\n")))
+            return
+        self.editor.paste(text)
+        self._changed()
+
+    def _press_line(self, key: str) -> None:
+        if key == "enter":
+            self.give(self._line.whole_text)
+        elif key in ("escape", "c-c"):
+            self.give(None)
+        else:
+            edit(self._line, key)
+
+    def _press_question(self, panel: QuestionPanel, key: str) -> None:
+        if key in ("escape", "c-c") and not panel.is_fresh:
+            self.give(None)
+        elif not panel.takes_keys():
+            return
+        elif key in ("up", "c-p"):
+            panel.picker.move(-1)
+        elif key in ("down", "c-n", "tab"):
+            panel.picker.move(1)
+        elif key == "backspace":
+            panel.picker.erase()
+        else:
+            letter = " " if key == "space" else key
+            chosen = panel.entered() if key == "enter" else panel.typed(letter)
+            if chosen is not None:
+                self.give(chosen)
+
+    def _press_search(self, search: HistorySearch, key: str) -> None:
+        if key in ("escape", "c-c", "c-g"):
+            self._end_search(search.draft)
+        elif key == "c-r":
+            search.older()
+        elif key == "backspace":
+            search.erase()
+        elif key == "space" or (len(key) == 1 and key >= " "):
+            search.type(" " if key == "space" else key)
+        else:
+            # Any other key takes what was found and then does what it does; Enter only takes it.
+            self._end_search(search.match or search.draft)
+            if key != "enter":
+                self._press_input(key)
+
+    def _end_search(self, text: str) -> None:
+        self._search = None
+        self.editor.set_text(text)
+
+    def _press_input(self, key: str) -> None:
+        was_shown, self._shows_keys = self._shows_keys, False
+        if was_shown and key in ("escape", "?"):
+            return
+        if key == "?" and not self.editor.text:
+            self._shows_keys = True
+            return
+        if self._prefixed(key) or (self._menu is not None and self._press_menu(self._menu, key)):
+            return
+        if key == "c-d" and not self.editor.text:
+            self._host.tell(ChatClosed())
+        elif key in self._actions:
+            before = self.editor.text
+            self._actions[key]()
+            if self.editor.text != before:
+                self._changed()
+        elif edit(self.editor, key):
+            self._changed()
+
+    def _prefixed(self, key: str) -> bool:
+        """Ctrl+X Ctrl+E: the editor, as in a shell."""
+        prefix, self._prefix = self._prefix, key if key == "c-x" else ""
+        if prefix == "c-x" and key == "c-e":
+            self._edit_outside()
+            return True
+        return key == "c-x"
+
+    def _changed(self) -> None:
+        """Typing goes on: Esc, typing, Esc is not Esc Esc, and other completions fit."""
+        self._twice.forget()
+        before = self.editor.text[: self.editor.cursor]
+        if not self._completer.applies(before):
+            self._menu = None
+        self._wants_menu.set()
+
+    # -- what the keys of the input do
+
+    def _enter(self) -> None:
+        editor = self.editor
+        if editor.text[: editor.cursor].endswith("\\") and editor.cursor == len(editor.text):
+            editor.backspace()
+            editor.insert("\n")
+        elif editor.text.strip():
+            self._send()
+
+    def _send(self, *, later: bool = False) -> None:
+        text = self.editor.whole_text
+        self._history.add(text)
+        self.editor.reset()
+        self._menu, self._is_first = None, False
+        self._host.notify("")
+        self._host.tell(LineSubmitted(text, later))
+
+    def _send_later(self) -> None:
+        """Send after this turn; where no turn runs, a new line."""
+        if self._host.live.is_busy and self.editor.text.strip():
+            self._send(later=True)
+        else:
+            self.editor.insert("\n")
+
+    def _escape(self) -> None:
+        """Stop the turn, else count towards Esc Esc."""
+        if self._host.live.is_busy:
+            self._host.tell(InterruptPressed())
+            return
+        has_text = bool(self.editor.text)
+        if not self._twice.now("clear" if has_text else "back"):
+            self._host.notify(CLEAR_HINT if has_text else BACK_HINT)
+            return
+        self._twice.forget()
+        self._host.notify("")
+        if has_text:
+            self._clear()
+        else:
+            self._host.tell(GoBack())
+
+    def interrupted(self) -> None:
+        """Ctrl-C: stops the turn; else clears the line; twice leaves."""
+        if self.label is not None or self.panel is not None:
+            self.give(None)
+        elif self._host.live.is_busy:
+            # The second one while it still stops leaves; one after it has stopped is the first of
+            # two.
+            is_second = self._twice.now("stop")
+            self._host.tell(ChatClosed() if is_second else InterruptPressed())
+        elif self.editor.text:
+            self._clear()
+        elif self._twice.now("leave"):
+            self._host.tell(ChatClosed())
+        else:
+            self._host.notify(LEAVE_HINT)
+
+    def _clear(self) -> None:
+        self._history.add(self.editor.whole_text)
+        self.editor.reset()
+        self._menu = None
+
+    def _up(self) -> None:
+        live = self._host.live
+        if not self.editor.text and live.is_busy and live.queue:
+            self._host.tell(TakeBack())
+        elif not self.editor.line_up():
+            self._recall(self._history.back(self.editor.whole_text))
+
+    def _down(self) -> None:
+        if not self.editor.line_down():
+            self._recall(self._history.forth())
+
+    def _recall(self, text: str | None) -> None:
+        if text is not None:
+            self.editor.set_text(text)
+
+    def _begin_search(self) -> None:
+        self._search = HistorySearch(self._history, self.editor.whole_text)
+
+    def _edit_outside(self) -> None:
+        self._host.start_editor(self.editor.whole_text, self.editor.set_text)
+
+    def put_back(self, text: str) -> None:
+        """Text before what stands in the line."""
+        if not text:
+            return
+        draft = self.editor.text
+        # Through `insert`, so that folded pastes in the draft stay what they are.
+        self.editor.start()
+        self.editor.insert(f"{text}\n" if draft.strip() else text)
+        self.editor.end()
+
+    # -- completions
+
+    def _tab(self) -> None:
+        self._wants_menu.set()
+
+    def _press_menu(self, menu: CompletionMenu, key: str) -> bool:
+        """A key while completions are shown; False when it is not for them."""
+        if key in ("up", "c-p", "down", "c-n"):
+            menu.move(-1 if key in ("up", "c-p") else 1)
+        elif key == "tab":
+            self._accept(menu)
+        elif key == "enter":
+            return self._enter_menu(menu)
+        elif key == "escape":
+            self._menu = None
+        else:
+            return False
+        return True
+
+    def _enter_menu(self, menu: CompletionMenu) -> bool:
+        """Enter takes the picked one.  A command is sent with it; a file that was typed whole does
+        not need to be taken.
+        """
+        typed = menu.before[len(menu.before) - menu.picked.replaced :]
+        if menu.picked.text.startswith("/"):
+            self._accept(menu)
+            return False
+        if menu.picked.text.strip() == typed:
+            return False
+        self._accept(menu)
+        return True
+
+    def _accept(self, menu: CompletionMenu) -> None:
+        item = menu.picked
+        self._completer.used(item)
+        self._menu = None
+        start = self.editor.cursor - item.replaced
+        text = self.editor.text
+        self.editor.set_text(
+            text[:start] + item.text + text[self.editor.cursor :], start + len(item.text)
+        )
+
+    async def complete(self) -> None:
+        """Look for completions of what is typed, for ever; in a thread, because listing a large
+        project takes longer than a key press may.
+        """
+        while True:
+            await self._wants_menu.wait()
+            self._wants_menu = anyio.Event()
+            before = self.editor.text[: self.editor.cursor]
+            if self.panel is not None or not self._completer.applies(before):
+                continue
+            items = await anyio.to_thread.run_sync(self._completer.items, before)
+            # What was typed in the meantime asks for others.
+            if before == self.editor.text[: self.editor.cursor]:
+                self._menu = CompletionMenu(before, items) if items else None
+                self._host.redraw()
+
+    # -- questions
+
+    async def ask(self, panel: QuestionPanel) -> int | str | None:
+        """Put a question; a cancel takes it away."""
+        self.panel, self._menu, self._shows_keys = panel, None, False
+        try:
+            return await self._wait_for_answer()
+        finally:
+            self.panel = None
+            self._host.redraw()
+
+    async def ask_line(self, label: str, text: str) -> int | str | None:
+        """Ask for a line; a cancel takes the question away."""
+        self.label = label
+        self._line.reset()
+        self._line.set_text(text)
+        try:
+            return await self._wait_for_answer()
+        finally:
+            self.label = None
+            self._host.redraw()
+
+    async def _wait_for_answer(self) -> int | str | None:
+        self._answered, self._answer = anyio.Event(), None
+        self._host.notify("")
+        self._host.redraw()
+        await self._answered.wait()
+        return self._answer
+
+    def give(self, answer: int | str | None) -> None:
+        """Answer what is asked; None dismisses it."""
+        self._answer = answer
+        self._answered.set()
+
+    @property
+    def is_fresh(self) -> bool:
+        """A question has just come up."""
+        return self.panel is not None and self.panel.is_fresh
+
+    # -- rows
+
+    @property
+    def shows_queue_hint(self) -> bool:
+        """Whether the queue says which key edits it: the first times that there is one."""
+        has_queue = bool(self._host.live.queue)
+        if has_queue and not self._had_queue:
+            self._hints += 1
+        self._had_queue = has_queue
+        return self._hints <= QUEUE_HINTS
+
+    @property
+    def search_notice(self) -> str:
+        """What the status line says of a search."""
+        if self._search is None:
+            return ""
+        found = "" if self._search.match is not None else " · no match"
+        return f"search: {self._search.words}{found} · Ctrl+R older · Enter takes it · Esc"
+
+    def rows(self, *, width: int, limit: int, styles: RowStyles) -> InputRows | None:
+        """The input line; dim while a question has the keyboard, and away when it is empty then."""
+        if self.label is not None:
+            return input_rows(self._line, width=width, limit=limit, styles=styles)
+        if self.panel is not None:
+            if not self.editor.text:
+                return None
+            return input_rows(self.editor, width=width, limit=limit, styles=styles, dim=True)
+        if self._search is not None:
+            found = LineEditor()
+            found.set_text(self._search.match or "")
+            return input_rows(found, width=width, limit=limit, styles=styles)
+        hint = PLACEHOLDER if self._is_first else ""
+        return input_rows(self.editor, width=width, limit=limit, styles=styles, placeholder=hint)
+
+    def label_rows(self, *, width: int, styles: RowStyles) -> list[str]:
+        """What is asked for."""
+        return [styles("bold", row) for row in word_wrap(self.label or "", width)]
+
+    def below(self, *, width: int, limit: int, styles: RowStyles) -> list[str]:
+        """Completions or keys, below the input."""
+        if self._shows_keys:
+            return key_rows(width=width, limit=limit, styles=styles)
+        if self._menu is not None and self.panel is None and self.label is None:
+            return self._menu.rows(width=width, limit=limit, styles=styles)
+        return []

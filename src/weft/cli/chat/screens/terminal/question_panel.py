@@ -1,0 +1,164 @@
+"""A question in the bottom region: its rule, what it is about, its rows, and which key means what.
+
+It takes the keyboard at once.  Keys that come before the user can have read it are dropped: typed
+on, they would answer it or end up in the input line.
+"""
+
+from __future__ import annotations
+
+from weft.cli.chat.screens.picker import ListPicker
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
+from weft.cli.chat.screens.terminal.styles import RowStyles
+from weft.cli.chat.screens.terminal.text_cells import cells, fit, word_wrap
+from weft.cli.sanitize import clean_line
+from weft.clock import Clock
+
+CALM_SECONDS = 0.4
+"""A question takes answers only after so long: what was typed on is not meant for it."""
+NARROW = 60
+JUST_APPEARED = "just appeared: press again"
+
+
+class QuestionPanel:
+    """A question that is being answered."""
+
+    def __init__(self, question: ChoiceQuestion, clock: Clock) -> None:
+        self.question = question
+        self.picker = ListPicker(question)
+        self._clock = clock
+        self._born = clock.monotonic()
+        self._note = ""
+        self.is_printed = False
+        """The preview did not fit and stands above."""
+
+    # -- keys
+
+    @property
+    def is_fresh(self) -> bool:
+        """It has just come up, unasked."""
+        # A list that the user has asked for is what they are looking at already.
+        if self.question.is_searched:
+            return False
+        return self._clock.monotonic() - self._born < CALM_SECONDS
+
+    def takes_keys(self) -> bool:
+        """Whether a key can be meant for the question; one that comes too early is answered with a
+        hint.
+        """
+        if self.is_fresh:
+            self._note = JUST_APPEARED
+        return not self.is_fresh
+
+    def typed(self, letter: str) -> int | None:
+        """A character; the row that it chooses, if it does."""
+        self._note = ""
+        for number, row in enumerate(self.question.rows):
+            if row.key and row.key == letter and not self.picker.words:
+                return number
+        if self.picker.understands(letter):
+            return self.picker.typed(letter)
+        self._note = self._which()
+        return None
+
+    def entered(self) -> int | None:
+        """Enter: the picked row; without one only the hint is shown again."""
+        picked = self.picker.picked()
+        self._note = "" if picked is not None else self._which()
+        return picked
+
+    def _which(self) -> str:
+        count = len(self.question.rows)
+        return f"press 1 to {count}" if count < 10 else "pick a row with Up and Down"
+
+    # -- drawing
+
+    def rows(self, preview: list[str], *, width: int, styles: RowStyles) -> list[str]:
+        """The question; `preview` is what it is about, as painted lines that fit."""
+        question = self.question
+        rows: list[str] = []
+        if preview or question.rule:
+            rows += [self._rule(width, styles), *preview, ""]
+        rows += self._title(width, styles)
+        for number, row in self.picker.visible():
+            rows += self._choice(number, row, width, styles)
+        if not self.picker.rows():
+            rows.append(styles("quiet", "   no match"))
+        return [*rows, *self._hint(width, styles)]
+
+    def _hint(self, width: int, styles: RowStyles) -> list[str]:
+        if self._note:
+            ready = f" · {self.question.hint}" if self.question.hint and not self.is_fresh else ""
+            return [f" {styles('ask', fit(f'{self._note}{ready}', width - 1))}"]
+        # Which keys there are is said when they count; the row is kept for it.
+        hint = "" if self.is_fresh else fit(self.question.hint, width - 1)
+        return [f" {styles('quiet', hint)}".rstrip()] if self.question.hint else []
+
+    def _rule(self, width: int, styles: RowStyles) -> str:
+        question = self.question
+        style = "you" if question.is_from_model else "ask"
+        text = clean_line(question.rule)
+        danger = clean_line(question.danger)
+        if width <= NARROW:
+            # Narrow: the title alone, but never without its danger.
+            text = text.partition(" ─ ")[0]
+        head = f"── {text} " if text else ""
+        head = fit(head, max(4, width - cells(danger) - 4))
+        used = cells(head) + (cells(danger) + 3 if danger else 0)
+        red = f"{styles(style, '─ ')}{styles('bold bad', fit(danger, width - cells(head) - 3))} "
+        line = styles(style, "─" * (width - used))
+        return f"{styles(style, head)}{red if danger else ''}{line}"
+
+    def _title(self, width: int, styles: RowStyles) -> list[str]:
+        question, picker = self.question, self.picker
+        if not question.is_searched:
+            return [styles("bold", row) for row in word_wrap(clean_line(question.title), width)]
+        count = len(picker.rows())
+        place = f"{min(picker.index + 1, count)} of {count}" if count else "none"
+        hint = "" if width <= NARROW else "type to filter"
+        words = f"/{picker.words}" if picker.words else hint
+        right = f"{words} · {place}" if words else place
+        title = fit(clean_line(question.title), width - cells(right) - 2)
+        gap = " " * max(2, width - cells(title) - cells(right))
+        return [fit_title(styles, title, gap, right, width)]
+
+    def _choice(self, number: int, row: ChoiceRow, width: int, styles: RowStyles) -> list[str]:
+        is_picked = number == self.picker.picked()
+        mark = "❯" if is_picked else " "
+        label = f" {mark} {number + 1} {row.margin}{clean_line(row.label)}"
+        detail = clean_line(row.detail)
+        if self.question.is_searched:
+            return [_one_row(label, detail, is_picked, width, styles)]
+        shown = [_picked(styles, is_picked, piece) for piece in _hanging(label, 5, width)]
+        if not detail:
+            return shown
+        if len(shown) == 1 and cells(label) + 2 + cells(detail) <= width:
+            return [f"{shown[0]}  {styles('quiet', detail)}"]
+        # What an answer covers is never cut: it goes below its row.
+        return [*shown, *(styles("quiet", piece) for piece in _hanging(f"     {detail}", 5, width))]
+
+
+def fit_title(styles: RowStyles, title: str, gap: str, right: str, width: int) -> str:
+    """A title to the left and its count to the right."""
+    if cells(title) + cells(gap) + cells(right) > width:
+        return styles("bold", fit(title, width))
+    return f"{styles('bold', title)}{gap}{styles('quiet', right)}"
+
+
+def _one_row(label: str, detail: str, is_picked: bool, width: int, styles: RowStyles) -> str:
+    label = fit(label, width)
+    room = width - cells(label) - 2
+    rest = f"  {fit(detail, room)}" if detail and room >= 4 else ""
+    if is_picked:
+        return styles("picked", f"{label}{rest}")
+    return f"{label}{styles('quiet', rest)}"
+
+
+def _picked(styles: RowStyles, is_picked: bool, text: str) -> str:
+    return styles("picked", text) if is_picked else text
+
+
+def _hanging(text: str, indent: int, width: int) -> list[str]:
+    """Wrapped, with the rows behind the first indented."""
+    lead = len(text) - len(text.lstrip())
+    first, *rest = word_wrap(text.lstrip(), max(8, width - max(indent, lead)))
+    return [f"{' ' * lead}{first}", *(f"{' ' * indent}{row}" for row in rest)]

@@ -1,0 +1,178 @@
+"""Draws the bottom region: writes what changed of its rows, and leaves finished lines above it.
+
+The region is the last rows of what was written, with the cursor inside.  All moves are relative, so
+it does not matter where on the screen it stands.  Finished lines take the place of its first rows,
+and the region goes on below them; rows that are there already are not written again, so text that
+was drawn while it came settles without a byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from weft.cli.chat.screens.terminal.text_cells import row_cells
+
+# A terminal that does not know synchronized output ignores both.
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+_HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
+# A character that is wider than we think must not wrap and push the region down.
+_NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
+
+
+class ScreenSize(NamedTuple):
+    """Cells of the window."""
+
+    columns: int
+    rows: int
+
+
+class RegionPainter:
+    """One region on one terminal."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._rows: list[str] = []
+        self._at = 0
+        """The row of the region that the cursor is in."""
+        self._column = 0
+        self._is_shown = True
+
+    @property
+    def rows(self) -> list[str]:
+        """What stands there."""
+        return self._rows
+
+    def adopt(self, rows: Sequence[str], at: int) -> None:
+        """Rows that were drawn by other means, with the cursor in this one; what is in them is not
+        known, so all will be written.
+        """
+        self._rows = [f"\0{row}" for row in rows]
+        self._at, self._column = at, 0
+
+    def draw(
+        self,
+        rows: Sequence[str],
+        cursor: tuple[int, int] | None,
+        *,
+        above: Sequence[str] = (),
+        columns: int = 0,
+    ) -> None:
+        """Make the region these rows, with `above` finished above it.
+
+        `columns` is the width of the window; a finished line may be wider and is wrapped by the
+        terminal, a row of the region may not.
+        """
+        # A region of no rows is an empty one: what comes next begins on a line of its own.
+        rows = list(rows) or [""]
+        total = [*above, *rows]
+        goal = (len(above) + cursor[0], cursor[1]) if cursor is not None else None
+        changes = self._changes(total, len(above), columns)
+        if changes is not None or goal != self._goal():
+            at, text = changes or (self._at, "")
+            self._write(f"{_BEGIN}{text}{self._place(at, goal)}{_END}")
+        self._rows = rows
+        self._at -= len(above)
+
+    def _goal(self) -> tuple[int, int] | None:
+        return (self._at, self._column) if self._is_shown else None
+
+    def _changes(self, total: list[str], settled: int, columns: int) -> tuple[int, str] | None:
+        """What to write, and the row in which that leaves the cursor; None for nothing."""
+        old = self._rows
+        first = next(
+            (n for n, row in enumerate(total) if n >= len(old) or row != old[n]), len(total)
+        )
+        if first == len(total) == len(old):
+            return None
+        out = [_HIDE if self._is_shown else ""]
+        # Something has to be written in the last row when rows below it go.
+        first = min(first, len(total) - 1)
+        out.append(f"{_down(first - self._at)}\r" if first < len(old) else "")
+        at = first
+        if first >= len(old) and old:
+            out.append(f"{_down(len(old) - 1 - self._at)}\r\n")
+        is_shifted = False
+        for number in range(first, len(total)):
+            row = total[number]
+            is_last = number == len(total) - 1
+            is_same = not is_shifted and number < len(old) and row == old[number]
+            if is_same and not is_last:
+                continue
+            if number > at:
+                # Existing rows are passed by moving, new ones are made by line feeds.
+                out.append(_next_rows(at, number, len(old)))
+            at = number
+            is_wide = number < settled and columns > 0 and row_cells(row) > columns
+            # Cleared before it is written: behind a full row the cursor stands in its last column,
+            # and clearing would take that character.  The last row is cleared with all below it,
+            # and so is one that the terminal will break over several.
+            out.append("\x1b[J" if is_last or is_wide else "\x1b[2K")
+            is_shifted = is_shifted or is_wide
+            out.append(row if row.isascii() or number < settled else f"{_NO_WRAP}{row}{_WRAP}")
+        return at, "".join(out)
+
+    def _place(self, at: int, goal: tuple[int, int] | None) -> str:
+        """Move the cursor to where it belongs."""
+        if goal is None:
+            self._at, self._column, self._is_shown = at, 0, False
+            return f"\r{_HIDE}"
+        row, column = goal
+        self._at, self._column, self._is_shown = row, column, True
+        right = f"\x1b[{column}C" if column else ""
+        return f"{_down(row - at)}\r{right}{_SHOW}"
+
+    def erase(self) -> None:
+        """Take the region away; the cursor stays where it began."""
+        if self._rows or self._at:
+            self._write(f"{_BEGIN}{_down(0 - self._at)}\r\x1b[J{_SHOW}{_END}")
+        self._rows, self._at, self._column, self._is_shown = [], 0, 0, True
+
+    def forget(self) -> None:
+        """What was drawn is no longer ours: the screen was cleared, or another program had it."""
+        self._rows, self._at, self._column = [], 0, 0
+
+    # -- resize
+
+    def rows_above_cursor(self, columns: int, *, rewraps: bool) -> int:
+        """How many rows of the window the region has above the cursor at this width.
+
+        A terminal that rewraps has broken rows that are too wide now; another has cut them.
+        """
+        if not rewraps:
+            return self._at
+        above = sum(_height(row, columns) for row in self._rows[: self._at])
+        return above + self._column // columns
+
+    def leave_rows(self, count: int, columns: int) -> None:
+        """After a resize: the first rows have left the screen and can't be erased any more.
+
+        They stay where they are; the region begins below them.
+        """
+        del self._rows[:count]
+        self._at = max(0, self._at - count)
+
+    def erase_resized(self, columns: int, *, rewraps: bool) -> None:
+        """Erase the region by the height that it has at this width."""
+        above = self.rows_above_cursor(columns, rewraps=rewraps)
+        self._write(f"{_BEGIN}{_down(-above)}\r\x1b[J{_END}")
+        self._rows, self._at, self._column = [], 0, 0
+
+
+def _height(row: str, columns: int) -> int:
+    return max(1, -(-row_cells(row) // columns))
+
+
+def _down(rows: int) -> str:
+    if rows == 0:
+        return ""
+    return f"\x1b[{rows}B" if rows > 0 else f"\x1b[{-rows}A"
+
+
+def _next_rows(at: int, goal: int, existing: int) -> str:
+    """From the end of one row to the beginning of a later one."""
+    # A line feed works for both kinds of rows, but each costs two bytes and rows that exist can be
+    # passed in one move.
+    if goal - at > 1 and goal < existing:
+        return f"{_down(goal - at)}\r"
+    return "\r\n" * (goal - at)

@@ -1,0 +1,196 @@
+"""The rows of the bottom region above its rule: running tools, activity, to-do, queue.  Pure."""
+
+from __future__ import annotations
+
+from weft.cli.chat.screens.terminal.activity import TurnActivity
+from weft.cli.chat.screens.terminal.styles import RowStyles
+from weft.cli.chat.screens.terminal.text_cells import cells, fit, tail_rows, word_wrap
+from weft.cli.sanitize import clean, clean_line
+from weft.view import LiveArea, RunningTool, TaskRow, count_of
+
+OUTPUT_ROWS = 4
+THOUGHT_ROWS = 2
+QUEUE_ROWS = 3
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+STILL = "·"
+FRAMES_PER_SECOND = 8
+_PHASES = {"planning": "Planning", "replanning": "Replanning", "checking": "Checking the step"}
+"""What the architect is at, where that says more."""
+_VERBS = {
+    "shell": "Running",
+    "check": "Running",
+    "read": "Reading",
+    "list": "Listing",
+    "find": "Searching",
+    "grep": "Searching",
+    "edit": "Editing",
+    "multi_edit": "Editing",
+    "write": "Writing",
+    "fetch": "Fetching",
+    "agent": "Agent",
+}
+
+
+class RegionRows:
+    """Builds rows for one width and one moment."""
+
+    def __init__(
+        self, live: LiveArea, activity: TurnActivity, *, width: int, styles: RowStyles, mark: str
+    ) -> None:
+        """`mark` is the spinner's frame of this moment."""
+        self._live = live
+        self._activity = activity
+        self._width = width
+        self._styles = styles
+        self._mark = mark
+
+    # -- tools and agents
+
+    def tools(self) -> list[str]:
+        """A row for each tool that runs, and the end of the output of the latest."""
+        live = self._live
+        rows: list[str] = []
+        agents = {each.call_uid for each in live.tasks.values() if each.call_uid}
+        shown = {uid: tool for uid, tool in live.running.items() if uid not in agents}
+        for call_uid, tool in shown.items():
+            seconds = self._activity.tool_seconds(call_uid)
+            rows.append(self._tool(tool, seconds))
+        if shown:
+            latest = list(shown.values())[-1]
+            rows += [
+                self._styles("quiet", f"  {row}")
+                for row in tail_rows(clean(latest.output), self._width - 2, OUTPUT_ROWS)
+            ]
+        return rows
+
+    def _tool(self, tool: RunningTool, seconds: int) -> str:
+        time = f" {seconds} s" if seconds else ""
+        text = fit(running_text(tool.name), self._width - 2 - len(time))
+        return f"{self._styles('good', self._mark)} {text}{self._styles('quiet', time)}"
+
+    def agents(self) -> list[str]:
+        """A row for each agent and each background command."""
+        tasks = list(self._live.tasks.values())
+        labels = [fit(_task_label(task), max(8, self._width // 2)) for task in tasks]
+        room = max(map(cells, labels), default=0)
+        rows = []
+        for number, (task, label) in enumerate(zip(tasks, labels, strict=True)):
+            edge = "└" if number == len(tasks) - 1 else "├"
+            gap = " " * (room - cells(label) + 2)
+            progress = fit(clean_line(task.progress), self._width - 4 - room - 2)
+            rows.append(f"  {edge} {label}{gap}{self._styles('quiet', progress)}".rstrip())
+        return rows
+
+    # -- the activity line
+
+    def activity(self) -> list[str]:
+        """What the turn is at, and below it the last of its thoughts."""
+        live = self._live
+        if live.retry is not None:
+            return self._retry(live.retry.attempt, live.retry.wait_ms, live.retry.reason)
+        if not live.is_busy or live.status == "awaiting_permission":
+            return []
+        silent = self._activity.silent_seconds
+        parts = [self._doing()]
+        if silent and not live.running:
+            parts.append(f"no data for {silent} s")
+        elif live.text or live.thinking:
+            tokens = self._activity.tokens
+            if tokens:
+                parts.append(f"↓ {_thousands(tokens)} tokens")
+        style = "ask" if silent and not live.running else ""
+        thoughts = tail_rows(clean(live.thinking), self._width - 2, THOUGHT_ROWS)
+        return [
+            self._line(parts, style),
+            *(self._styles("quiet italic", f"  {row}") for row in thoughts),
+        ]
+
+    def _line(self, parts: list[str], style: str) -> str:
+        """The parts, and which key stops it; what does not fit goes from the end."""
+        parts = [*parts, "Esc stops"]
+        while len(parts) > 1 and cells(" · ".join(parts)) > self._width - 2:
+            parts.pop()
+        text = fit(" · ".join(parts), self._width - 2)
+        head, mark, rest = text.partition(" · ")
+        shown = self._styles(style, head) + self._styles(style or "quiet", mark + rest)
+        return f"{self._styles(style or 'you', self._mark)} {shown}"
+
+    def _doing(self) -> str:
+        seconds = self._activity.seconds
+        # From a second on: before, the number would only flicker.
+        time = f" {seconds} s" if seconds else ""
+        return f"{self._verb()}{time}"
+
+    def _verb(self) -> str:
+        live = self._live
+        agents = [task for task in live.tasks.values() if task.purpose != "command"]
+        if live.running:
+            waiting = [task for task in agents if task.call_uid in live.running]
+            if waiting and len(waiting) == len(live.running):
+                return count_of(len(waiting), "agent")
+            return f"Running {count_of(len(live.running), _kind(live))}"
+        if live.phase in _PHASES:
+            return _PHASES[live.phase]
+        if live.text:
+            return "Writing"
+        if live.preparing:
+            return f"Preparing {clean_line(live.preparing)}"
+        if live.thinking:
+            return "Thinking"
+        return f"Waiting for {short_model(live.model)}"
+
+    def _retry(self, attempt: int, wait_ms: int, reason: str) -> list[str]:
+        left = self._activity.retry_seconds(wait_ms)
+        head, mark, rest = clean_line(reason).partition(":")
+        # The countdown comes first and is never cut; the vendor's words follow, wrapped.
+        when = f"next try in {left} s, {attempt + 1}. try" if left else f"{attempt + 1}. try"
+        first = self._line([f"{fit(head, self._width - 2 - len(when) - 2)}: {when}"], "ask")
+        words = word_wrap(rest.strip(), self._width - 2) if mark else []
+        return [first, *(self._styles("quiet", f"  {row}") for row in words[:3])]
+
+    # -- the queue
+
+    def queue(self, *, hints: bool) -> list[str]:
+        """What waits to be said; `hints` says how to get it back."""
+        rows: list[str] = []
+        queue = sorted(self._live.queue, key=lambda each: each.delivery == "follow_up")
+        for number, entry in enumerate(queue[:QUEUE_ROWS]):
+            when = "after" if entry.delivery == "follow_up" else "next"
+            text = fit(clean_line(entry.text), self._width - 11)
+            rows.append(self._styles("quiet", f"  {when:<5}  › {text}"))
+            if number == 0 and hints:
+                hint = fit("Up edits · Esc stops and brings them back", self._width - 9)
+                rows.append(self._styles("quiet", f"         {hint}"))
+        if len(queue) > QUEUE_ROWS:
+            rows.append(
+                self._styles("quiet", f"         … {len(queue) - QUEUE_ROWS} more · /queue")
+            )
+        return rows
+
+
+def running_text(name: str) -> str:
+    """What a running tool does: `Running make`."""
+    tool, space, rest = clean_line(name).partition(" ")
+    if tool not in _VERBS:
+        return f"{tool}{space}{rest}"
+    return f"{_VERBS[tool]} {rest}".rstrip()
+
+
+def short_model(model: str) -> str:
+    """A model's name without its provider and folder."""
+    model = clean_line(model)
+    return model.partition(":")[2].rpartition("/")[2] or model
+
+
+def _kind(live: LiveArea) -> str:
+    names = {clean_line(tool.name).partition(" ")[0] for tool in live.running.values()}
+    return "command" if names <= {"shell", "check"} else "tool"
+
+
+def _task_label(task: TaskRow) -> str:
+    beside = " (background)" if task.background else ""
+    return clean_line(f"{task.title or task.name}{beside}")
+
+
+def _thousands(count: int) -> str:
+    return f"{count / 1000:.1f}k" if count >= 1000 else str(count)

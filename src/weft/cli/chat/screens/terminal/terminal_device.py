@@ -1,0 +1,123 @@
+"""The user's terminal: its modes, its size, bytes in and text out.
+
+Raw input: every key comes as bytes at once, Ctrl-C included.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import termios
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import anyio
+
+from weft.cli.chat.screens.terminal.region_painter import ScreenSize
+from weft.file_io import write_all
+
+ON = "\x1b[?2004h\x1b[?1004h\x1b[>1u"
+"""Bracketed paste, focus reports, and keys that say which they are (Shift+Enter)."""
+OFF = "\x1b[0m\x1b[?25h\x1b[?7h\x1b[?2026l\x1b[?2004l\x1b[?1004l\x1b[<u"
+"""All of it off; the program writes the same when it ends without passing here."""
+_READ = 1 << 16
+
+
+class TerminalPort(Protocol):
+    """What a screen needs of a terminal."""
+
+    def enter(self) -> None:
+        """Take it: raw keys from now on."""
+        ...
+
+    def leave(self) -> None:
+        """Give it back as it was."""
+        ...
+
+    def size(self) -> ScreenSize:
+        """Its size now."""
+        ...
+
+    def write(self, text: str) -> None:
+        """Write now.
+
+        Raises:
+            OSError: the terminal is gone.
+        """
+        ...
+
+    async def read(self) -> bytes:
+        """Wait for input; empty when the terminal is gone."""
+        ...
+
+    def resizes(self) -> AbstractContextManager[AsyncIterator[object]]:
+        """One item for each change of the size."""
+        ...
+
+
+class TerminalDevice(TerminalPort):
+    """The terminal on standard input and output."""
+
+    def __init__(self, typed: bytes = b"") -> None:
+        """`typed` was read before the screen was there."""
+        self._typed = typed
+        self._kept: list[Any] | None = None
+        self._ours = anyio.Event()
+        """Set while the terminal is ours; another program may have it in between."""
+
+    def enter(self) -> None:
+        self._ours.set()
+        try:
+            # A program that had the terminal before may have left it non-blocking; half of a frame
+            # would be lost then.
+            os.set_blocking(1, True)
+            mode: list[Any] = termios.tcgetattr(0)
+        except (OSError, termios.error):
+            return
+        self._kept = [*mode[:6], list(mode[6])]
+        mode[0] &= ~(termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR)
+        mode[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+        mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
+        # NOW and not FLUSH: what was typed in advance stays.
+        termios.tcsetattr(0, termios.TCSANOW, mode)
+        self.write(ON)
+
+    def leave(self) -> None:
+        self._ours = anyio.Event()
+        try:
+            self.write(OFF)
+            if self._kept is not None:
+                termios.tcsetattr(0, termios.TCSADRAIN, self._kept)
+        except (OSError, termios.error):
+            return
+
+    def size(self) -> ScreenSize:
+        try:
+            columns, rows = os.get_terminal_size(1)
+        except OSError:
+            columns, rows = 80, 24
+        return ScreenSize(columns or 80, rows or 24)
+
+    def write(self, text: str) -> None:
+        write_all(1, text.encode("utf-8", "replace"))
+
+    async def read(self) -> bytes:
+        if self._typed:
+            typed, self._typed = self._typed, b""
+            return typed
+        while True:
+            await self._ours.wait()
+            await anyio.wait_readable(0)
+            # What was typed may be for the program that has the terminal now.
+            if not self._ours.is_set():
+                continue
+            try:
+                return os.read(0, _READ)
+            except BlockingIOError:
+                continue
+            except OSError:
+                return b""
+
+    def resizes(self) -> AbstractContextManager[AsyncIterator[object]]:
+        return anyio.open_signal_receiver(signal.SIGWINCH)
