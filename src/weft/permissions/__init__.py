@@ -83,4 +83,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    # Kept under the name: importing `grant_text` has put the module of that name there, and `from
+    # weft.permissions import grant_text` looks a second time.
+    globals()[name] = value
+    return value
