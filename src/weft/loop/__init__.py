@@ -8,6 +8,11 @@ a dead process left open.  Each part is handed only what it needs (`ModelEnviron
 `ToolCallEnvironment`), writes only through a journal, and knows no store and no actor.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from weft.context import LineEntry, as_message, pin_block, pinned
 from weft.loop.answer import AnswerBuilder, ModelAnswer
 from weft.loop.approval import (
@@ -36,23 +41,25 @@ from weft.loop.compaction import CompactionWork
 from weft.loop.hooks import HookRuling, Trigger, TurnHooks
 from weft.loop.model_retry import wait_before_retry, with_retry_time
 from weft.loop.pending_facts import More, PendingFacts
-from weft.loop.recovery import (
-    PartialDraft,
-    RecoveredCall,
-    RecoveryEvidence,
-    child_finished,
-    command_ends,
-    count_lost,
-    end_interrupted,
-    hashes_needed,
-    judge,
-    settle_interrupted,
-    unsettled_children,
-)
 from weft.loop.tool_calls import DriverCall, ToolCallEnd, run_one, stopped
 from weft.loop.tool_results import touched_facts
 from weft.loop.turn import Turn
 from weft.loop.turn_facts import call_started, promote, revision_of, settle_open_calls, tip_after
+
+if TYPE_CHECKING:  # loaded when they are first used
+    from weft.loop.recovery import (
+        PartialDraft,
+        RecoveredCall,
+        RecoveryEvidence,
+        child_finished,
+        command_ends,
+        count_lost,
+        end_interrupted,
+        hashes_needed,
+        judge,
+        settle_interrupted,
+        unsettled_children,
+    )
 
 __all__ = [
     "UNANSWERED",
@@ -110,3 +117,23 @@ __all__ = [
     "with_retry_time",
     "within",
 ]
+
+_HOMES = {
+    "PartialDraft": "recovery",
+    "RecoveredCall": "recovery",
+    "RecoveryEvidence": "recovery",
+    "child_finished": "recovery",
+    "command_ends": "recovery",
+    "count_lost": "recovery",
+    "end_interrupted": "recovery",
+    "hashes_needed": "recovery",
+    "judge": "recovery",
+    "settle_interrupted": "recovery",
+    "unsettled_children": "recovery",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

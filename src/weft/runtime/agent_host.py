@@ -19,7 +19,7 @@ from weft.agents.limits import AgentLimits, AgentTree
 from weft.errors import SessionStopped
 from weft.events import BoundaryChanged, CallOrigin, Fact, PermissionResolved, QuestionAnswered
 from weft.ids import CallUid, RequestId, SessionId
-from weft.loop import Build, Commit, TurnLimits, child_finished
+from weft.loop import Build, Commit, TurnLimits
 from weft.messages import ModelName, Usage
 from weft.permissions import Mode
 from weft.redact import Redactor
@@ -224,6 +224,8 @@ class AgentTrees:
         host, port = self._hosts.get(session_id), self.ports.get(session_id)
         if host is None or not isinstance(port, LocalPort) or host.agent_tree.is_at_work(child):
             return
+        from weft.loop import child_finished  # where one was left behind
+
         await port.actor.append(
             lambda state: (
                 Commit(facts=(child_finished(state, child, "aborted", used),))

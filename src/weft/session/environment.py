@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from weft.clock import Clock
 from weft.events import TurnStarted
 from weft.ids import BlobId, CallUid, SessionId, TurnId
-from weft.loop import Commit, PermissionGate, RecoveredCall, SessionWork, TurnJournal
+from weft.loop import Commit, PermissionGate, SessionWork, TurnJournal
 from weft.messages import Usage
 from weft.permissions import Mode, PermissionRule
 from weft.session.log.line import LineCacheBudget
 from weft.session.permission_gate import GrantedPermissions
 from weft.state import SessionState
 from weft.thinking import KnownLevels
+
+if TYPE_CHECKING:  # loaded where something was left open
+    from weft.loop import RecoveredCall
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):

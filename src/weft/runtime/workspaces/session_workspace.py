@@ -15,7 +15,7 @@ import msgspec
 from weft.errors import ToolError, UsageError
 from weft.events import BoundaryChanged
 from weft.ids import BlobId, CallUid, SessionId
-from weft.loop import Commit, PermissionGate, RecoveredCall, touched_facts
+from weft.loop import Commit, PermissionGate, touched_facts
 from weft.messages import Usage
 from weft.permissions import ToolAction, is_git_record, is_protected
 from weft.runtime.workspaces.read_guard import SessionReadGuard
@@ -37,6 +37,7 @@ from weft.workspace import (
 from weft.workspace.boundaries.workspace import MAX_BYTES
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
+    from weft.loop import RecoveredCall
     from weft.runtime.workspaces.sandbox import SandboxFactory
 
 
@@ -144,6 +145,8 @@ class SessionWorkspace(FileFinder):
         sandbox = self._sandbox()
         if sandbox is None:
             return {}
+        from weft.loop import RecoveredCall
+
         found: dict[CallUid, RecoveredCall] = {}
         for call in calls:
             if (left := await sandbox.recovered(call)) is not None:

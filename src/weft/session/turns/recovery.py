@@ -7,6 +7,7 @@ Opening a session only reads; what was left is settled here by the first command
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,21 +15,13 @@ from weft.errors import ToolError
 from weft.events import ErrorRaised, FileTouched, FinishReason, TurnStarted
 from weft.faults import FailPointPair
 from weft.ids import CallUid, NodeId
-from weft.loop import (
-    Commit,
-    PartialDraft,
-    RecoveryEvidence,
-    command_ends,
-    count_lost,
-    end_interrupted,
-    hashes_needed,
-    promote,
-    settle_interrupted,
-    unsettled_children,
-)
+from weft.loop import Commit, promote
 from weft.session.environment import SessionEnvironment
 from weft.session.log.session_log import SessionLog
 from weft.store import Store
+
+if TYPE_CHECKING:  # what it judges by is loaded where something was left open
+    from weft.loop import RecoveryEvidence
 
 _RECOVER = FailPointPair("session.recover")
 _END = FailPointPair("session.end")
@@ -66,6 +59,10 @@ class SessionRecovery:
     async def count_lost(self) -> None:
         """Put on record what lost model calls have used: the vendor bills them all the same."""
         lost, self._lost = self._lost, set()
+        if not lost:
+            return
+        from weft.loop import count_lost
+
         facts = count_lost(self._log.state, lost, self._env.prices.cost)
         if not facts:
             return
@@ -78,6 +75,8 @@ class SessionRecovery:
         lost, self._lost_calls = self._lost_calls, frozenset()
         if not lost:
             return
+        from weft.loop import settle_interrupted
+
         found = await self._evidence(lost)
         facts = settle_interrupted(self._log.state, found, lost)
         _RECOVER.before.hit()
@@ -92,6 +91,8 @@ class SessionRecovery:
         left, self._left = self._left, {}
         if not left:
             return
+        from weft.loop import command_ends
+
         touched, files = Commit(facts=()), self._env.files
         if files is not None:
             # A command that outlived its program would go on changing files after its end is on
@@ -105,6 +106,8 @@ class SessionRecovery:
 
     async def settle(self) -> None:
         """Close what a dead process left in doubt, so that its turn can go on."""
+        from weft.loop import settle_interrupted
+
         state = self._log.state
         found = await self._evidence()
         facts = settle_interrupted(state, found)
@@ -132,6 +135,8 @@ class SessionRecovery:
         """End the turn that was left open, because something else comes next or it was to stop
         anyway.
         """
+        from weft.loop import end_interrupted
+
         found = await self._evidence()
         facts = end_interrupted(self._log.state, found, why, reason)
         _END.before.hit()
@@ -140,6 +145,8 @@ class SessionRecovery:
 
     async def end_after_crashes(self, raised: ErrorRaised, reason: str) -> None:
         """End the turn of a session that has crashed too often."""
+        from weft.loop import end_interrupted
+
         found = await self._evidence()
         ending = end_interrupted(self._log.state, found, f"it crashed too often: {reason}")
         _DOWN.before.hit()
@@ -147,6 +154,8 @@ class SessionRecovery:
         _DOWN.after.hit()
 
     async def _evidence(self, only: Container[CallUid] | None = None) -> RecoveryEvidence:
+        from weft.loop import PartialDraft, RecoveryEvidence, hashes_needed, unsettled_children
+
         state = self._log.state
         draft = await self._store.load_draft(state.session_id)
         files = self._env.files
