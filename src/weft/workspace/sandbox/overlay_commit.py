@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 
@@ -20,7 +20,6 @@ from weft.workspace.base import ChangedFile, unkept
 from weft.workspace.boundaries.workspace import MAX_BYTES, MovedRange, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.watchers import note_own_write
-from weft.workspace.sandbox.git_guard import GitGuard
 from weft.workspace.sandbox.merge import merge
 from weft.workspace.sandbox.overlay_apply import (
     ApplyOutcome,
@@ -49,6 +48,9 @@ from weft.workspace.sandbox.removals import (
     why_not_held,
 )
 from weft.workspace.sandbox.scratch import DONE, KEPT_DAYS, PLAN, ScratchPlace
+
+if TYPE_CHECKING:  # loaded with the first change of a repository
+    from weft.workspace.sandbox.git_guard import GitGuard
 
 MOST_REPORTED = 10_000
 """Changes of one command that the history records; more are counted."""
@@ -125,7 +127,7 @@ class OverlayCommit:
         base_of: Callable[[str], bytes | None],
         aside: str,
         threads: DiskThreads,
-        guard: GitGuard,
+        guard: Callable[[], GitGuard],
         kept_bytes: int = KEPT_BYTES,
         aside_bytes: int = ASIDE_BYTES,
         tidy: Callable[[], None] = lambda: None,
@@ -218,7 +220,10 @@ class OverlayCommit:
         self, steps: list[ApplyStep], root: str, upper: str, committed: CommittedChanges
     ) -> list[ApplyStep]:
         """The steps without those in repositories that would lose history."""
-        found = await self._guard.judge(root, upper, steps, lambda path: self._shown(root, path))
+        # Loaded with the first command that touches a repository: it is as large as all the rest.
+        if not any(".git/" in step.path for step in steps):
+            return steps
+        found = await self._guard().judge(root, upper, steps, lambda path: self._shown(root, path))
         committed.changes += found.lost_refs
         committed.remarks += found.remarks
         for folder, why in found.refused.items():

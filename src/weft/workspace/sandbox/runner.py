@@ -19,6 +19,8 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -32,7 +34,6 @@ from weft.workspace.process.capture import OutputCapture
 from weft.workspace.process.disk_guard import DiskGuard, full_sentence
 from weft.workspace.process.runner import GRACE_SECONDS, REAP_SECONDS, OutputPipe, stdin_file
 from weft.workspace.sandbox.client import Cell, CellRun, ExecRequest
-from weft.workspace.sandbox.git_guard import GitGuard
 from weft.workspace.sandbox.machine import ProcessSandbox
 from weft.workspace.sandbox.overlay_commit import (
     ASIDE_BYTES,
@@ -42,6 +43,9 @@ from weft.workspace.sandbox.overlay_commit import (
 )
 from weft.workspace.sandbox.overlay_plan import KEPT_BYTES, started_now
 from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace
+
+if TYPE_CHECKING:  # loaded with the first change of a repository
+    from weft.workspace.sandbox.git_guard import GitGuard
 
 _SANDBOX_SYMPTOMS = (
     "Read-only file system",
@@ -103,7 +107,6 @@ class SandboxRunner(Runner):
         self._aside_bytes = aside_bytes
         self._disk_guard = disk_guard
         self._threads = DiskThreads.of(self._names.root)
-        self._guard = GitGuard(inner, self._threads, lambda: sandbox.scratch.folder)
         self._has_notified = False
         """The user was shown the notice that there is no sandbox."""
 
@@ -195,6 +198,12 @@ class SandboxRunner(Runner):
                 )
             return running.result(command, timed_out=timed_out)
 
+    @cached_property
+    def _guard(self) -> GitGuard:
+        from weft.workspace.sandbox.git_guard import GitGuard  # with the first change of a `.git`
+
+        return GitGuard(self._inner, self._threads, lambda: self._sandbox.scratch.folder)
+
     def _commit_of(self, place: ScratchPlace, started: int, label: str) -> OverlayCommit:
         scratch = self._sandbox.scratch
         return OverlayCommit(
@@ -206,7 +215,7 @@ class SandboxRunner(Runner):
             base_of=self._base_of,
             aside=scratch.aside(),
             threads=self._threads,
-            guard=self._guard,
+            guard=lambda: self._guard,
             kept_bytes=self._kept_bytes,
             aside_bytes=self._aside_bytes,
             tidy=lambda: scratch.settle(place, label),
