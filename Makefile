@@ -68,6 +68,12 @@ quick: $(READY) ## The tests that start no process: the inner loop, under a minu
 prove: $(READY) ## Run the long proofs whole; one JSON line a claim (CLAIMS="kill9 races" for some)
 	$(BIN)/python -m tests.support.proof_runner $(CLAIMS)
 
+MINUTES ?= 60
+
+.PHONY: soak
+soak: $(READY) ## Twenty sessions in one application for an hour (MINUTES=5 for less): nothing grows
+	$(BIN)/python -m tests.crash.soak --minutes $(MINUTES)
+
 .PHONY: walks
 walks: $(READY) ## Write docs/walks.md: the files that four everyday calls go through
 	$(BIN)/python -m scripts.walks

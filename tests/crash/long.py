@@ -30,14 +30,14 @@ from typing import Any, TypeAlias
 import anyio
 import msgspec
 
+from tests.support.replay import unlike_its_log
 from tests.support.vendor_models import illegal_anywhere
 from tests.support.world import World, crash, facts, until_idle, until_status
 from weft.api.session import Session
 from weft.app import App
 from weft.context import INSTRUCTIONS
 from weft.errors import SessionError, UsageError
-from weft.events import Compacted, SessionCreated, SessionRestarted, decode
-from weft.ids import SessionId
+from weft.events import Compacted
 from weft.messages import Content, Image, Text
 from weft.providers import ModelInfo, ModelRequest
 from weft.providers.script import (
@@ -55,8 +55,7 @@ from weft.providers.script import (
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.ports.local import LocalPort
 from weft.session import EditNode
-from weft.state import SessionState, snapshot
-from weft.store import Store
+from weft.state import snapshot
 
 STORES = ("memory", "jsonl", "sqlite")
 LOOK_EVERY = 10
@@ -454,32 +453,6 @@ async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:
 
 
 # -- verdicts
-
-
-async def unlike_its_log(session: Session, app: App) -> list[str]:
-    """Whether the living state is what its log comes to."""
-    state = (await session._port()).state
-    folded = SessionState(session_id=session.id)
-    wrong = await _fold(folded, session.id, app.store)
-    if snapshot(state) != snapshot(folded):
-        wrong.append(f"the state is not the fold of the log, at {state.seq}")
-    return wrong
-
-
-async def _fold(
-    state: SessionState, log: SessionId, store: Store, upto: int = 1 << 60
-) -> list[str]:
-    """Fold a log into the state, the log that it was forked from first."""
-    records = [each for each in await store.read(log, limit=1 << 30) if each.seq <= upto]
-    gaps = [each.seq for each in records] != list(range(1, len(records) + 1))
-    wrong = [f"the log of {log} has a gap or a repeat"] if gaps else []
-    stored = [decode(record.body) for record in records]
-    wrong += [f"it crashed: {each.reason}" for each in stored if isinstance(each, SessionRestarted)]
-    first = stored[0]
-    if isinstance(first, SessionCreated) and first.fork is not None:
-        wrong += await _fold(state, first.fork.session_id, store, first.fork.seq)
-    state.apply_all(stored)
-    return wrong
 
 
 async def everything(session: Session) -> dict[str, Any]:

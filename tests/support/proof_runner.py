@@ -36,6 +36,7 @@ CLAIMS: Mapping[str, str] = {
         "history",
         "hostile",
         "shells",
+        "soak",
     )
 }
 """Name of each claim → the module that proves it."""
