@@ -66,6 +66,11 @@ def test_a_name_that_is_not_known_stays_as_it_is() -> None:
         ("Edit(src/**)", "write", "src/a.py"),
         ("Edit(src/**)", "multi_edit", "src/a.py"),
         ("Edit", "multi_edit", "a.py"),
+        ("Bash( git push )", "shell", "git push"),
+        ("Bash(git push)", "shell", " git push\n"),
+        ("NotebookEdit(a.ipynb)", "edit", "docs/a.ipynb"),
+        ("NotebookEdit(a.ipynb)", "write", "a.ipynb"),
+        ("NotebookRead(a.ipynb)", "grep", "a.ipynb"),
     ],
 )
 def test_a_restriction_covers_what_it_means_where_it_comes_from(
@@ -85,6 +90,8 @@ def test_a_restriction_covers_what_it_means_where_it_comes_from(
         ("Write(a.py)", "write", "b/a.py", False),
         ("Write(/etc/x)", "write", "/etc/x", False),
         ("write(/etc/x)", "write", "/etc/x", True),
+        ("NotebookEdit(a.ipynb)", "edit", "a.ipynb", False),
+        ("NotebookEdit", "edit", "a.ipynb", False),
     ],
 )
 def test_what_is_allowed_is_only_what_is_named(
@@ -127,6 +134,12 @@ def test_a_rule_in_the_other_spelling_counts_in_the_decision() -> None:
         ("Shel(ls)", "did you mean 'shell'"),
         ("run_shell_command(git)", "there is no tool"),
         ("bsh*", "there is no tool"),
+        ("*(*.env)", "one tool"),
+        ("re*(.env)", "one tool"),
+        ("r?ad(.env)", "one tool"),
+        ("*(git *)", "one tool"),
+        ("Read(.env)(.pem)", "Tool(pattern)"),
+        ("edit(src\\a.py)", "/ between"),
     ],
 )
 def test_a_rule_that_would_do_nothing_is_refused_with_a_sentence(text: str, says: str) -> None:

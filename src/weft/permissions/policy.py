@@ -72,9 +72,13 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             return (action.tool, action.target) == (self.tool, self.pattern)
         # `fnmatch` would ignore case on some systems; a rule means the same on all. Its `*` also
         # matches `/`, so `src/*` covers everything below `src`.
-        return fnmatchcase(action.tool, self.tool) and (
-            not self.pattern or _target_fits(action, self.pattern)
-        )
+        if not fnmatchcase(action.tool, self.tool):
+            return False
+        if not self.pattern or _target_fits(action, self.pattern):
+            return True
+        # A command that is forbidden does not become another one by blanks around it.
+        restricts = self.verdict != "allow" and action.kind == "run"
+        return restricts and action.target.strip() == self.pattern.strip()
 
 
 class PermissionGrant(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,6 +28,9 @@ _PATHS: Final = frozenset({*_EDITS, *_READS})
 """Tools whose patterns are paths."""
 _WITHOUT_TARGET: Final = frozenset({"todo"})
 """Tools whose uses differ in nothing that a pattern could tell apart."""
+_FILES_OF_ALL: Final = {"NotebookEdit": "edit", "NotebookRead": "read"}
+"""Tools of Claude Code for one kind of file: what they may not touch, ours for all files must not.
+"""
 _OWN_NAMES: Final = frozenset({*CLAUDE_NAMES, "architect"})
 _RULE: Final = re.compile(r"\s*([\w.*?-]+)(?:\((.*[^\s].*)\))?\s*", re.DOTALL)
 _LONGEST_SHOWN: Final = 200
@@ -65,8 +68,16 @@ def _malformed(text: str) -> str:
         return how
     # Commands hold lonely parentheses in quotes; in a path one is a slip of the writer's.
     is_path = our_tool_name(found[1]) in _PATHS
-    pattern = found[2] or ""
-    return how if is_path and pattern.count("(") != pattern.count(")") else ""
+    return how if is_path and not _is_balanced(found[2] or "") else ""
+
+
+def _is_balanced(pattern: str) -> bool:
+    depth = 0
+    for letter in pattern:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            return False
+    return not depth
 
 
 def _unknown_tool(text: str, tools: Iterable[str]) -> str:
@@ -85,6 +96,9 @@ def _wrong_pattern(text: str) -> str:
     ours = our_tool_name(tool)
     if not pattern:
         return ""
+    # What a pattern means depends on the tool: a path in one, a command in the next.
+    if ("*" in tool or "?" in tool) and not tool.startswith("mcp__"):
+        return "a pattern needs the name of one tool; write a rule for each tool"
     if ours in _WITHOUT_TARGET:
         return f"{ours} takes no pattern; name the tool alone"
     if ours == "shell":
@@ -111,6 +125,8 @@ def _wrong_path(pattern: str) -> str:
         return "a pattern with ! in front is not known; write a rule for what is meant"
     if re.search(r"\{[^{}]*,[^{}]*\}", pattern):
         return "braces are not known in patterns; write a rule for each of them"
+    if "\\" in pattern:
+        return "write folders with / between them"
     if ".." in pattern.split("/"):
         return "write the path without '..'"
     return ""
@@ -127,7 +143,10 @@ def read_rule(
     tool, pattern = split_rule(text)
     ours = our_tool_name(tool)
     restricts = verdict != "allow"
-    patterns = {pattern}
+    if restricts and pattern:
+        ours = _FILES_OF_ALL.get(tool, ours)
+    # A command has no blanks around it, and a rule that has some would cover none.
+    patterns = {pattern.strip() if ours == "shell" else pattern}
     if ours in _PATHS and pattern:
         patterns = set(
             _path_patterns(pattern.strip(), home, restricts=restricts, is_own=ours == tool)
