@@ -314,3 +314,22 @@ async def test_a_project_folder_that_was_made_anew_is_writable(
         assert world.read("d/c") == "3\n"
         touched = {each.path for each in await session.touched_files()}
         assert {"a", "d/b", "d/c"} <= touched
+
+
+@pytest.mark.process
+async def test_a_link_gives_no_other_folder_the_name_of_one_that_programs_obey(
+    plain_world: World,
+) -> None:
+    attack = (
+        "mkdir -p conf/workflows && echo x > conf/config.toml && echo x > conf/workflows/ci.yml "
+        "&& ln -s conf .cargo && ln -s conf .github && ln -s conf plain"
+    )
+    model = turns(shell(attack))
+    async with open_world(plain_world, model, sandbox="auto") as app:
+        await skip_without_sandbox(app, plain_world)
+        await (await start(app)).send_message("go")
+    here = plain_world.project
+    assert (here / "plain").is_symlink()
+    assert not (here / ".cargo").exists()
+    assert not (here / ".github").exists()
+    assert "- .cargo: " in tool_results(model)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.permissions import is_git_record, is_protected
+from weft.permissions import is_git_record, is_protected, protected_below
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,20 @@ def test_what_git_keeps_for_itself_is_a_record(path: str) -> None:
 )
 def test_what_git_obeys_or_we_do_not_know_is_none(path: str) -> None:
     assert not is_git_record(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "below"),
+    [
+        (".github", True),
+        ("packages/a/.GitHub", True),
+        (".config", True),
+        ("src", False),
+        ("github", False),
+        (".github/workflows", False),
+    ],
+)
+def test_a_folder_that_could_hold_a_protected_file_is_known(path: str, below: bool) -> None:
+    found = protected_below(path)
+    assert bool(found) == below
+    assert not found or is_protected(f"{path}/{found}")

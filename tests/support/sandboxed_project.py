@@ -47,6 +47,10 @@ class SandboxedProject:
         """What the judge says."""
         return self.forbidden.get(path, "")
 
+    def forbids_link(self, path: str) -> str:
+        """The same for a link."""
+        return self.forbids(path)
+
     async def shell(
         self, script: str, on_output: Callable[[str], None] | None = None, **options: Any
     ) -> RunResult:

@@ -21,7 +21,12 @@ from weft.permissions.policy import (
     grant_pattern,
     with_hook,
 )
-from weft.permissions.protected import is_changed_by_hand, is_git_record, is_protected
+from weft.permissions.protected import (
+    is_changed_by_hand,
+    is_git_record,
+    is_protected,
+    protected_below,
+)
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.permissions.grant_text import grant_text
@@ -58,6 +63,7 @@ __all__ = [
     "is_protected",
     "our_tool_name",
     "problem_of",
+    "protected_below",
     "read_rule",
     "rule_problem",
     "spellings_of",

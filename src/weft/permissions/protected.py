@@ -23,8 +23,12 @@ class ObeyedFiles:
         self._folders: dict[str, list[list[str]]] = {}
         self._files: dict[str, list[list[str]]] = {}
         self._endings: list[str] = []
+        self._above: dict[str, str] = {}
+        """A folder that such a file, or such a folder, lies in → what lies in it."""
         for name in names:
             parts = [_plain(part) for part in name.rstrip("/").split("/")]
+            for end in range(1, len(parts)):
+                self._above["/".join(parts[:end])] = "/".join(parts[end:])
             if name.endswith("/"):
                 self._folders.setdefault(parts[0], []).append(parts)
             elif name.startswith("*"):
@@ -46,6 +50,12 @@ class ObeyedFiles:
             for parts in self._folders.get(name, ())
         )
 
+    def below(self, path: str) -> str:
+        """Such a file that could lie below the path, relative to it; empty when none could."""
+        names = [_plain(name) for name in path.replace("\\", "/").split("/")]
+        tails = ("/".join(names[start:]) for start in range(len(names)))
+        return next((found for tail in tails if (found := self._above.get(tail))), "")
+
 
 @cache
 def _obeyed(who: str = "") -> ObeyedFiles:
@@ -56,6 +66,14 @@ def _obeyed(who: str = "") -> ObeyedFiles:
 def is_protected(path: str) -> bool:
     """True when programs obey the file at this path (with forward slashes): writing it asks."""
     return _obeyed().hold(path)
+
+
+def protected_below(path: str) -> str:
+    """A protected file that a folder at this path could hold, relative to it; empty when none.
+
+    A link there would give another folder, in which nothing is protected, that name.
+    """
+    return _obeyed().below(path)
 
 
 def is_changed_by_hand(path: str) -> bool:

@@ -17,7 +17,7 @@ from weft.events import BoundaryChanged
 from weft.ids import BlobId, CallUid, SessionId
 from weft.loop import Commit, PermissionGate, touched_facts
 from weft.messages import Usage
-from weft.permissions import ToolAction, is_git_record, is_protected
+from weft.permissions import ToolAction, is_git_record, is_protected, protected_below
 from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.runtime.workspaces.violation_report import ViolationReportingRunner
 from weft.session import FileFinder, FoundFile, RecoveryProbe
@@ -107,6 +107,10 @@ class SessionWorkspace(FileFinder):
             if decision.verdict == "ask" and decision.is_firm:
                 return f"{decision.reason}; the {tool} tool can ask for it"
         return ""
+
+    def forbids_link(self, path: str) -> str:
+        below = protected_below(path)
+        return self.forbids(path) or (below and self.forbids(f"{path}/{below}"))
 
     def _place(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._inner.root.rstrip('/')}/{path}"

@@ -73,6 +73,10 @@ class ChangeJudge(Protocol):
         """
         ...
 
+    def forbids_link(self, path: str) -> str:
+        """The same for a link that a command makes there: what lies below gets other names."""
+        ...
+
 
 StepId: TypeAlias = tuple[str, str]
 """Path and what is done there: what takes the place of another kind of thing takes two steps at one
@@ -286,7 +290,8 @@ class OverlayCommit:
             self._failed.append(f"{shown}: pipes, sockets and devices are not carried over")
             return None
         # Rules before staleness: a forbidden path must not even be merged or kept aside.
-        if why := self._judge.forbids(shown):
+        is_link = step.after is not None and step.after.kind == "link"
+        if why := (self._judge.forbids_link if is_link else self._judge.forbids)(shown):
             self._refused.append(f"{shown}: {why}")
             return None
         if step.is_stale:
