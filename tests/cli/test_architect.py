@@ -84,7 +84,11 @@ async def test_a_plan_is_shown_whole_approved_and_its_steps_are_reported(app: Ap
         assert talk.screen.live.is_architect
         talk.screen.typed("make them")
         question = await talk.screen.choice()
-        assert [row.label for row in question.rows] == ["Yes", "Edit it first", "No, and say why"]
+        assert [row.label for row in question.rows] == [
+            "Yes",
+            "Edit it first",
+            "No, and say what to do instead",
+        ]
         assert question.picked == -1, "Enter alone approves nothing"
         (shown,) = talk.screen.of(PlanBlock)
         assert [each["details"] for each in shown.plan["steps"]] == ["It holds 1.", "It holds 2."]
@@ -123,7 +127,7 @@ async def test_a_plan_is_changed_in_the_editor_and_asked_about_again(app: App) -
 async def test_a_plan_that_is_turned_down_does_nothing_and_the_reason_is_kept(app: App) -> None:
     async with driven_chat(app, PLAN, "I see.", flags=("--architect",)) as talk:
         talk.screen.typed("make them")
-        await talk.screen.pick("No, and say why")
+        await talk.screen.pick("No, and say what to do instead")
         await talk.screen.until(lambda: isinstance(talk.screen.question, str))
         talk.screen.answer("too many files")
         await talk.screen.noted("plan rejected: too many files")
@@ -139,7 +143,7 @@ async def test_dismissing_a_plan_stops_the_turn_and_carries_nothing_out(app: App
         talk.screen.typed("make them")
         await talk.screen.choice()
         talk.screen.answer(None)
-        await talk.screen.noted("stopped")
+        await talk.screen.noted("Stopped")
         await talk.screen.idle()
         assert "plan approved" not in drawn(talk)
         assert not list(Path(app.project_path).iterdir())
@@ -173,7 +177,7 @@ async def test_a_plan_that_was_dismissed_is_offered_when_the_session_is_resumed(
         talk.screen.typed("make them")
         await talk.screen.choice()
         talk.screen.answer(None)
-        await talk.screen.noted("stopped")
+        await talk.screen.noted("Stopped")
         await talk.screen.idle()
         session = talk.chat.conversation.session
         assert session is not None
@@ -212,7 +216,7 @@ async def test_a_plan_that_was_stopped_goes_on_with_the_step_where_it_stood(app:
         await talk.screen.noted("step 2 of 2")
         await talk.screen.choice()
         talk.screen.answer(None)
-        await talk.screen.noted("stopped")
+        await talk.screen.noted("Stopped")
         await talk.screen.idle()
         before = len(drawn(talk))
         talk.screen.typed("/continue")

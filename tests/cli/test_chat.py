@@ -10,6 +10,7 @@ import pytest
 from tests.support.chat_driver import RecordingScreen, driven_chat
 from tests.support.weft_program import call, text
 from weft.app import App
+from weft.cli.chat.approval_text import NO_LABEL
 from weft.cli.chat.commands.chat_commands import ChatCommands
 from weft.cli.chat.screens.screen import (
     ChoiceQuestion,
@@ -59,8 +60,8 @@ async def test_a_message_that_cannot_be_sent_goes_back_to_the_line(app: App) -> 
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("chosen", "made", "asked_again"),
-    [(0, True, True), (1, True, False), (2, True, False)],
-    ids=["once", "turn", "always"],
+    [(0, True, True), (1, True, False)],
+    ids=["once", "session"],
 )
 async def test_permission_is_given_for_as_long_as_was_said(
     app: App, chosen: int, made: bool, asked_again: bool
@@ -76,8 +77,8 @@ async def test_permission_is_given_for_as_long_as_was_said(
         if asked_again:
             await talk.screen.until(lambda: len(talk.screen.of(PermissionBlock)) == 2)
             await talk.screen.asked()
-            talk.screen.answer(3)
-            assert await talk.screen.asked() == "Why not? (Enter for no reason)"
+            talk.screen.answer(2)
+            assert await talk.screen.asked() == NO_LABEL
             talk.screen.answer("")
         await talk.screen.until(lambda: "Done." in talk.screen.words())
         assert len(talk.screen.of(PermissionBlock)) == (2 if asked_again else 1)
@@ -89,8 +90,8 @@ async def test_a_no_with_a_reason_reaches_the_model(app: App) -> None:
     async with driven_chat(app, [call("shell", command="touch made")], "I see.") as talk:
         talk.screen.typed("go")
         await talk.screen.asked()
-        talk.screen.answer(3)
-        await talk.screen.until(lambda: talk.screen.question == "Why not? (Enter for no reason)")
+        talk.screen.answer(2)
+        await talk.screen.until(lambda: talk.screen.question == NO_LABEL)
         talk.screen.answer("use the other way")
         await talk.screen.until(lambda: "I see." in talk.screen.words())
         (card,) = talk.screen.of(ToolCard)
@@ -105,7 +106,7 @@ async def test_dismissing_a_question_stops_the_turn_and_allows_nothing(app: App)
         await talk.screen.asked()
         talk.screen.answer(None)
         await talk.screen.until(
-            lambda: any(note.text == "stopped" for note in talk.screen.of(NoteBlock))
+            lambda: any(note.level == "stopped" for note in talk.screen.of(NoteBlock))
         )
         await talk.screen.idle()
     assert not (Path(app.project_path) / "made").exists()
@@ -123,17 +124,32 @@ async def test_another_clients_answer_takes_the_question_away(app: App) -> None:
         assert talk.screen.question is None
 
 
+async def test_all_edits_are_allowed_from_here_on(app: App) -> None:
+    calls = [[call("write", path=name, content="x\n")] for name in ("a.txt", "b.txt")]
+    async with driven_chat(app, *calls, "Done.") as talk:
+        talk.screen.typed("go")
+        question = await talk.screen.asked()
+        assert isinstance(question, ChoiceQuestion)
+        assert (question.rule, question.title) == ("Create a.txt ─ 1 line", "Allow this edit?")
+        talk.screen.answer(2)
+        await talk.screen.until(lambda: "Done." in talk.screen.words())
+        assert talk.screen.live.mode == "accept_edits"
+        assert len(talk.screen.of(PermissionBlock)) == 1
+
+
 async def test_the_models_question_is_put_and_answered(app: App) -> None:
     ask = call("ask", question="Which colour?", options=["red", "blue"])
     async with driven_chat(app, [ask], "Blue it is.") as talk:
         talk.screen.typed("paint it")
         question = await talk.screen.asked()
         assert isinstance(question, ChoiceQuestion)
-        assert [row.label for row in question.rows] == ["red", "blue", "Something else"]
+        assert [row.label for row in question.rows] == ["red", "blue", "Something else…"]
         talk.screen.answer(1)
         await talk.screen.until(lambda: "Blue it is." in talk.screen.words())
-        assert talk.screen.of(QuestionBlock) == [QuestionBlock(text="Which colour?")]
-        assert talk.screen.of(UserBlock)[-1] == UserBlock(text="blue")
+        assert talk.screen.of(QuestionBlock)[-1] == QuestionBlock(
+            text="Which colour?", answer="blue"
+        )
+        assert [said.text for said in talk.screen.of(UserBlock)] == ["paint it"]
         assert talk.screen.of(ToolCard) == []
 
 
@@ -314,6 +330,6 @@ async def test_a_failing_provider_is_reported_and_the_chat_goes_on(app: App) -> 
     ]
     async with driven_chat(app, broken) as talk:
         await talk.say("hi")
-        assert "not like this" in talk.screen.of(NoteBlock)[-1].text
+        assert "Not like this" in talk.screen.of(NoteBlock)[-1].text
         await talk.say("again")
         assert talk.screen.words() == "Better."

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from weft.cli.chat.questions import permission_question
 from weft.cli.chat.screens.picker import VISIBLE_ROWS, ListPicker
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
-from weft.events import PermissionRequest
-from weft.ids import CallUid, NodeId, RequestId
 
 
 def question(count: int = 4, **fields: object) -> ChoiceQuestion:
@@ -18,7 +13,7 @@ def question(count: int = 4, **fields: object) -> ChoiceQuestion:
 
 
 def test_enter_allows_nothing_before_something_was_picked() -> None:
-    choosing = ListPicker(permission_question(request("shell(ls)")))
+    choosing = ListPicker(question(picked=-1))
     assert choosing.picked() is None
     choosing.move(1)
     assert choosing.picked() == 0
@@ -60,37 +55,3 @@ def test_the_picked_row_is_always_on_the_screen() -> None:
         picked = choosing.picked()
         assert picked in [number for number, _ in choosing.visible()]
         assert len(choosing.visible()) == VISIBLE_ROWS
-
-
-def request(pattern: str) -> PermissionRequest:
-    return PermissionRequest(
-        request_id=RequestId("r"),
-        call_uid=CallUid("c"),
-        node=NodeId("n"),
-        tool_name="shell",
-        always_pattern=pattern,
-    )
-
-
-def test_always_says_exactly_what_it_grants() -> None:
-    short = permission_question(request("shell(make)"))
-    assert short.rows[2] == ChoiceRow("Yes, for the rest of this session", "shell(make)")
-    for pattern in ("shell(" + "x" * 100 + ")", "shell(a\nb)", "shell(\u202ea)"):
-        long = permission_question(request(pattern))
-        assert long.rows[2].detail == "exactly what is shown above"
-
-
-@pytest.mark.parametrize("path", ["calc.py", "deep/" * 40 + "calc.py", "a\nb", "\u202ea"])
-@pytest.mark.parametrize("tool", ["edit", "multi_edit", "write"])
-def test_always_for_a_file_is_not_only_the_change_that_is_shown(tool: str, path: str) -> None:
-    detail = permission_question(request(f"{tool}({path})")).rows[2].detail
-    assert detail.startswith(f"any {tool} of ")
-    assert "exactly" not in detail
-    assert detail.isprintable()
-    if path == "calc.py":
-        assert detail == f"any {tool} of calc.py"
-
-
-def test_always_for_an_agent_is_any_task_of_it() -> None:
-    detail = permission_question(request("agent(reviewer)")).rows[2].detail
-    assert detail == "any task for the agent reviewer"

@@ -35,6 +35,7 @@ from weft.view import (
     AnswerBlock,
     AnyBlock,
     HistoryMessage,
+    LookupCard,
     NoteBlock,
     RetryNotice,
     SessionView,
@@ -42,6 +43,7 @@ from weft.view import (
     ToolCard,
     UserBlock,
     history_blocks,
+    open_calls,
 )
 
 NODE, CALL, TURN = NodeId("nod_1"), CallUid("cal_1"), TurnId("trn_1")
@@ -116,8 +118,11 @@ def test_a_call_is_written_run_and_becomes_a_card() -> None:
     told(story, ToolOutput(call_uid=CALL, chunk="a\x1b[3"), ToolOutput(call_uid=CALL, chunk="1mb"))
     assert story.live.running[CALL].name == "read a.py"
     assert story.live.running[CALL].output == "a\x1b[31mb"
-    (card,) = told(story, completed(text="x"))
-    assert isinstance(card, ToolCard)
+    assert told(story, completed(text="x")) == [], "until something else begins"
+    assert story.live.lookups is not None
+    (group,) = told(story, TurnFinished(turn_id=TURN, reason="provider_error"))[:1]
+    assert isinstance(group, LookupCard)
+    (card,) = group.cards
     assert (card.name, card.args, card.was_shown) == ("read", {"path": "a.py"}, False)
     assert story.live.running == {}
 
@@ -127,7 +132,8 @@ def test_what_was_asked_about_is_not_shown_twice() -> None:
     request = PermissionRequest(
         request_id=RequestId("req_1"), call_uid=CALL, node=NODE, tool_name="edit", preview="-a\n+b"
     )
-    told(story, answer("", read_call()), request)
+    edit = ToolCall(call_uid=CALL, name="edit", args={"path": "a.py"})
+    told(story, answer("", edit), request)
     assert list(story.live.requests) == ["req_1"]
     told(story, PermissionResolved(request_id=RequestId("req_1"), action="allow_once"))
     assert story.live.requests == {}
@@ -168,11 +174,15 @@ def test_what_waits_to_be_said_is_in_flight_until_it_is_said() -> None:
     [
         ("stop", "", None),
         ("submitted", "", None),
-        ("aborted", "", NoteBlock(text="stopped", level="warning")),
+        ("aborted", "", NoteBlock(text="Stopped. What should it do instead?", level="stopped")),
         (
             "provider_error",
             "it is down",
-            NoteBlock(text="the provider failed: it is down", level="error"),
+            NoteBlock(
+                text="It is down",
+                level="error",
+                advice="Your message is kept. /continue tries again; /model picks another.",
+            ),
         ),
     ],
 )
@@ -225,12 +235,41 @@ def test_a_stored_conversation_becomes_blocks() -> None:
     assert [type(block) for block in blocks] == [
         UserBlock,
         AnswerBlock,
-        ToolCard,
+        LookupCard,
         AnswerBlock,
         NoteBlock,
     ]
-    assert isinstance(blocks[2], ToolCard)
-    assert (blocks[2].name, blocks[2].args) == ("read", {"path": "a"})
+    assert isinstance(blocks[2], LookupCard)
+    assert [(card.name, card.args) for card in blocks[2].cards] == [("read", {"path": "a"})]
+
+
+def test_a_result_whose_call_is_not_known_has_no_card() -> None:
+    """After a fork, a join or an interruption; a card without a name says nothing."""
+    late = HistoryMessage(role="tool", content="x", tool_call_id="before the page")
+    assert history_blocks([late]) == []
+    assert told(SessionView(), completed(text="x")) == []
+
+
+def test_a_reader_that_joins_late_is_told_the_calls_without_a_result() -> None:
+    calls = (
+        {"id": "cal_0", "name": "read", "args": {}},
+        {"id": str(CALL), "name": "edit", "args": {"path": "a"}},
+    )
+    messages = [
+        HistoryMessage(role="assistant", content="", tool_calls=calls),
+        HistoryMessage(role="tool", content="x", tool_call_id="cal_0"),
+    ]
+    assert open_calls(messages) == {CALL: ("edit", {"path": "a"})}
+    (card,) = told(SessionView(open_calls=open_calls(messages)), completed(text="edited"))
+    assert isinstance(card, ToolCard)
+    assert (card.name, card.args) == ("edit", {"path": "a"})
+
+
+def test_what_runs_names_a_call_that_was_made_before_we_joined() -> None:
+    running = ToolExecuting(call_uid=CALL, node=NODE, tool_name="shell", args={"command": "ls"})
+    (card,) = told(SessionView(), running, completed(text="a", data={"exit_code": 0}))
+    assert isinstance(card, ToolCard)
+    assert (card.name, card.args) == ("shell", {"command": "ls"})
 
 
 def test_a_request_of_a_background_agent_stays_open_when_the_turn_ends() -> None:

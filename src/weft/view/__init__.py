@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weft.view.blocks import (
+        AgentEnd,
+        AgentsCard,
         AnswerBlock,
         AnyBlock,
+        LookupCard,
         NoteBlock,
         PermissionBlock,
         PlanBlock,
         QuestionBlock,
         TableBlock,
         ThinkingBlock,
+        TodoBlock,
         ToolCard,
+        TurnEndBlock,
         UserBlock,
         ViewBlock,
     )
-    from weft.view.history import history_blocks
+    from weft.view.history import history_blocks, open_calls
     from weft.view.live_area import (
         LiveArea,
         OpenRequest,
@@ -46,6 +51,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SUCCESSFUL",
+    "AgentEnd",
+    "AgentsCard",
     "AnswerBlock",
     "AnyBlock",
     "CheckpointInfo",
@@ -53,6 +60,7 @@ __all__ = [
     "EditorSnapshot",
     "HistoryMessage",
     "LiveArea",
+    "LookupCard",
     "NoteBlock",
     "OpenRequest",
     "OutlineRow",
@@ -68,9 +76,11 @@ __all__ = [
     "TableBlock",
     "TaskRow",
     "ThinkingBlock",
+    "TodoBlock",
     "ToolCard",
     "TreeMessage",
     "TreeView",
+    "TurnEndBlock",
     "UserBlock",
     "ViewBlock",
     "agent_status",
@@ -83,6 +93,7 @@ __all__ = [
     "finished_length",
     "history_blocks",
     "live_of",
+    "open_calls",
     "outline_rows",
     "rewind_summary",
     "step_title",
@@ -91,6 +102,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AgentEnd": "blocks",
+    "AgentsCard": "blocks",
+    "LookupCard": "blocks",
+    "TodoBlock": "blocks",
+    "TurnEndBlock": "blocks",
     "AnswerBlock": "blocks",
     "AnyBlock": "blocks",
     "NoteBlock": "blocks",
@@ -103,6 +119,7 @@ _HOMES = {
     "UserBlock": "blocks",
     "ViewBlock": "blocks",
     "history_blocks": "history",
+    "open_calls": "history",
     "LiveArea": "live_area",
     "OpenRequest": "live_area",
     "PlanRequest": "live_area",

@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from weft.events import FinishReason, Todo
 from weft.messages import File, Image, Part, Text, ToolResult
 
-NoteLevel: TypeAlias = Literal["quiet", "info", "warning", "error"]
+NoteLevel: TypeAlias = Literal["quiet", "info", "warning", "error", "stopped"]
 
 
 class ViewBlock(
@@ -43,6 +44,8 @@ class ThinkingBlock(ViewBlock, frozen=True, tag="thinking"):
 
     text: str
     node_id: str = ""
+    seconds: float = 0.0
+    """For how long it thought; 0 where that is not known."""
 
 
 class ToolCard(ViewBlock, frozen=True, tag="tool"):
@@ -54,6 +57,56 @@ class ToolCard(ViewBlock, frozen=True, tag="tool"):
     duration_ms: int = 0
     was_shown: bool = False
     """The user has just seen what it would do, in the request that asked for approval."""
+    output: str = ""
+    """The end of what it had printed when it was stopped."""
+    allowed_by: str = ""
+    """The rule that allowed it without a question; only with the first call that it allows."""
+
+
+class LookupCard(ViewBlock, frozen=True, tag="lookups"):
+    """Reads and searches in a row, as one card."""
+
+    cards: tuple[ToolCard, ...]
+
+
+class AgentEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How one agent ended."""
+
+    name: str
+    """The kind of agent."""
+    title: str = ""
+    """Its task, in one line."""
+    reason: FinishReason = "stop"
+    calls: int = 0
+    text: str = ""
+    """What it reported."""
+    cost_usd: float | None = 0.0
+    duration_ms: int = 0
+
+
+class AgentsCard(ViewBlock, frozen=True, tag="agents"):
+    """Agents that worked at the same time, and what came of it."""
+
+    agents: tuple[AgentEnd, ...]
+
+
+class TodoBlock(ViewBlock, frozen=True, tag="todos"):
+    """The to-do list, when it is complete or a turn has changed it."""
+
+    items: tuple[Todo, ...]
+
+
+class TurnEndBlock(ViewBlock, frozen=True, tag="turn_end"):
+    """What a turn took: shown for one that was long or used tools."""
+
+    seconds: float
+    ended_at: float
+    """Wall-clock seconds."""
+    calls: int = 0
+    input_tokens: int = 0
+    """Tokens sent that no cache held."""
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
 
 
 class PermissionBlock(ViewBlock, frozen=True, tag="permission"):
@@ -66,9 +119,10 @@ class PermissionBlock(ViewBlock, frozen=True, tag="permission"):
 
 
 class QuestionBlock(ViewBlock, frozen=True, tag="question"):
-    """A question of the model."""
+    """A question of the model, with the user's answer once it is there."""
 
     text: str
+    answer: str = ""
 
 
 class PlanBlock(ViewBlock, frozen=True, tag="plan"):
@@ -82,6 +136,8 @@ class NoteBlock(ViewBlock, frozen=True, tag="note"):
 
     text: str
     level: NoteLevel = "info"
+    advice: str = ""
+    """What to do about it."""
 
 
 class TableBlock(ViewBlock, frozen=True, tag="table"):
@@ -96,6 +152,10 @@ AnyBlock: TypeAlias = (
     | AnswerBlock
     | ThinkingBlock
     | ToolCard
+    | LookupCard
+    | AgentsCard
+    | TodoBlock
+    | TurnEndBlock
     | PermissionBlock
     | QuestionBlock
     | PlanBlock

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from weft.ids import CallUid
 from weft.messages import ToolResult
 from weft.view.blocks import AnswerBlock, AnyBlock, NoteBlock, ToolCard, UserBlock
+from weft.view.card_groups import LookupGroup
 from weft.view.snapshot import HistoryMessage
 
 CUT_OFF = NoteBlock(text="the answer was cut off here", level="quiet")
@@ -14,6 +16,20 @@ CUT_OFF = NoteBlock(text="the answer was cut off here", level="quiet")
 
 def history_blocks(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
     """A stored conversation as blocks."""
+    lookups = LookupGroup()
+    return [*lookups.pass_on(_single_blocks(messages)), *lookups.flush()]
+
+
+def open_calls(messages: Iterable[HistoryMessage]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The calls that have no result yet, by id, with name and arguments."""
+    calls: dict[str, tuple[str, dict[str, Any]]] = {}
+    for message in messages:
+        calls |= {call["id"]: (call["name"], call["args"]) for call in message.tool_calls}
+        calls.pop(message.tool_call_id or "", None)
+    return calls
+
+
+def _single_blocks(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
     blocks: list[AnyBlock] = []
     calls: dict[str, tuple[str, dict[str, object]]] = {}
     for message in messages:
@@ -27,9 +43,11 @@ def history_blocks(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
                     blocks.append(CUT_OFF)
                 calls |= {call["id"]: (call["name"], call["args"]) for call in message.tool_calls}
             case "tool":
-                # The call may stand before the first message that is shown: then only its result is
-                # known.
-                name, args = calls.get(message.tool_call_id or "", ("tool", {}))
+                # The call may stand before the first message that is shown: a card without a name
+                # would say nothing.
+                if (message.tool_call_id or "") not in calls:
+                    continue
+                name, args = calls[message.tool_call_id or ""]
                 result = ToolResult(
                     call_uid=CallUid(message.tool_call_id or ""),
                     text=message.content,

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from weft.events import Delivery, PermissionRequest, QuestionAsked, Status
-from weft.view.blocks import user_block
+from weft.events import Delivery, PermissionRequest, QuestionAsked, Status, Todo
+from weft.view.blocks import LookupCard, user_block
 from weft.view.plan_steps import steps_of
 from weft.view.sentences import count_of
 from weft.view.snapshot import EditorSnapshot, PlanProgress
@@ -26,6 +26,9 @@ class RunningTool(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A tool that runs, with the end of its output."""
 
     name: str
+    tool: str = ""
+    """The tool by its name; empty when its output arrived first."""
+    args: dict[str, Any] = {}
     output: str = ""
 
     def take(self, chunk: str) -> None:
@@ -105,6 +108,11 @@ class LiveArea(msgspec.Struct, kw_only=True, omit_defaults=True):
     thinking: str = ""
     preparing: str = ""
     """The tool whose call the model is writing."""
+    preparing_target: str = ""
+    """The path or command of that call, as soon as it is known."""
+    lookups: LookupCard | None = None
+    """Reads and searches that ended, until something else begins."""
+    todos: tuple[Todo, ...] = ()
     running: dict[str, RunningTool] = {}
     queue: list[QueuedInput] = []
     requests: dict[str, OpenRequest] = {}

@@ -48,8 +48,10 @@ def describe_call(name: str, args: dict[str, Any]) -> str:
     if name == "agent" and isinstance(args.get("description") or args.get("prompt"), str):
         task = " ".join(str(args.get("description") or args["prompt"]).split())
         return f"agent {args.get('agent') or 'general'}: {task[:SHOWN]}"
+    # What is looked for says more than where.
+    first = ("pattern",) if name in ("grep", "find") else ()
     # Arguments come from the model and may be anything: what is no text says nothing here.
-    for key in ("command", "path", "pattern", "query"):
+    for key in (*first, "command", "path", "pattern", "query"):
         value = args.get(key)
         if isinstance(value, str) and value:
             return f"{name} {' '.join(value.split())[:SHOWN]}"

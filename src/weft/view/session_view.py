@@ -7,6 +7,10 @@ blocks: a change here is a change there.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from weft.events import (
@@ -41,6 +45,7 @@ from weft.events import (
     SystemNote,
     TextDelta,
     ThinkingDelta,
+    TodoChanged,
     ToolArgsDelta,
     ToolComplete,
     ToolExecuting,
@@ -49,17 +54,21 @@ from weft.events import (
     TurnStarted,
     UsageRecorded,
 )
+from weft.ids import CallUid
 from weft.messages import NOTHING_USED, Node, ToolCall, ToolResult, Usage
 from weft.view.blocks import (
+    AgentEnd,
     AnswerBlock,
     AnyBlock,
     NoteBlock,
     PlanBlock,
+    QuestionBlock,
     ThinkingBlock,
+    TodoBlock,
     ToolCard,
-    UserBlock,
     user_block,
 )
+from weft.view.card_groups import LOOKUPS, AgentGroup, LookupGroup
 from weft.view.history import CUT_OFF
 from weft.view.live_area import (
     PLAN_REQUEST,
@@ -75,28 +84,72 @@ from weft.view.live_area import (
 from weft.view.markdown import finished_length
 from weft.view.plan_steps import step_note
 from weft.view.sentences import SUCCESSFUL, describe_call, finish_sentence
+from weft.view.turn_tally import TurnTally, finish_note
+
+_TARGET = re.compile(r'"(?:path|command|pattern|description)"\s*:\s*"((?:[^"\\]|\\.)+)"')
+_LONGEST_ARGUMENTS = 4_000
+"""Characters of a call in the making in which its path is looked for."""
 
 
 class SessionView:
     """Folds the events of one session."""
 
-    def __init__(self, live: LiveArea | None = None) -> None:
+    def __init__(
+        self,
+        live: LiveArea | None = None,
+        open_calls: Mapping[str, tuple[str, dict[str, Any]]] | None = None,
+    ) -> None:
+        """`open_calls` are the calls without a result when this reader joined, by id: without them
+        their cards would have no name.
+        """
         self.live = live or LiveArea()
         self._node = ""
         """The answer in flight."""
         self._taken = 0
         """Characters of the answer in flight that were handed out as blocks."""
-        self._calls: dict[str, ToolCall] = {}
+        self._calls: dict[str, ToolCall] = {
+            call_uid: ToolCall(call_uid=CallUid(call_uid), name=name, args=args)
+            for call_uid, (name, args) in (open_calls or {}).items()
+        }
         self._shown: set[str] = set()
         """Calls that the user was asked about."""
+        self._rules: set[str] = set()
+        """Rules that were named on a card already."""
+        self._lookups = LookupGroup()
+        self._agents = AgentGroup()
+        self._tally = TurnTally()
+        self._arguments = ""
+        """What came of the call in the making."""
+        self._thought_since = 0.0
+        self._todos_changed = False
 
     def take(self, event: Event) -> list[AnyBlock]:
         """Take one more event in; returns what can now be shown for good."""
+        self._tally.take(event)
+        blocks = self._lookups.pass_on(self._taken_in(event))
+        if self._is_something_else(event):
+            blocks = [*self._lookups.flush(), *blocks]
+        self.live.lookups = self._lookups.card
+        return blocks
+
+    def _is_something_else(self, event: Event) -> bool:
+        """True for what ends a row of reads and searches before it gives a block of its own."""
+        match event:
+            case TextDelta():
+                return bool(self.live.text.strip())
+            case ToolExecuting(tool_name=name):
+                return name not in LOOKUPS
+            case PermissionRequest() | QuestionAsked() | TurnFinished():
+                return True
+            case _:
+                return False
+
+    def _taken_in(self, event: Event) -> list[AnyBlock]:
         match event:
             case TextDelta() | ThinkingDelta() | ToolArgsDelta() | AnswerRestarted():
                 return self._in_flight(event)
-            case NewMessage(node=node):
-                return self._message(node)
+            case NewMessage(node=node, at=at):
+                return self._message(node, at)
             case ToolExecuting() | ToolOutput() | ToolComplete():
                 return self._tool(event)
             case TurnStarted() | TurnFinished():
@@ -117,6 +170,8 @@ class SessionView:
             ):
                 self._queue(event)
                 return []
+            case TodoChanged():
+                return self._todo(event)
             case SystemNote() | ErrorRaised() | SessionRestarted() | Compacted():
                 return self._note(event)
             case _:
@@ -139,11 +194,13 @@ class SessionView:
         if event.node_id != self._node:
             self._begin(event.node_id)
         if isinstance(event, ThinkingDelta):
+            if not live.thinking:
+                self._thought_since = event.at
             live.thinking += event.text
             return []
-        blocks = self._end_thinking()
+        blocks = self._end_thinking(event.at)
         if isinstance(event, ToolArgsDelta):
-            live.preparing = event.tool_name
+            self._prepare(event)
             return blocks
         live.text += event.text
         # Only a line's end can finish a block: looking at every piece would be quadratic.
@@ -151,9 +208,21 @@ class SessionView:
             blocks += self._hand_out(finished_length(live.text))
         return blocks
 
+    def _prepare(self, event: ToolArgsDelta) -> None:
+        live = self.live
+        if event.tool_name and event.tool_name != live.preparing:
+            live.preparing, live.preparing_target, self._arguments = event.tool_name, "", ""
+        # Looked for only at the beginning: a file's whole content may follow.
+        if not live.preparing_target and len(self._arguments) < _LONGEST_ARGUMENTS:
+            self._arguments += event.text
+            if found := _TARGET.search(self._arguments):
+                live.preparing_target = found[1]
+
     def _begin(self, node_id: str) -> None:
+        live = self.live
         self._node, self._taken = node_id, 0
-        self.live.text = self.live.thinking = self.live.preparing = ""
+        live.text = live.thinking = live.preparing = live.preparing_target = ""
+        self._arguments = ""
 
     def _hand_out(self, length: int) -> list[AnyBlock]:
         """This much of the text in flight, as a block."""
@@ -162,18 +231,23 @@ class SessionView:
         self._taken += length
         return [AnswerBlock(text=piece, node_id=self._node)] if piece.strip() else []
 
-    def _end_thinking(self) -> list[AnyBlock]:
+    def _end_thinking(self, at: float) -> list[AnyBlock]:
         thought, self.live.thinking = self.live.thinking, ""
-        return [ThinkingBlock(text=thought, node_id=self._node)] if thought.strip() else []
+        if not thought.strip():
+            return []
+        # A clock may be set back meanwhile.
+        seconds = max(0.0, at - self._thought_since) if self._thought_since else 0.0
+        block = ThinkingBlock(text=thought, node_id=self._node)
+        return [msgspec.structs.replace(block, seconds=round(seconds, 1)) if seconds else block]
 
     # -- what is durable
 
-    def _message(self, node: Node) -> list[AnyBlock]:
+    def _message(self, node: Node, at: float) -> list[AnyBlock]:
         if node.role == "user":
             return [user_block(node.parts, node.id)]
         if node.role != "assistant":
             return []
-        blocks = self._end_thinking()
+        blocks = self._end_thinking(at)
         if node.id != self._node:
             self._begin(node.id)
         # What the log has counts, whatever was seen of it in flight: a reader that joined late or
@@ -190,7 +264,12 @@ class SessionView:
         live = self.live
         match event:
             case ToolExecuting(call_uid=call_uid, tool_name=name, args=args):
-                live.running[call_uid] = RunningTool(name=describe_call(name, args))
+                live.running[call_uid] = RunningTool(
+                    name=describe_call(name, args), tool=name, args=args
+                )
+                # Known from here where the answer that made the call was before we joined.
+                call = ToolCall(call_uid=call_uid, name=name, args=args)
+                self._calls.setdefault(call_uid, call)
                 return []
             case ToolOutput(call_uid=call_uid, chunk=chunk):
                 # A signal may overtake the fact that announces its tool.
@@ -206,24 +285,35 @@ class SessionView:
         running = self.live.running.pop(call_uid, None)
         call = self._calls.pop(call_uid, None)
         if call is None:
-            name = running.name if running is not None else "tool"
-            return [ToolCard(name=name, args={}, result=result, duration_ms=duration_ms)]
+            # A result whose call is not known says nothing that a user could place.
+            return []
         was_shown = call_uid in self._shown
         self._shown.discard(call_uid)
-        # The question with its answer, and the plan, have blocks of their own.
-        if not result.is_error and (
-            call.name == "ask" or (call.name == "submit" and self.live.is_architect)
-        ):
+        if _has_own_block(call, result, is_architect=self.live.is_architect):
             return []
-        return [
-            ToolCard(
-                name=call.name,
-                args=call.args,
-                result=result,
-                duration_ms=duration_ms,
-                was_shown=was_shown,
-            )
-        ]
+        if result.status == "aborted" and running is None:
+            return []  # it never began: that the turn was stopped says all
+        if self._agents.is_open(call_uid) and "child" in result.data:
+            return []  # its row comes with the end of the agent
+        was_stopped = result.status in ("aborted", "interrupted")
+        card = ToolCard(
+            name=call.name,
+            args=call.args,
+            result=result,
+            duration_ms=duration_ms,
+            was_shown=was_shown,
+            output=running.output if running is not None and was_stopped else "",
+            allowed_by=self._allowed_by(result),
+        )
+        return [card]
+
+    def _allowed_by(self, result: ToolResult) -> str:
+        """The rule that allowed a call, the first time that it does."""
+        rule = result.data.get("allowed_by")
+        if not isinstance(rule, str) or rule in self._rules:
+            return ""
+        self._rules.add(rule)
+        return rule
 
     def _turn(self, event: TurnStarted | TurnFinished) -> list[AnyBlock]:
         live = self.live
@@ -231,9 +321,11 @@ class SessionView:
         # tools would seem to run for ever.
         live.running.clear()
         # Signals have no end event; a turn boundary is the last chance to drop what they left.
-        live.retry, live.preparing = None, ""
+        live.retry, live.preparing, live.preparing_target = None, "", ""
         if isinstance(event, TurnStarted):
+            self._todos_changed = False
             return []
+        blocks = [*self._agents.flush(), *self._todos_at_end()]
         # A background agent goes on after the turn, and so does what it asks; all else ends here.
         live.requests = {
             request_id: request
@@ -243,10 +335,21 @@ class SessionView:
         live.phase = ""
         live.tasks = {task: row for task, row in live.tasks.items() if row.background}
         if event.finish_reason in SUCCESSFUL:
-            return []
+            return [*blocks, *self._tally.end(event.at)]
         if event.reason == "aborted":
-            return [NoteBlock(text="stopped", level="warning")]
-        return [NoteBlock(text=finish_sentence(event.finish_reason, event.detail), level="error")]
+            return [*blocks, self._tally.stopped(event.at)]
+        return [*blocks, finish_note(event.finish_reason, event.detail)]
+
+    def _todos_at_end(self) -> list[AnyBlock]:
+        changed, self._todos_changed = self._todos_changed, False
+        return [TodoBlock(items=self.live.todos)] if changed and self.live.todos else []
+
+    def _todo(self, event: TodoChanged) -> list[AnyBlock]:
+        """The list is shown once: when it is complete, else at the end of the turn."""
+        self.live.todos = event.items
+        self._todos_changed = True
+        is_open = any(item.status in ("pending", "in_progress") for item in event.items)
+        return [] if is_open else self._todos_at_end()
 
     def _note(
         self, event: SystemNote | ErrorRaised | SessionRestarted | Compacted
@@ -278,6 +381,8 @@ class SessionView:
                 call_uid=event.call_uid or "",
                 title=str(call.args.get("description") or "") if call is not None else "",
             )
+            if event.call_uid and event.purpose == "agent" and not event.background:
+                self._agents.began(event.call_uid)
             return []
         # Unknown when it was started before we joined.
         row = tasks.pop(event.child, None) or TaskRow(name="agent")
@@ -285,6 +390,8 @@ class SessionView:
             return []  # the plan says how a step ended
         if event.usage is not None:
             row.cost_usd = event.usage.cost_usd
+        if self._agents.is_open(row.call_uid):
+            return self._agents.ended(row.call_uid, self._agent_end(row, event))
         row.doing = (
             "done"
             if event.finish_reason in SUCCESSFUL
@@ -292,6 +399,17 @@ class SessionView:
         )
         title = f": {row.title}" if row.title else ""
         return [NoteBlock(text=f"⤷ {row.name}{title} · {row.progress}", level="quiet")]
+
+    def _agent_end(self, row: TaskRow, event: ChildFinished) -> AgentEnd:
+        return AgentEnd(
+            name=row.name,
+            title=row.title,
+            reason=event.finish_reason,
+            calls=row.calls,
+            text=event.text,
+            cost_usd=row.cost_usd,
+            duration_ms=self._tally.milliseconds_since(row.call_uid, event.at),
+        )
 
     def _architect(
         self, event: ArchitectPlan | PlanEdited | PlanDecided | ArchitectStep
@@ -331,8 +449,9 @@ class SessionView:
                 request = requests.pop(request_id, None)
                 return _resolved(event, request) if request is not None else []
             case QuestionAnswered(request_id=request_id, answer=answer):
-                requests.pop(request_id, None)
-                return [UserBlock(text=answer)]
+                asked = requests.pop(request_id, None)
+                question = asked.question if isinstance(asked, QuestionAsked) else ""
+                return [QuestionBlock(text=question, answer=answer)]
 
     def _queue(
         self,
@@ -399,6 +518,13 @@ class SessionView:
                 live.title = str(event.value)
             case _:
                 pass
+
+
+def _has_own_block(call: ToolCall, result: ToolResult, *, is_architect: bool) -> bool:
+    """True for calls that are shown as something else: a question, a plan, a to-do list."""
+    if result.is_error:
+        return False
+    return call.name in ("ask", "todo") or (call.name == "submit" and is_architect)
 
 
 def take_task_event(row: TaskRow, event: Event) -> None:

@@ -19,6 +19,7 @@ import anyio.abc
 from weft.api.inspection import session_events
 from weft.api.session import Session
 from weft.app import App
+from weft.cli.chat.approval_text import ApprovalPlace
 from weft.cli.chat.commands.chat_commands import ChatCommands
 from weft.cli.chat.conversation import ChatConversation
 from weft.cli.chat.questions import UserQuestions, ask_trust
@@ -41,7 +42,7 @@ from weft.cli.local_model import make_ready
 from weft.cli.prompt_input import PromptParts, attached, compose
 from weft.cli.trust_text import left_out
 from weft.errors import SessionBusy, SessionInterrupted, UsageError, WeftError
-from weft.events import ChildStarted
+from weft.events import ChildStarted, PermissionRequest
 from weft.ids import SessionId
 from weft.messages import Content
 from weft.protocol.session_options import SessionOptions
@@ -54,6 +55,7 @@ from weft.view import (
     SessionView,
     history_blocks,
     live_of,
+    open_calls,
 )
 
 if TYPE_CHECKING:  # loaded when the user types a command that is not built in
@@ -87,8 +89,11 @@ class Chat:
         self._following: anyio.CancelScope | None = None
         self._asked = anyio.Event()
         self._asking: tuple[str, anyio.CancelScope] | None = None
+        self._put_count = 0
+        """Approvals of the row that is being answered: `2 of 3`."""
         self._commands = ChatCommands(self)
-        self._asker = UserQuestions(screen, self._interrupt_apart)
+        place = ApprovalPlace(app.project_path, bool(app.config.get("sandbox.network")))
+        self._asker = UserQuestions(screen, self._interrupt_apart, place)
         screen.watch(self.view.live)
 
     @property
@@ -381,9 +386,10 @@ class Chat:
                     text="there are earlier messages; /export writes all of them", level="quiet"
                 )
             )
-        self.screen.show(*history_blocks([message for _, message in page.items]))
+        messages = [message for _, message in page.items]
+        self.screen.show(*history_blocks(messages))
         snapshot = await session.editor_snapshot()
-        await self.follow(session, live, after=snapshot.seq)
+        await self.follow(session, live, after=snapshot.seq, calls=open_calls(messages))
 
     async def show_place(self) -> None:
         """Show where the conversation stands now, after it was moved."""
@@ -433,15 +439,22 @@ class Chat:
 
     # -- events
 
-    async def follow(self, session: Session, live: LiveArea, *, after: int) -> None:
-        """Show what happens in this session from now on."""
+    async def follow(
+        self,
+        session: Session,
+        live: LiveArea,
+        *,
+        after: int,
+        calls: Mapping[str, tuple[str, dict[str, Any]]] | None = None,
+    ) -> None:
+        """Show what happens in this session from now on; `calls` are those without a result yet."""
         assert self._group is not None
         self._stop_following()
         # A snapshot knows no tasks: agents and background commands that were started before we
         # joined are asked for once, later ones are announced by events.
         live.tasks = await tasks_of(session)
         await self.conversation.follow_foreign()
-        self.watch(SessionView(live))
+        self.watch(SessionView(live, calls))
         await self._group.start(self._follow, session, self.view, after)
         self._wake_asker()
 
@@ -536,6 +549,17 @@ class Chat:
                 return request
         return None
 
+    async def _put(self, session: Session, request: OpenRequest) -> None:
+        """Put a question, with its number among those that wait."""
+        waiting = [
+            each for each in self.live.requests.values() if isinstance(each, PermissionRequest)
+        ]
+        self._put_count = max(self._put_count, len(waiting))
+        number = self._put_count - len(waiting) + 1
+        await self._asker.put(session, request, number=number, count=self._put_count)
+        if len(waiting) <= 1:
+            self._put_count = 0
+
     async def _put_questions(self) -> None:
         while True:
             await self._asked.wait()
@@ -545,6 +569,6 @@ class Chat:
             while (request := self._next_question()) and self.conversation.session is not None:
                 with anyio.CancelScope() as scope:
                     self._asking = (request.request_id, scope)
-                    await self._safely(self._asker.put, self.conversation.session, request)
+                    await self._safely(self._put, self.conversation.session, request)
                 self._asking = None
                 self.live.requests.pop(request.request_id, None)

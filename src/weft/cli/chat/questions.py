@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from weft.api.session import Session
 from weft.app import App
+from weft.cli.chat.approval_text import (
+    NO_LABEL,
+    ApprovalPlace,
+    answer_actions,
+    permission_question,
+)
 from weft.cli.chat.plan_text import as_text, from_text
 from weft.cli.chat.screens.screen import ChatScreen, ChoiceQuestion, ChoiceRow
 from weft.cli.exit_codes import sentence_of
-from weft.cli.sanitize import clean_line, visible
+from weft.cli.sanitize import clean, visible
 from weft.cli.trust_text import in_rows, may_act, plain_question, title_of
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import PermissionRequest, QuestionAsked
-from weft.permissions import grant_text
 from weft.view import (
     NoteBlock,
     OpenRequest,
     PermissionBlock,
     PlanBlock,
     PlanRequest,
-    QuestionBlock,
     TableBlock,
 )
 
@@ -29,23 +33,28 @@ if TYPE_CHECKING:  # loaded with the first command from a file
     from weft.project.markdown_commands import ShellRequest
 
 
-_WRITERS = ("edit", "write")
-
-
 class UserQuestions:
     """Puts questions to the user, one after the other."""
 
-    def __init__(self, screen: ChatScreen, interrupt: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        screen: ChatScreen,
+        interrupt: Callable[[], None],
+        place: ApprovalPlace | None = None,
+    ) -> None:
         """`interrupt` stops the turn from inside one of its questions."""
         self._screen = screen
         self._interrupt = interrupt
+        self._place = place or ApprovalPlace()
 
-    async def put(self, session: Session, request: OpenRequest) -> None:
-        """Ask, and hand the answer to the session."""
+    async def put(
+        self, session: Session, request: OpenRequest, *, number: int = 1, count: int = 1
+    ) -> None:
+        """Ask, and hand the answer to the session; `number` of the `count` approvals that wait."""
         try:
             match request:
                 case PermissionRequest():
-                    await self._ask_permission(session, request)
+                    await self._ask_permission(session, request, number, count)
                 case PlanRequest():
                     if not request.is_shown:
                         self._screen.show(PlanBlock(plan=request.plan))
@@ -65,9 +74,13 @@ class UserQuestions:
         )
         question = ChoiceQuestion(
             title="Allow this command?",
+            rule=f"/{request.name} runs a command",
             preview=(preview,),
-            rows=(ChoiceRow("Yes, run it"), ChoiceRow("No, and do not send the command")),
-            hint="1-2; Esc is no",
+            rows=(
+                ChoiceRow("Yes, run it", key="y"),
+                ChoiceRow("No, and do not send the command", key="n"),
+            ),
+            hint="Esc is no",
             picked=-1,
         )
         return await self._screen.choose(question) == 0
@@ -76,24 +89,34 @@ class UserQuestions:
         """Whether a file outside the project, which a message names, may be read."""
         question = ChoiceQuestion(
             title=f"Allow reading {visible(path)}?",
-            rows=(ChoiceRow("Yes, attach it"), ChoiceRow("No, and do not send the message")),
-            hint="1-2; Esc is no",
+            rule="Attach a file",
+            danger="outside this folder",
+            rows=(
+                ChoiceRow("Yes, attach it", key="y"),
+                ChoiceRow("No, and do not send the message", key="n"),
+            ),
+            hint="Esc is no",
             picked=-1,
         )
         return await self._screen.choose(question) == 0
 
-    async def _ask_permission(self, session: Session, request: PermissionRequest) -> None:
-        chosen = await self._screen.choose(permission_question(request))
+    async def _ask_permission(
+        self, session: Session, request: PermissionRequest, number: int, count: int
+    ) -> None:
+        question = permission_question(request, self._place, number=number, count=count)
+        chosen = await self._screen.choose(question)
         if chosen is None:
             self._interrupt()
             return
-        reason = ""
-        if chosen == 3:
-            answer = await self._screen.ask_line("Why not? (Enter for no reason)")
-            reason = (answer or "").strip()
-        actions = ("allow_once", "allow_turn", "allow_always", "deny")
+        action, reason = answer_actions(request)[chosen], ""
+        if action == "deny":
+            reason = (await self._screen.ask_line(NO_LABEL) or "").strip()
+        if action == "all_edits":
+            # First: what the mode allows is no longer asked when this call goes on.
+            await session.set_permission_mode("accept_edits")
+            action = "allow_once"
         await session.respond_to_permission(
-            actions[chosen],  # type: ignore[arg-type]  # these are the literals
+            action,  # type: ignore[arg-type]  # these are the literals
             request_id=request.request_id,
             meta={"reason": reason} if reason else None,
         )
@@ -101,12 +124,12 @@ class UserQuestions:
     async def _ask_user(self, session: Session, request: QuestionAsked) -> None:
         answer: str | None = None
         if request.options:
-            rows = (*(ChoiceRow(option) for option in request.options), ChoiceRow("Something else"))
+            others = ChoiceRow("Something else…")
             question = ChoiceQuestion(
-                title="Your answer?",
-                rows=rows,
+                title=clean(request.question).strip("\n"),
+                rows=(*(ChoiceRow(option) for option in request.options), others),
                 hint="Esc stops the turn",
-                preview=(QuestionBlock(text=request.question),),
+                rule="A question",
                 is_from_model=True,
             )
             chosen = await self._screen.choose(question)
@@ -115,8 +138,7 @@ class UserQuestions:
             elif chosen is not None:
                 answer = await self._screen.ask_line("Your answer:")
         else:
-            self._screen.show(QuestionBlock(text=request.question))
-            answer = await self._screen.ask_line("Your answer:")
+            answer = await self._screen.ask_line(clean(request.question).strip("\n"))
         if answer is None:
             self._interrupt()
         else:
@@ -130,11 +152,11 @@ class UserQuestions:
             question = ChoiceQuestion(
                 title="Carry out this plan?",
                 rows=(
-                    ChoiceRow("Yes"),
-                    ChoiceRow("Edit it first", "in your editor"),
-                    ChoiceRow("No, and say why"),
+                    ChoiceRow("Yes", key="y"),
+                    ChoiceRow("Edit it first", "in your editor", key="e"),
+                    ChoiceRow("No, and say what to do instead", key="n"),
                 ),
-                hint="1-3; Esc stops the turn",
+                hint="Esc stops the turn",
                 picked=-1,
             )
             match await self._screen.choose(question):
@@ -144,7 +166,7 @@ class UserQuestions:
                 case 1:
                     plan = await self._changed(session, plan)
                 case 2:
-                    reason = await self._screen.ask_line("Why not? (Enter for no reason)")
+                    reason = await self._screen.ask_line(NO_LABEL)
                     await session.reject_plan((reason or "").strip())
                     return
                 case _:
@@ -177,41 +199,6 @@ class UserQuestions:
                 self._screen.show(PlanBlock(plan=plan))
                 return plan
             text = written
-
-
-def permission_question(request: PermissionRequest) -> ChoiceQuestion:
-    """The four answers.  What "always" grants is said in full, or stands right above."""
-    granted = grant_text(request.always_pattern)
-    preview = PermissionBlock(
-        tool=request.tool_name,
-        target=request.tool_path,
-        preview=request.preview,
-        reason=request.reason,
-    )
-    return ChoiceQuestion(
-        preview=(preview,),
-        title=_permission_title(request),
-        rows=(
-            ChoiceRow("Yes, once"),
-            ChoiceRow("Yes, for the rest of this turn", granted),
-            ChoiceRow("Yes, for the rest of this session", granted),
-            ChoiceRow("No, and say why"),
-        ),
-        hint="1-4; Esc stops the turn",
-        picked=-1,
-    )
-
-
-def _permission_title(request: PermissionRequest) -> str:
-    """`Allow this command?`, `Allow edit to calc.py?`"""
-    # An agent's request names the agent first: `reviewer ▸ shell`.
-    tool = clean_line(request.tool_name).rpartition("▸ ")[2]
-    if tool in ("shell", "check"):
-        return "Allow this command?"
-    path = clean_line(request.tool_path)
-    if not path:
-        return f"Allow {tool}?"
-    return f"Allow {tool} {'to' if tool in _WRITERS else 'of'} {path}?"
 
 
 async def ask_trust(app: App, screen: ChatScreen, *, is_asked_for: bool = False) -> None:

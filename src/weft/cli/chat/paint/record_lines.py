@@ -1,0 +1,221 @@
+"""Blocks as lines of the record: every kind of block, for one width and one theme."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, assert_never
+
+from weft.cli.chat.paint.answer_flow import MAX_WIDTH, markdown_painter
+from weft.cli.chat.paint.card_text import long_duration
+from weft.cli.chat.paint.diff_rows import diff_lines, read_diff
+from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, cells, line_of, wrapped
+from weft.cli.chat.paint.theme import PaintTheme
+from weft.cli.chat.paint.tool_cards import agents_lines, lookup_lines, money, tool_lines
+from weft.cli.sanitize import clean, clean_line, visible
+from weft.events import Todo
+from weft.view import (
+    AgentsCard,
+    AnswerBlock,
+    AnyBlock,
+    LookupCard,
+    NoteBlock,
+    PermissionBlock,
+    PlanBlock,
+    QuestionBlock,
+    TableBlock,
+    ThinkingBlock,
+    TodoBlock,
+    ToolCard,
+    TurnEndBlock,
+    UserBlock,
+    count_of,
+    step_title,
+    steps_of,
+)
+
+PASTED_LINES = 8
+"""A message of more lines was pasted: the record shows its first ones."""
+SHOWN_PASTED = 3
+_MARKS = {"quiet": "·", "info": "·", "warning": "!", "error": "✗", "stopped": "■"}
+_MARK_STYLES = {"quiet": "quiet", "info": "quiet", "warning": "ask", "error": "bad"}
+_MARK_STYLES["stopped"] = "ask"
+_BOXES = {"done": "☑", "cancelled": "☒"}
+
+
+def block_lines(block: AnyBlock, width: int, theme: PaintTheme) -> list[StyledLine]:
+    """The lines of a block, without an empty one around them."""
+    text_width = min(width, MAX_WIDTH)
+    match block:
+        case UserBlock(text=text, attached=attached):
+            return _user(text, attached, text_width)
+        case AnswerBlock(text=text):
+            return markdown_painter(width, theme).lines(clean(text))
+        case ThinkingBlock(seconds=seconds):
+            took = f" for {long_duration(seconds)}" if seconds >= 1 else ""
+            return [line_of((f"∴ Thought{took} · Ctrl+O", "quiet italic"))]
+        case ToolCard():
+            return tool_lines(block, width, theme)
+        case LookupCard():
+            return lookup_lines(block, width, theme)
+        case AgentsCard():
+            return agents_lines(block, width)
+        case TodoBlock(items=items):
+            return _todos(items, text_width)
+        case TurnEndBlock():
+            return wrapped([StyledSpan(turn_end_text(block), "quiet")], width)
+        case PermissionBlock():
+            return preview_lines(block, width, theme)
+        case QuestionBlock():
+            return _question(block, text_width)
+        case PlanBlock(plan=plan):
+            return _plan(plan, text_width)
+        case NoteBlock():
+            return _note(block, text_width)
+        case TableBlock(title=title, rows=rows):
+            return _table(title, rows, width)
+        case _:
+            assert_never(block)
+
+
+def _beside(mark: StyledSpan, spans: Sequence[StyledSpan], width: int) -> list[StyledLine]:
+    """A mark, and text that is wrapped beside it."""
+    return wrapped(spans, width, first=(mark,), rest=(StyledSpan(" " * cells(mark.text)),))
+
+
+def _user(text: str, attached: tuple[str, ...], width: int) -> list[StyledLine]:
+    lines = clean(text).expandtabs(4).strip("\n").split("\n")
+    said = lines if len(lines) <= PASTED_LINES else lines[:SHOWN_PASTED]
+    painted = _beside(StyledSpan("› ", "bold you"), [StyledSpan("\n".join(said), "bold")], width)
+    notes = []
+    if len(said) < len(lines):
+        notes.append(f"… {len(lines) - len(said)} more pasted lines")
+    if attached:
+        notes.append(f"+ {', '.join(clean_line(name) for name in attached)}")
+    for note in notes:
+        painted += _beside(StyledSpan("  "), [StyledSpan(note, "quiet")], width)
+    return painted
+
+
+def _todos(items: tuple[Todo, ...], width: int) -> list[StyledLine]:
+    lines: list[StyledLine] = []
+    for item in items:
+        style = "bold" if item.status == "in_progress" else ""
+        style = "quiet" if item.status in _BOXES else style
+        mark = StyledSpan(f"{_BOXES.get(item.status, '☐')} ", style)
+        lines += _beside(mark, [StyledSpan(clean_line(item.text), style)], width)
+    return lines
+
+
+def turn_end_text(block: TurnEndBlock) -> str:
+    """`· 25 s · 10:17 · 4 calls · ↑ 12.3k ↓ 0.4k · $0.03`"""
+    parts = [long_duration(max(1.0, block.seconds))]
+    if block.ended_at:
+        parts.append(datetime.fromtimestamp(block.ended_at).strftime("%H:%M"))
+    if block.calls:
+        parts.append(count_of(block.calls, "call"))
+    if block.input_tokens or block.output_tokens:
+        parts.append(f"↑ {thousands(block.input_tokens)} ↓ {thousands(block.output_tokens)}")
+    if cost := money(block.cost_usd):
+        parts.append(cost)
+    return f"· {' · '.join(parts)}"
+
+
+def thousands(count: int) -> str:
+    """`12.3k`, `0.4k`, `42`"""
+    if count < 100:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
+
+
+def _question(block: QuestionBlock, width: int) -> list[StyledLine]:
+    spans = [StyledSpan(clean(block.text).strip("\n"), "" if block.answer else "bold")]
+    if block.answer:
+        spans.append(StyledSpan("  → ", "quiet"))
+        spans.append(StyledSpan(clean(block.answer).strip("\n"), "bold"))
+    return _beside(StyledSpan("? ", "bold you"), spans, width)
+
+
+def _note(block: NoteBlock, width: int) -> list[StyledLine]:
+    """What happened, and below it what to do: wrapped, never cut."""
+    level = block.level
+    style = {"quiet": "quiet", "stopped": "ask"}.get(level, "")
+    mark = StyledSpan(f"{_MARKS[level]} ", _MARK_STYLES[level])
+    lines = _beside(mark, [StyledSpan(clean(block.text).strip("\n"), style)], width)
+    if block.advice:
+        lines += _beside(StyledSpan("  "), [StyledSpan(clean(block.advice), style)], width)
+    return lines
+
+
+def preview_lines(block: PermissionBlock, width: int, theme: PaintTheme) -> list[StyledLine]:
+    """What a user is about to allow: all of it, and nothing in it can hide."""
+    preview = block.preview or block.target
+    if preview.startswith("--- "):
+        shown = read_diff(visible(preview.replace("\t", "    ")))
+        lines = diff_lines(shown, width, path=block.target, has_rows=theme.has_rows)
+    else:
+        indent = (StyledSpan("  "),)
+        lines = wrapped([StyledSpan(visible(preview))], width, first=indent, rest=indent)
+    if block.reason:
+        indent = (StyledSpan("  "),)
+        reason = StyledSpan(visible(block.reason), "quiet")
+        lines += wrapped([reason], min(width, MAX_WIDTH), first=indent, rest=indent)
+    return lines
+
+
+def _plan(plan: dict[str, Any], width: int) -> list[StyledLine]:
+    """All of it: the user has to approve it."""
+    summary = visible(str(plan.get("summary", "")))
+    lines = _beside(StyledSpan("▌ ", "mode"), [StyledSpan(f"Plan: {summary}", "bold")], width)
+    indent = StyledSpan("    ")
+    for number, step in enumerate(steps_of(plan), start=1):
+        title = StyledSpan(visible(step_title(step)), "bold")
+        lines += _beside(StyledSpan(f"{number:>2}. ", "bold"), [title], width)
+        boundary = step.get("boundary")
+        if isinstance(boundary, dict):
+            said = f"lines {_from_one(boundary, 'first')} to {_from_one(boundary, 'last')} only"
+            lines += _beside(indent, [StyledSpan(said, "quiet")], width)
+        if details := str(step.get("details") or "").strip("\n"):
+            lines += _beside(indent, [StyledSpan(visible(details), "quiet")], width)
+        if check := step.get("check"):
+            lines += _beside(indent, [StyledSpan(f"check: {visible(str(check))}", "code")], width)
+    return lines
+
+
+def _from_one(boundary: dict[str, Any], name: str) -> str:
+    """A line's number as people count."""
+    number = boundary.get(name)
+    return str(number + 1) if isinstance(number, int) else "?"
+
+
+def _table(title: str, rows: Sequence[tuple[str, ...]], width: int) -> list[StyledLine]:
+    lines = [line_of((clean_line(title), "bold you"))] if title else []
+    if not rows:
+        return lines
+    indent = 2 if title else 0
+    cleaned = [[clean(cell).strip("\n") for cell in row] for row in rows]
+    widths = _table_widths(cleaned, width - indent)
+    for row in cleaned:
+        columns = [
+            wrapped([StyledSpan(cell, "bold" if place == 0 else "")], widths[place])
+            for place, cell in enumerate(row)
+        ]
+        for number in range(max(len(column) for column in columns)):
+            spans = [StyledSpan(" " * indent)]
+            for place, column in enumerate(columns):
+                line = column[number] if number < len(column) else StyledLine(())
+                spans += line.spans
+                spans.append(StyledSpan(" " * (widths[place] - cells(line.text) + 2)))
+            lines.append(StyledLine(tuple(spans[:-1])))
+    return lines
+
+
+def _table_widths(rows: list[list[str]], width: int) -> list[int]:
+    count = max(len(row) for row in rows)
+    widths = [1] * count
+    for row in rows:
+        for place, cell in enumerate(row):
+            widths[place] = max(widths[place], *(cells(line) for line in cell.split("\n")))
+    while sum(widths) + 2 * (count - 1) > width and max(widths) > 4:
+        widths[widths.index(max(widths))] -= 1
+    return widths

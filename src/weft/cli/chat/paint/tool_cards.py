@@ -1,0 +1,181 @@
+"""Tool cards as lines: a mark and a verb, the result at the end of the first line, then what
+matters of the output.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from weft.cli.chat.paint.card_text import (
+    CardText,
+    card_text,
+    duration,
+    lookup_texts,
+)
+from weft.cli.chat.paint.diff_rows import MAX_ROWS, NARROWEST, diff_lines
+from weft.cli.chat.paint.styled_text import (
+    StyledLine,
+    StyledSpan,
+    cells,
+    fitted,
+    line_of,
+    wrapped,
+)
+from weft.cli.chat.paint.theme import PaintTheme
+from weft.cli.sanitize import clean_line
+from weft.view import SUCCESSFUL, AgentEnd, AgentsCard, LookupCard, ToolCard, count_of
+
+MARK = "● "
+FIRST_LINES = 1
+LAST_LINES = 4
+"""Of the output of a command that worked: its first line and its last ones."""
+FAILED_LINES = 10
+STOPPED_LINES = 4
+LOOKUP_LINES = 2
+_STYLES = {"done": "good", "failed": "bad", "stopped": "ask"}
+
+
+def tool_lines(card: ToolCard, width: int, theme: PaintTheme) -> list[StyledLine]:
+    """A card."""
+    said = card_text(card, theme.folder)
+    lines = _head(said, width, theme)
+    if said.diff is not None:
+        return lines + diff_lines(
+            said.diff, width, path=said.path, has_rows=theme.has_rows, limit=MAX_ROWS
+        )
+    return lines + _output(said, width)
+
+
+def _head(said: CardText, width: int, theme: PaintTheme) -> list[StyledLine]:
+    mark = StyledSpan(MARK, _STYLES[said.end])
+    link = file_link(said.path, theme.folder) if said.path else ""
+    room = width - cells(MARK) - cells(said.verb) - 1
+    target = StyledSpan(fitted(said.target, room), "", 0, link)
+    first = (mark, StyledSpan(f"{said.verb} "), target)
+    if not said.result:
+        return [line_of(*first)]
+    result = StyledSpan(said.result, "quiet")
+    # In a narrow window the result always has its own line, so that results stand below each other.
+    if width > NARROWEST and cells(said.target) + 2 + cells(said.result) <= room:
+        return [line_of(*first, ("  ", ""), result)]
+    indent = (StyledSpan("  "),)
+    return [line_of(*first), *wrapped([result], width, first=indent, rest=indent)]
+
+
+def file_link(path: str, folder: str) -> str:
+    """A hyperlink to a file of the project; empty where its place is not known."""
+    whole = path if path.startswith("/") else f"{folder.rstrip('/')}/{path}"
+    return f"file://{quote(whole)}" if whole.startswith("/") and folder else ""
+
+
+def _output(said: CardText, width: int) -> list[StyledLine]:
+    lines = said.output
+    if said.end == "done":
+        if len(lines) <= FIRST_LINES + LAST_LINES + 1:
+            return [_printed(line, width) for line in lines]
+        left_out = len(lines) - FIRST_LINES - LAST_LINES
+        return [
+            *(_printed(line, width) for line in lines[:FIRST_LINES]),
+            _more(f"… {left_out} more lines"),
+            *(_printed(line, width) for line in lines[-LAST_LINES:]),
+        ]
+    last = FAILED_LINES if said.end == "failed" else STOPPED_LINES
+    if len(lines) <= last + 1:
+        return [_printed(line, width) for line in lines]
+    return [
+        _more(f"… {len(lines) - last} earlier lines"),
+        *(_printed(line, width) for line in lines[-last:]),
+    ]
+
+
+def _printed(line: str, width: int) -> StyledLine:
+    # One row for a line of output: a log's lines may be longer than a screen.
+    return line_of(("  ", ""), (fitted(line, width - 2), "quiet"))
+
+
+def _more(text: str) -> StyledLine:
+    return line_of(("  ", ""), (f"{text} · Ctrl+O", "quiet"))
+
+
+def lookup_lines(card: LookupCard, width: int, theme: PaintTheme) -> list[StyledLine]:
+    """Reads and searches as one card: names always, at most two lines of them."""
+    words: list[tuple[list[StyledSpan], int]] = []
+    for number, said in enumerate(lookup_texts(card, theme.folder)):
+        for place, name in enumerate(said.names):
+            lead = f"{said.verb} " if place == 0 else ""
+            if place:
+                words[-1][0].append(StyledSpan(","))
+            elif number:
+                words[-1][0].append(StyledSpan(" ·", "quiet"))
+            link = file_link(name, theme.folder) if said.verb == "Read" else ""
+            shown = fitted(name, width - 4 - cells(lead))
+            words.append(([StyledSpan(lead), StyledSpan(shown, "", 0, link)], 1))
+    return _filled([spans for spans, _ in words], width)
+
+
+def _filled(words: list[list[StyledSpan]], width: int) -> list[StyledLine]:
+    """Names side by side on two lines; the last one says how many are not shown."""
+    rows: list[list[StyledSpan]] = [[StyledSpan(MARK, "good")]]
+    used = cells(MARK)
+    for place, spans in enumerate(words):
+        size = sum(cells(span.text) for span in spans)
+        is_last_row = len(rows) == LOOKUP_LINES
+        left = len(words) - place
+        more = f"+ {left} more · Ctrl+O"
+        # On the last line there is always room for what is said of the rest.
+        reserve = cells(more) + 1 if is_last_row and left > 1 else 0
+        gap = 1 if used > cells(MARK) else 0
+        if used + gap + size + reserve > width and gap:
+            if is_last_row:
+                rows[-1] += [StyledSpan(" "), StyledSpan(more, "quiet")]
+                break
+            rows.append([StyledSpan("  ")])
+            used, gap = cells(MARK), 0
+        rows[-1] += [StyledSpan(" " * gap), *spans]
+        used += gap + size
+    return [StyledLine(tuple(row)) for row in rows]
+
+
+def agents_lines(card: AgentsCard, width: int) -> list[StyledLine]:
+    """Agents that worked at the same time: one line for all, one for each."""
+    agents = card.agents
+    is_done = all(agent.reason in SUCCESSFUL for agent in agents)
+    costs = [agent.cost_usd for agent in agents]
+    cost = None if None in costs else sum(each or 0.0 for each in costs)
+    longest = max((agent.duration_ms for agent in agents), default=0)
+    result = " · ".join(part for part in (duration(longest), money(cost)) if part)
+    head = line_of(
+        (MARK, "good" if is_done else "bad"),
+        (count_of(len(agents), "agent"), ""),
+        (f"  {result}" if result else "", "quiet"),
+    )
+    room = max((cells(_agent_title(agent)) for agent in agents), default=0)
+    titles = min(room, max(12, width // 3))
+    lines = [head]
+    for place, agent in enumerate(agents):
+        branch = "└" if place == len(agents) - 1 else "├"
+        title = fitted(_agent_title(agent), titles)
+        calls = count_of(agent.calls, "call") if agent.calls else ""
+        pad = " " * (titles - cells(title))
+        lead = f"  {branch} {title}{pad}   {calls}{'   ' if calls else ''}"
+        said = clean_line(agent.text) if agent.reason in SUCCESSFUL else agent.reason
+        lines.append(
+            line_of(
+                (f"  {branch} ", "quiet"),
+                (f"{title}{pad}   ", ""),
+                (f"{calls}   " if calls else "", "quiet"),
+                (fitted(said, max(8, width - cells(lead))), "" if is_done else "bad"),
+            )
+        )
+    return lines
+
+
+def _agent_title(agent: AgentEnd) -> str:
+    return clean_line(agent.title) or clean_line(agent.name)
+
+
+def money(cost_usd: float | None) -> str:
+    """A cost in a few characters; nothing where it is not known or nothing."""
+    if not cost_usd:
+        return ""
+    return f"${cost_usd:.2f}" if cost_usd >= 0.01 else f"${cost_usd:.3f}"
