@@ -212,7 +212,7 @@ async def test_a_plan_that_was_stopped_goes_on_with_the_step_where_it_stood(app:
     async with driven_chat(app, plan, "Done.", flags=("--edit-model", editor)) as talk:
         talk.screen.typed("do it")
         await talk.screen.pick("Yes")
-        await talk.screen.pick("Yes, once")
+        await talk.screen.pick("Yes")
         await talk.screen.noted("step 2 of 2")
         await talk.screen.choice()
         talk.screen.answer(None)
