@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from tests.support.memory_terminal import DrivenScreen, MemoryTerminal, driven_screen
-from weft.cli.chat.questions import permission_question
+from weft.cli.chat.approval_text import permission_question
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow, GoBack
 from weft.cli.chat.screens.terminal.question_panel import CALM_SECONDS
 from weft.clock import ManualClock

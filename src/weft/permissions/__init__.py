@@ -29,7 +29,6 @@ from weft.permissions.protected import (
 )
 
 if TYPE_CHECKING:  # loaded when they are first used
-    from weft.permissions.grant_text import grant_text
     from weft.permissions.rule_text import (
         problem_of,
         read_rule,
@@ -57,7 +56,6 @@ __all__ = [
     "claude_tool_name",
     "decide",
     "grant_pattern",
-    "grant_text",
     "is_changed_by_hand",
     "is_git_record",
     "is_protected",
@@ -73,7 +71,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "grant_text": "grant_text",
     "problem_of": "rule_text",
     "read_rule": "rule_text",
     "rule_problem": "rule_text",
@@ -89,8 +86,4 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    # Kept under the name: importing `grant_text` has put the module of that name there, and `from
-    # weft.permissions import grant_text` looks a second time.
-    globals()[name] = value
-    return value
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
