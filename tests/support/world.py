@@ -30,8 +30,11 @@ from weft.store import MemoryData, MemoryStore, Store
 
 E = TypeVar("E")
 
-PATIENCE = 10
-"""Seconds a journey waits for what must happen; only a broken one gets there."""
+PATIENCE = 30
+"""Seconds a journey waits for what must happen; only a broken one gets there.
+
+A machine under load needs several seconds for what takes a tenth of one alone.
+"""
 MODEL = "scripted:script"
 
 

@@ -54,6 +54,8 @@ class WorkerThread:
         """Wait until the thread has ended, after `end`.  A cancelled wait changes nothing."""
         if self._has_started:
             await asyncio.wait([self._ended])
+            # Reporting it was the thread's last act; what is left of it does not hold up the loop.
+            self._thread.join()
 
     def _put(self, work: Callable[[], object], future: asyncio.Future[Any] | None) -> None:
         if not self._has_started:

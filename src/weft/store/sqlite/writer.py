@@ -146,6 +146,8 @@ class WriterThread:
     async def ended(self) -> None:
         """Wait until the thread has ended, after `end`.  A cancelled wait changes nothing."""
         await asyncio.wait([self._ended])
+        # Reporting it was the thread's last act; what is left of it does not hold up the loop.
+        self._thread.join()
 
     # -- the thread
 
