@@ -12,11 +12,21 @@ from tests.support.weft_program import text
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.chat.screens.screen import LineSubmitted
+from weft.providers.scripted import ScriptedModel
 from weft.view import AnswerBlock, TableBlock, UserBlock
 
 pytestmark = pytest.mark.anyio
 
-SLOW = ([text("word " * 4_000, 5)], "Heard.", "Heard.", "Heard.", "Heard.")
+
+HELD = [text("I begin."), {"do": "stall", "gate": "held"}]
+"""An answer that does not end before `go_on`, however fast the machine is."""
+
+
+async def go_on(app: App, session: Session) -> None:
+    """Let the held answer end."""
+    model = app.host.model((await session.metadata()).model)
+    assert isinstance(model, ScriptedModel)
+    model.gate("held").opened.set()
 
 
 def session_of(talk: ChatDriver) -> Session:
@@ -35,7 +45,7 @@ def waits(screen: RecordingScreen, *texts: str) -> bool:
 
 
 async def test_a_follow_up_waits_for_the_end_of_the_turn_and_steering_does_not(app: App) -> None:
-    async with driven_chat(app, *SLOW, pace_seconds=0.0005) as talk:
+    async with driven_chat(app, HELD, "Heard.", "Heard.") as talk:
         talk.screen.typed("go")
         await talk.screen.until(lambda: talk.screen.live.text)
         talk.screen.typed(LineSubmitted("and afterwards this", later=True))
@@ -47,6 +57,7 @@ async def test_a_follow_up_waits_for_the_end_of_the_turn_and_steering_does_not(a
             0,
             ["and afterwards this", "and that"],
         )
+        await go_on(app, session_of(talk))
         await talk.screen.until(lambda: talk.screen.words().count("Heard.") == 2)
         said = [said.text for said in talk.screen.of(UserBlock) if not said.text.startswith("/")]
         assert said == ["go", "and afterwards this", "and that"]
