@@ -65,6 +65,7 @@ ROUND_SECONDS = 90.0
 """The watchdog of a round; the patience with a suspended owner is a part of it."""
 SUSPENDED = 15
 """In one round of so many the owner is suspended until all others have given up."""
+SLOW_SECONDS = 1.5
 TICK_SECONDS = 0.004
 BLINK_SECONDS = 2.0
 """How long a process is stopped that no other may notice; well below their patience."""
@@ -134,7 +135,7 @@ def planned(seed: int, number: int) -> RoundPlan:
         formats=tuple(formats),
         names_session=tuple(dice.random() < 0.7 for _ in range(count)),
         starts=tuple(starts),
-        styles=tuple(dice.choice(("whole", "pieces", "tool")) for _ in range(count)),
+        styles=tuple(dice.choice(("whole", "pieces", "tool", "slow")) for _ in range(count)),
         faults=tuple(_faults(dice, number, formats)),
     )
 
@@ -159,7 +160,9 @@ def script(weft: WeftProgram, plan: RoundPlan) -> str:
     answers: list[dict[str, object]] = []
     for number, style in enumerate(plan.styles):
         asked, said = question(number), answer(number)
-        steps = [{"do": "pause", "seconds": 0.02}, text(said, 2 if style == "pieces" else 0)]
+        # A slow answer lasts as long as a chat takes to start, so that what is said meets turns.
+        pause = {"do": "pause", "seconds": SLOW_SECONDS if style == "slow" else 0.02}
+        steps = [pause, text(said, 2 if style == "pieces" else 0)]
         if style == "tool":
             first = {"user_says": asked, "since": asked, "rounds": 0}
             answers.append({"when": first, "steps": [call("read", path="notes.txt")]})

@@ -29,6 +29,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """Hand this to `line(before=…)` for the messages before; None when these are the first."""
     after: str | None = None
     """Hand this to `line(after=…)` for the messages after; None when these are the last."""
+    seq: int = 0
+    """The last fact that these messages know of: `subscribe(after=page.seq)` goes on from here."""
 
 
 async def line_page(port: SessionPort, before: str | None, after: str | None, limit: int) -> Page:
@@ -42,6 +44,8 @@ async def line_page(port: SessionPort, before: str | None, after: str | None, li
         raise UsageError("give the page either `before` or `after`, not both")
     if limit < 1:
         raise UsageError(f"a page has at least one message, not {limit}")
+    # In one moment with the window: the session goes on while the words are read.
+    seq = port.state.seq
     found, more_before, more_after = _window(port.state, before, after, limit)
     ids = [row for row, _ in found]
     # Notes that were said before the first message belong to no node.
@@ -54,6 +58,7 @@ async def line_page(port: SessionPort, before: str | None, after: str | None, li
         items=items,
         before=ids[-1] if ids and more_before else None,
         after=ids[0] if more_after else None,
+        seq=seq,
     )
 
 

@@ -42,7 +42,7 @@ from weft.cli.local_model import make_ready
 from weft.cli.prompt_input import PromptParts, attached, compose
 from weft.cli.trust_text import left_out
 from weft.errors import SessionBusy, SessionInterrupted, UsageError, WeftError
-from weft.events import ChildStarted, PermissionRequest
+from weft.events import ChildStarted, FactBase, PermissionRequest
 from weft.ids import SessionId
 from weft.messages import Content
 from weft.protocol.session_options import SessionOptions
@@ -154,10 +154,7 @@ class Chat:
     async def _send_first(self, first: PromptParts, words: Sequence[str]) -> None:
         try:
             said = (*first, *await attached(self._app, words, ask=self._asker.ask_read))
-            if self.conversation.session is not None and await self.conversation.is_foreign():
-                self._start(self._say_after, said, " ".join(words))
-                return
-            await self.say(said)
+            await self.say(said, " ".join(words))
         except WeftError:
             # The words as they were typed: the composed parts no longer show which of them named a
             # file.
@@ -216,13 +213,7 @@ class Chat:
         process only when it `steers`.
         """
         try:
-            said = await self._composed(text)
-            await self._begin_session()
-            if not steers and await self.conversation.is_foreign():
-                # In a task of its own: it lasts until the turn of the message is over.
-                self._start(self._say_after, said, text)
-                return
-            await self.say(said)
+            await self.say(await self._composed(text), text, steers=steers)
         except WeftError:
             # Nothing typed is lost: it goes back where it was typed.
             self.screen.put_back(text)
@@ -269,16 +260,33 @@ class Chat:
             logger.exception("the chat failed")
             self.screen.show(NoteBlock(text=f"that failed: {sentence_of(error)}", level="error"))
 
-    async def say(self, said: PromptParts) -> None:
+    async def say(self, said: PromptParts, typed: str, *, steers: bool = False) -> None:
         """Send a message, in a new session where there is none yet."""
         # The first message makes the session, so a chat that was only opened and closed stores
         # nothing.
         await self._begin_session()
         try:
-            await self.conversation.say(said)
+            await self._deliver(said, typed, steers=steers)
         except WeftError:
             await self._forget_if_empty()
             raise
+
+    async def _deliver(
+        self,
+        said: Content,
+        typed: str,
+        more: Mapping[str, Any] | None = None,
+        *,
+        steers: bool = False,
+    ) -> None:
+        whose = "own" if steers else await self.conversation.whose_turn()
+        if whose == "foreign":
+            # In a task of its own: it lasts until the turn of the message is over.
+            self._start(self._say_after, said, typed, more)
+        else:
+            # Only a turn that is known to be ours is steered: another process may begin one
+            # while this message is on its way.
+            await self.conversation.say(said, more, later=whose == "none")
 
     async def _begin_session(self) -> Session:
         """The session; a new one where there is none yet."""
@@ -305,10 +313,7 @@ class Chat:
             expanded = await session.expand_command(
                 text, ask=self._asker.ask_shell, ask_read=self._asker.ask_read
             )
-            if await self.conversation.is_foreign():
-                self._start(self._say_after, expanded.content, text, expanded.options)
-                return
-            await self.conversation.say(expanded.content, expanded.options)
+            await self._deliver(expanded.content, text, expanded.options)
         except WeftError:
             self.screen.put_back(text)
             await self._forget_if_empty()
@@ -377,7 +382,7 @@ class Chat:
 
     async def switch(self, session_id: SessionId, *, fork: bool = False) -> None:
         """Go on with another session, and show what was said last."""
-        session, live = await self.conversation.resume(session_id, fork=fork)
+        session, snapshot = await self.conversation.resume(session_id, fork=fork)
         # A page, because the whole of a long session would be read to show its end.
         page = await session.line(limit=EARLIER)
         if page.before is not None:
@@ -388,8 +393,14 @@ class Chat:
             )
         messages = [message for _, message in page.items]
         self.screen.show(*history_blocks(messages))
-        snapshot = await session.editor_snapshot()
-        await self.follow(session, live, after=snapshot.seq, calls=open_calls(messages))
+        # Events from the snapshot on, for what is in flight; what the page has is not shown again.
+        await self.follow(
+            session,
+            live_of(snapshot),
+            after=snapshot.seq,
+            shown=page.seq,
+            calls=open_calls(messages),
+        )
 
     async def show_place(self) -> None:
         """Show where the conversation stands now, after it was moved."""
@@ -445,17 +456,20 @@ class Chat:
         live: LiveArea,
         *,
         after: int,
+        shown: int = 0,
         calls: Mapping[str, tuple[str, dict[str, Any]]] | None = None,
     ) -> None:
-        """Show what happens in this session from now on; `calls` are those without a result yet."""
+        """Show what happens in this session from now on, and is not `shown` yet; `calls` are those
+        without a result so far.
+        """
         assert self._group is not None
         self._stop_following()
         # A snapshot knows no tasks: agents and background commands that were started before we
         # joined are asked for once, later ones are announced by events.
         live.tasks = await tasks_of(session)
-        await self.conversation.follow_foreign()
+        await self.conversation.follow_foreign(after)
         self.watch(SessionView(live, calls))
-        await self._group.start(self._follow, session, self.view, after)
+        await self._group.start(self._follow, session, self.view, after, shown)
         self._wake_asker()
 
     def _stop_following(self) -> None:
@@ -470,6 +484,7 @@ class Chat:
         session: Session,
         view: SessionView,
         after: int,
+        shown: int,
         *,
         task_status: anyio.abc.TaskStatus[None],
     ) -> None:
@@ -490,7 +505,8 @@ class Chat:
                 async for event in events:
                     self.conversation.foreign.take(event)
                     blocks = view.take(await whole(event, self._app))
-                    if blocks:
+                    is_shown = isinstance(event, FactBase) and event.seq <= shown
+                    if blocks and not is_shown:
                         self.screen.show(*blocks)
                     if isinstance(event, ChildStarted):
                         following.start_soon(self._follow_task, event.child, view.live)

@@ -6,7 +6,7 @@ A chat that says nothing leaves nothing behind: until then the settings are only
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,7 +24,7 @@ from weft.protocol.session_options import (
     open_session,
 )
 from weft.thinking import THINKING_LEVELS, thinking_level
-from weft.view import EditorSnapshot, LiveArea, live_of
+from weft.view import EditorSnapshot, LiveArea
 
 NO_MODEL = "no model"
 """What the status line shows until the user has a key or has chosen a model."""
@@ -89,7 +89,7 @@ class ChatConversation:
 
     async def resume(
         self, session_id: SessionId, *, fork: bool = False
-    ) -> tuple[Session, LiveArea]:
+    ) -> tuple[Session, EditorSnapshot]:
         """Resume a stored session, or a fork of it; the session before is stopped."""
         # A model or mode given on the command line is meant for the session that it starts, not for
         # every session that the user resumes later.
@@ -110,7 +110,7 @@ class ChatConversation:
         if self.session is not None and self.session.id != session.id:
             await self.session.stop()
         self.session, self._resumed = session, True
-        return session, live_of(await session.editor_snapshot())
+        return session, await session.editor_snapshot()
 
     async def leave(self) -> None:
         """Leave the session; the next message begins a new one, with the same settings."""
@@ -135,19 +135,26 @@ class ChatConversation:
             self.session = None
             await self.app.sessions.delete_session(session.id)
 
-    async def follow_foreign(self) -> None:
-        """Begin to tell our turns from those of others: what runs elsewhere now is not ours."""
+    async def follow_foreign(self, after: int) -> None:
+        """Begin to tell our turns from those of others: what runs elsewhere now is not ours.
+
+        Events come from the one after `after` on.
+        """
         assert self.session is not None
         port = await self.app.host.port(self.session.id)
         is_here = self.app.host.runs_here(self.session.id)
         turn = None if is_here else port.state.turn.open
-        self.foreign = ForeignTurns(turn.turn_id if turn is not None else None)
+        self.foreign = ForeignTurns(after, turn.turn_id if turn is not None else None)
 
-    async def is_foreign(self) -> bool:
-        """True while a turn runs that another process began."""
+    async def whose_turn(self) -> Literal["none", "own", "foreign"]:
+        """Whose turn it is that runs, or was left open."""
         assert self.session is not None
-        turn = (await self.app.host.port(self.session.id)).state.turn.open
-        return turn is not None and self.foreign.is_foreign(turn.turn_id)
+        state = (await self.app.host.port(self.session.id)).state
+        turn = state.turn.open
+        if turn is None:
+            return "none"
+        await self.foreign.caught_up(state.seq)
+        return "foreign" if self.foreign.is_foreign(turn.turn_id) else "own"
 
     async def say(
         self, said: Content, more: Mapping[str, Any] | None = None, *, later: bool = False

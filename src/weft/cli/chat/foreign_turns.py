@@ -7,6 +7,8 @@ for the turn's end.
 
 from __future__ import annotations
 
+import anyio
+
 from weft.events import (
     Event,
     FactBase,
@@ -15,8 +17,12 @@ from weft.events import (
     NewMessage,
     TurnFinished,
     TurnStarted,
+    UnknownFact,
 )
 from weft.ids import EntryId, InputId, TurnId
+
+CATCH_UP_SECONDS = 2.0
+"""How long the events may be behind; without them what is typed is taken to meet our own turn."""
 
 
 class ForeignTurns:
@@ -25,8 +31,9 @@ class ForeignTurns:
     What the session begins by itself, as when a background command has ended, has no id.
     """
 
-    def __init__(self, running: TurnId | None = None) -> None:
-        """`running` is the turn that another process is at work on when we come."""
+    def __init__(self, seq: int = 0, running: TurnId | None = None) -> None:
+        """`running` is the turn that another process is at work on when we come, after `seq`."""
+        self._seq = seq
         self._foreign = running
         self._sent: set[InputId] = set()
         self._queued: set[InputId] = set()
@@ -34,6 +41,7 @@ class ForeignTurns:
         """Queued messages of others."""
         self._begins = False
         """The append that is being taken in was asked for by another process."""
+        self._taken = anyio.Event()
 
     def sent(self, input_id: InputId) -> None:
         """This one is ours."""
@@ -47,8 +55,20 @@ class ForeignTurns:
         """True when another process began this turn."""
         return turn_id == self._foreign
 
+    async def caught_up(self, seq: int) -> None:
+        """Wait, not for long, until the facts up to this one were taken in."""
+        # The state is ahead of the events that a screen has shown: a turn that has just begun
+        # would pass for ours.
+        with anyio.move_on_after(CATCH_UP_SECONDS):
+            while self._seq < seq:
+                await self._taken.wait()
+
     def take(self, event: Event) -> None:
         """Take one more event in."""
+        if isinstance(event, FactBase | UnknownFact):
+            self._seq = event.seq
+            self._taken.set()
+            self._taken = anyio.Event()
         if not isinstance(event, FactBase):
             return
         if event.cause is not None:
