@@ -210,3 +210,30 @@ def test_a_command_line_goes_on_when_the_one_that_holds_the_lock_wakes_up(
     os.kill(owner.pid, signal.SIGCONT)
     assert ended(owner) == (0, "to slow", "")
     assert ended(guest) == (0, "to other", "")
+
+
+def test_a_turn_that_a_guest_waits_for_goes_on_though_another_prompt_comes_first(
+    weft: WeftProgram,
+) -> None:
+    """The owner of a guest's turn is killed, and a third command line is quicker than the guest."""
+    model = echo(weft, "first", "slow", "third", pace_seconds=0.5)
+    session = begun(weft, model)
+    streams = ("--input-format", "stream-json", "--output-format", "stream-json")
+    # It has the session for as long as its input is open.
+    owner = weft.start("-p", "-r", session, "-m", model, *streams, stdin=subprocess.PIPE)
+    assert owner.stdout is not None
+    assert b'"init"' in owner.stdout.readline()
+    flags = ("--output-format", "stream-json", "--include-partial-messages")
+    guest = asked(weft, session, model, "slow", *flags)
+    assert guest.stdout is not None
+    while b"content_block_delta" not in guest.stdout.readline():
+        pass
+    suspend(weft, guest)
+    owner.kill()
+    third = asked(weft, session, model, "third")
+    assert ended(third) == (0, "to third", "")
+    os.kill(guest.pid, signal.SIGCONT)
+    code, out, _ = ended(guest)
+    assert code == 0
+    assert '"terminal_reason":"stop"' in out
+    assert said(weft, session)[-2:] == ["third", "to third"]

@@ -112,6 +112,14 @@ class ConversationCalls(SessionBase):
         Raises:
             SessionInterrupted: it was accepted, and no process works on it.
         """
+        # The port first: only it shows whether the session is another process's.
+        await self._port()
+        async with self._host.waiting(self.id):
+            return await self._reply_of_any(command, continued_at)
+
+    async def _reply_of_any(
+        self, command: SendPrompt | ContinueTurn, continued_at: float | None
+    ) -> Reply:
         was_accepted = False
         while True:
             try:

@@ -43,6 +43,7 @@ from weft.tools import BuiltinTool, Tool
 
 if TYPE_CHECKING:  # loaded with the first agent: it costs start-up time
     from weft.agents import ChildRequest
+    from weft.runtime.ports.wait_signs import WaitSigns
 
 T = TypeVar("T")
 
@@ -87,6 +88,7 @@ class SessionRegistry:
         self._line_budget = LineCacheBudget()
         self.output_types = OutputTypes()
         self.agents = AgentTrees(services, self)
+        self._signs: WaitSigns | None = None
 
     # -- the way to a session
 
@@ -425,6 +427,7 @@ class SessionRegistry:
             inherited=lambda: self._restrictions_of(parent),
             granted=self.granted.pop(session_id, GrantedPermissions()),
             stop_command=host.stop_command,
+            is_awaited=lambda: self.signs().others_wait(session_id, store.run_folder),
             title=title_of,
         )
 
@@ -453,6 +456,14 @@ class SessionRegistry:
             if (found := self._find_hooks(session_id, path)) is not None:
                 self.factories[session_id].hooks = found.of_turns
                 self.ports[session_id] = found.port_to(port.actor, self._agent(port.actor))
+
+    def signs(self) -> WaitSigns:
+        """The signs of processes that wait for a session of another."""
+        if self._signs is None:
+            from weft.runtime.ports.wait_signs import WaitSigns  # only where a process was lost
+
+            self._signs = WaitSigns(self._services.clock)
+        return self._signs
 
     # -- what is stored
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -130,6 +131,18 @@ class SessionHost:
     def runs_here(self, session_id: SessionId) -> bool:
         """True for a session that is open in this process, and not in another that we reach."""
         return isinstance(self.registry.running(session_id), LocalPort)
+
+    @asynccontextmanager
+    async def waiting(self, session_id: SessionId) -> AsyncGenerator[None]:
+        """Meanwhile, this process waits for a turn of the session: should the process that has it
+        die, the turn is not ended by another's prompt.
+        """
+        if self.runs_here(session_id):
+            yield
+            return
+        store = await self.registry.store_of(session_id)
+        async with self.registry.signs().shown(session_id, store.run_folder):
+            yield
 
     async def local_port(self, session_id: SessionId) -> LocalPort:
         """The port of a session of this process; for other processes that ask us to drive it."""

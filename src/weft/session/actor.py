@@ -453,7 +453,12 @@ class SessionActor:
         left_open = self._worker.turn is None and self.state.turn.open is not None
         # Decided twice: ending what was left changes the tree and the queue that the first decision
         # was made from.
-        if left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
+        if left_open and isinstance(command, SendPrompt) and await self._is_awaited():
+            # Its sender lives, and was promised an answer: this message waits behind that turn.
+            await self._turns.go_on_with_open()
+            moment = msgspec.structs.replace(moment, running=True)
+            plan = decide(command, self.state, moment)
+        elif left_open and isinstance(command, _ENDS_WHAT_WAS_LEFT):
             await self._recovery.end("something else came first")
             plan = decide(command, self.state, moment)
         # The rule is saved before the answer is on record: an answer that says `always` and was not
@@ -467,6 +472,9 @@ class SessionActor:
         if isinstance(command, SendPrompt) and command.waits and plan.answer.entry_id is not None:
             self._turns.follow_ups.awaits(plan.answer.entry_id)
         return await self._whole_answer(plan.answer)
+
+    async def _is_awaited(self) -> bool:
+        return await anyio.to_thread.run_sync(self._env.is_awaited)
 
     async def _keep_rule(self, rule: str) -> None:
         if self._env.keep_rule is None:

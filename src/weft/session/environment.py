@@ -181,6 +181,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Saves what the user allows for good, `tool(target)`; None where that cannot be."""
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
+    is_awaited: Callable[[], bool] = lambda: False
+    """Whether another process waits for a turn of this session.  Looks at the disk."""
     stop_command: Callable[[str], None] = lambda name: None
     """Has a background command of this process end; does not wait for it."""
     files: FileRestorer | None = None

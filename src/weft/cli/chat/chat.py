@@ -498,7 +498,11 @@ class Chat:
                 moved=lambda: self._begin_take_over(session),
             )
             task_status.started()
-            async with events, anyio.create_task_group() as following:
+            async with (
+                self._app.host.waiting(session.id),
+                events,
+                anyio.create_task_group() as following,
+            ):
                 for child, row in view.live.tasks.items():
                     if row.purpose != "command":
                         following.start_soon(self._follow_task, child, view.live)

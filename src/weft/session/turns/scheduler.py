@@ -203,10 +203,14 @@ class TurnScheduler:
         # Not only the turn that was named: a message that was queued may have been sent since, in a
         # turn that its answer could not name yet.
         if state.turn.open is not None:
-            await self._recovery.settle()
-            self._start_turn()
+            await self.go_on_with_open()
         elif is_queued:
             await self._start_next(NextTurn(self.follow_ups.next(state)))
+
+    async def go_on_with_open(self) -> None:
+        """Set the turn that a dead process left open to work again."""
+        await self._recovery.settle()
+        self._start_turn()
 
     def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
         """The facts that start a turn, and in the same append those of its first model call."""
@@ -436,8 +440,7 @@ class TurnScheduler:
             self._worker.settled.set()
             await self._start_next(NextTurn(self.follow_ups.next(self._log.state)))
         else:
-            await self._recovery.settle()
-            self._start_turn()
+            await self.go_on_with_open()
 
     async def _stay_down(self, raised: ErrorRaised, reason: str) -> None:
         await self._recovery.end_after_crashes(raised, reason)
