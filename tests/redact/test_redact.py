@@ -94,6 +94,13 @@ def test_a_secret_that_is_known_by_its_place_is_masked_and_the_place_stays(name:
         "the cookie: a small biscuit, 12 grams",
         'tokens = ["a1b2c3d4e5f6g7h8"]',
         "secret_name: my-secret",
+        "PWD=/home/ann/project1",
+        "connect(password=config2, token=token_v2_of_ann)",
+        "password = userPassword2",
+        "token = nextToken12345",
+        "RE_PAT=^[a-z]+[0-9]{4}$",
+        '{"auth": "none"}',
+        "<token>string</token>",
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:

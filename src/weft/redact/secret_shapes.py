@@ -74,7 +74,7 @@ def _holds(*needles: str) -> Callable[[str], object]:
 
 
 def _assigns(word: str) -> Callable[[str], object]:
-    """The gate for a name with a value: behind the word stands `:` or `=`.
+    """The gate for a name with a value: behind the word stands `:`, `=` or the `>` of a tag.
 
     Prose and code are full of such words; to compile the patterns for them takes longer than all
     the rest of a small command.
@@ -87,7 +87,7 @@ def _assigns(word: str) -> Callable[[str], object]:
                 return False
             end = place + len(word)
             behind = text[end : end + _BEHIND_NAME].lstrip("\\\"' \t")
-            if behind.startswith((":", "=")):
+            if behind.startswith((":", "=", ">")):
                 return True
         # So many of them: from here on the pattern is faster.
         return True
@@ -179,9 +179,22 @@ _PARAMETERS = (
     ),
     *("api_key", "apikey", "key", "sig", "signature", "X-Amz-Signature", "X-Amz-Security-Token"),
 )
-_VARIABLES = ("KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS")
+_VARIABLES = (
+    *("KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS"),
+    # With the sign before it: `PWD` alone is the folder.
+    *("_PASS", "_PWD", "_PAT", "_DSN", "_AUTH", "JWT"),
+)
 _AFTER_EQUALS = (
-    _after("azure key", r"(?P<keep>=(?<=AccountKey=))[A-Za-z0-9+/]{86}=="),
+    _after(
+        "azure key",
+        rf"(?P<keep>={_behind('AccountKey=', 'AccessKey=')})"
+        r"(?=[A-Za-z+/]*+[0-9])[A-Za-z0-9+/]{16,128}+={0,2}",
+    ),
+    _after(
+        "npm token",  # of an .npmrc
+        rf"(?P<keep>={_behind('_authToken=', '_auth=', '_password=')}[\"']?)"
+        rf"{_NO_EXAMPLE}[A-Za-z0-9+/=_.-]{{8,}}+",
+    ),
     _after(
         "parameter",  # of a URL
         rf"(?P<keep>={_behind(*(f'[?&]{name}=' for name in _PARAMETERS))})"
@@ -201,13 +214,18 @@ hidden from the user who is asked about it.
 """
 _HAS_SIGN = r"(?=[^\s\"']{0,128}[0-9!@#%^&*+?])"
 _HAS_DIGIT_AND_LETTER = r"(?=[^\s\"']{0,128}[0-9])(?=[^\s\"']{0,128}[A-Za-z])"
+_IS_MIXED = (
+    r"(?=[^\s\"']{0,128}[0-9])(?=[^\s\"']{0,128}[a-z])(?=[^\s\"']{0,128}[A-Z])"
+    r"(?![A-Z]?[a-z]+(?:[A-Z][a-z]+)*[0-9]*(?:\s|$))"
+)
+"""Digits, small and capital letters, and not as in a name of a program's."""
 _QUOTE = r"\\{0,2}[\"']"
 _SEPARATOR = r"[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8}"
 _PASSWORDS = ("assword", "ASSWORD", "asswd", "ASSWD", "assphrase", "ASSPHRASE")
 _SECRETS = (
     *("ecret", "ECRET", "oken", "OKEN", "pi_key", "PI_KEY", "pi-key", "pikey", "piKey"),
     *("ccess_key", "CCESS_KEY", "ccessKey", "rivate_key", "RIVATE_KEY", "rivateKey"),
-    *("redentials", "ecret_key", "ECRET_KEY", "ecretKey"),
+    *("redentials", "ecret_key", "ECRET_KEY", "ecretKey", "ecret_key_base"),
 )
 
 
@@ -226,6 +244,27 @@ def _named(word: str, kind: str, has: str, shortest: int) -> tuple[SecretShape, 
             opening=word,
         ),
         SecretShape(kind, rf"(?P<keep>{word}:[ \t]{{1,8}}){_NO_EXAMPLE}{has}{plain}", opening=word),
+        # Without quotes, as options, properties and connection strings have it.  Code that hands a
+        # value on ends in a comma or a parenthesis, or has no digit.
+        SecretShape(
+            kind,
+            rf"(?P<keep>{word}=){_NO_EXAMPLE}{_HAS_DIGIT_AND_LETTER}"
+            rf"[A-Za-z0-9+/=_~!@%^*-]{{{shortest},512}}+(?=[\s;&\"'<]|$)",
+            opening=word,
+        ),
+        # With blanks, as .ini files have it, where code looks the same: only what no name looks
+        # like.
+        SecretShape(
+            kind,
+            rf"(?P<keep>{word}[ \t]{{1,4}}=[ \t]{{1,4}}){_NO_EXAMPLE}{_IS_MIXED}"
+            rf"[A-Za-z0-9+/=~!@%^*-]{{{shortest},512}}+(?=[ \t]*(?:\r?\n|$))",
+            opening=word,
+        ),
+        SecretShape(
+            kind,
+            rf"(?P<keep>{word}>){_NO_EXAMPLE}{has}[^\s<>]{{{shortest},256}}+(?=</)",
+            opening=word,
+        ),
     )
 
 
@@ -314,7 +353,17 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
-        _holds("password "),
+        _holds("sshpass -p", "requirepass ", "DENTIFIED BY ", "dentified by "),
+        (
+            _after(
+                "password",
+                r"(?P<keep>(?:sshpass -p[ ]?|requirepass |(?i:dentified by) )[\"']?)"
+                rf"{_NO_EXAMPLE}{_LETTER}{{6,256}}+",
+            ),
+        ),
+    ),
+    ShapeGroup(
+        _holds("password ", "password\t"),
         (
             SecretShape(
                 "password",  # of a .netrc
@@ -331,6 +380,15 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
                 "password",  # on a line of its own
                 r"(?P<keep>password[ \t]{1,8})(?:(?<![^\s]password[ ])|(?<![^\s]password\t))"
                 rf"{_NO_EXAMPLE}(?=[^\s]{{0,128}}[0-9!@#%^&*])[^\s]{{6,256}}(?=[ \t]*(?:\r?\n|$))",
+            ),
+        ),
+    ),
+    ShapeGroup(
+        _holds('"auth"'),
+        (
+            _after(
+                "authorization",  # of a registry, in the settings of Docker
+                r"(?P<keep>\"auth\"[ \t]{0,4}:[ \t]{0,4}\")[A-Za-z0-9+/]{8,1024}+={0,2}(?=\")",
             ),
         ),
     ),
