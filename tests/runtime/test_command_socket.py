@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -156,6 +156,20 @@ async def test_a_client_that_asks_for_too_much_at_once_is_hung_up_on(
     monkeypatch.setattr(command_socket, "CALLS_AT_ONCE", 3)
     async with owned(shared_world) as (_, _, path), connected(path) as greedy:
         await greedy.stream.send(b'{"id": 1, "session": "s", "watch": true}\n' * 9)
+        await greedy.until_hung_up()
+        async with connected(path) as other:
+            assert "error" not in await other.ask(call=note())
+
+
+async def test_a_client_that_reads_no_refusal_is_hung_up_on(
+    shared_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_socket, "CALLS_AT_ONCE", 3)
+    async with owned(shared_world) as (_, _, path), connected(path) as greedy:
+        with suppress(anyio.BrokenResourceError):
+            await greedy.stream.send(
+                b'{"id": 1, "session": "s", "call": {"command": "x"}}\n' * 9000
+            )
         await greedy.until_hung_up()
         async with connected(path) as other:
             assert "error" not in await other.ask(call=note())

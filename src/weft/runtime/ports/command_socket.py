@@ -180,7 +180,8 @@ class ClientConnection:
         except msgspec.ValidationError as error:
             # Whole JSON, but a command that another version knows: that call alone fails.
             failed = SocketReply(id=_id_of(line), error=f"not a call: {error}", kind="UsageError")
-            group.start_soon(self._send, failed)
+            self._under_way += 1
+            group.start_soon(self._refuse, failed)
             return True
         except UNREADABLE as error:
             # Not even JSON: what follows cannot be trusted to begin where it seems to.
@@ -191,6 +192,13 @@ class ClientConnection:
         self._under_way += 1
         group.start_soon(self._carry, call)
         return True
+
+    async def _refuse(self, failed: SocketReply) -> None:
+        # Counted like a call: a client that reads no answers could have any number of them made.
+        try:
+            await self._send(failed)
+        finally:
+            self._under_way -= 1
 
     async def _carry(self, call: SocketRequest[AnyCommand]) -> None:
         try:
