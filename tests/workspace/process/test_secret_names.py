@@ -65,3 +65,27 @@ def test_the_user_may_let_named_variables_through_but_none_that_repoint_tools() 
     found = scrubbed(environ, passed=["NPM_TOKEN", "LD_PRELOAD"])
     assert found["NPM_TOKEN"] == "t"
     assert not {"OTHER_TOKEN", "LD_PRELOAD"} & found.keys()
+
+
+def test_an_address_with_a_password_is_not_passed_on_whatever_it_is_called() -> None:
+    environ = {
+        "UPSTREAM": "https://ann:hunter22@example.com/x",
+        "BROKER": "redis://:hunter22@example.com",
+        "HTTPS_PROXY": "http://ann:hunter22@proxy.example.com:8080",
+        "HOMEPAGE": "https://example.com:8443/@ann",
+        "NAMED": "https://ann:hunter22@example.com",
+    }
+    found = scrubbed(environ, passed=["NAMED"])
+    assert not {"UPSTREAM", "BROKER"} & found.keys()
+    assert {"HTTPS_PROXY", "HOMEPAGE", "NAMED"} <= found.keys()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("CREDS", "DB_CREDS", "COOKIE", "BEARER", "GH_OAUTH", "SEED_PHRASE", "WALLET_SEED_PHRASE"),
+        *("CONNECTION_STRING", "STRIPE_SK", "BLOB_SAS", "OTP", "TOTP"),
+    ],
+)
+def test_more_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)

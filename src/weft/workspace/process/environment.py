@@ -4,8 +4,10 @@ nothing that waits for a user's input.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
+from typing import Final
 
 from weft.data_tables import read_table
 
@@ -98,6 +100,9 @@ def is_secret_name(name: str) -> bool:
     return _names().hold(name)
 
 
+_LOGIN: Final = re.compile(r"://[^\s/:@]*:[^\s/@]+@")
+
+
 def scrubbed(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
     """The environment for programs that a model starts; `passed` names what the user lets through.
 
@@ -106,7 +111,8 @@ def scrubbed(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[s
     kept = {
         name: value
         for name, value in environ.items()
-        if (name in passed or not is_secret_name(name)) and not _repoints(name)
+        if (name in passed or not (is_secret_name(name) or _holds_login(name, value)))
+        and not _repoints(name)
     }
     # A relative entry would find programs in the project itself.
     folders = [part for part in kept.get("PATH", "").split(":") if part.startswith("/")]
@@ -116,6 +122,14 @@ def scrubbed(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[s
         # start.
         kept["LC_CTYPE"] = "C.UTF-8"
     return {**kept, **QUIET}
+
+
+def _holds_login(name: str, value: str) -> bool:
+    """True for an address with a password in it, whatever its variable is called.
+
+    Not that of a proxy, without which no program has a network; its password is masked in texts.
+    """
+    return "://" in value and not name.lower().endswith("_proxy") and bool(_LOGIN.search(value))
 
 
 def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
