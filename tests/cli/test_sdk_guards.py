@@ -432,6 +432,14 @@ def test_an_answer_that_echoes_the_input_as_the_sdk_does_changes_nothing(weft: W
         },
         {"behavior": "allow", "updatedPermissions": [{"type": "setMode", "mode": "wild"}]},
         {"behavior": "allow_always", "updatedInput": {"command": "touch other"}},
+        {"behavior": "allow", "updated_input": {"command": "touch other"}},
+        {"behavior": "allow", "interupt": True},
+        {
+            "behavior": "allow",
+            "updatedPermissions": [
+                {"type": "addRules", "behaviour": "deny", "rules": [{"toolName": "LS"}]}
+            ],
+        },
     ],
     ids=str,
 )
@@ -480,6 +488,28 @@ def test_rules_of_an_answer_deny_from_then_on(weft: WeftProgram) -> None:
     [denial] = driver.until("result")[-1]["permission_denials"]
     assert denial["tool_name"] == "LS"
     assert driver.end() == 0
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"toolName": "Write", "ruleContent": "a.txt"},
+        {"toolName": "Edit", "ruleContent": "/a.txt"},
+        {"toolName": "Edit", "ruleContent": "**/a.txt"},
+        {"toolName": "Edit"},
+    ],
+    ids=str,
+)
+def test_a_rule_of_an_answer_means_what_it_means_in_settings(
+    weft: WeftProgram, rule: dict[str, str]
+) -> None:
+    driver, asked = asking(weft, TOUCH, WRITE, "Done.", mode="acceptEdits")
+    update = {"type": "addRules", "behavior": "deny", "rules": [rule]}
+    driver.send(answer(asked, behavior="allow", updatedPermissions=[update]))
+    [denial] = driver.until("result")[-1]["permission_denials"]
+    assert denial["tool_name"] == "Write"
+    assert driver.end() == 0
+    assert not (weft.project / "a.txt").exists()
 
 
 def test_an_answer_may_set_the_mode(weft: WeftProgram) -> None:

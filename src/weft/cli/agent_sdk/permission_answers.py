@@ -7,6 +7,7 @@ that is passed over in silence would let through what its sender meant to change
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ from weft.permissions import (
     PermissionRule,
     Verdict,
     our_tool_name,
+    read_rule,
     rule_problem,
 )
 from weft.protocol.agent_sdk_dialect import OF_CHILD, ToolDialect
@@ -51,25 +53,28 @@ class ProgramAnswer(NamedTuple):
     """The SDK's or our name of a permission mode that is to be set first."""
 
 
-class _RuleValue(msgspec.Struct, rename="camel"):
+# A field that is misspelled or new would be passed over: `updated_input` is not `updatedInput`.
+class _RuleValue(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     tool_name: str
     rule_content: str | None = None
 
 
-class _Update(msgspec.Struct):
+class _Update(msgspec.Struct, forbid_unknown_fields=True):
     type: str
     destination: str | None = None
     behavior: Literal["allow", "deny", "ask"] = "allow"
     rules: tuple[_RuleValue, ...] = ()
     mode: str = ""
+    directories: tuple[str, ...] = ()
 
 
-class _Response(msgspec.Struct, rename="camel"):
+class _Response(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     behavior: str = ""
     message: str | None = None
     updated_input: dict[str, Any] | None = None
     interrupt: bool | None = None
     updated_permissions: tuple[_Update, ...] | None = None
+    tool_use_id: str | None = msgspec.field(default=None, name="toolUseID")
 
 
 def read_answer(
@@ -135,11 +140,12 @@ def _updates(
         if update.type == "setMode":
             mode = _mode(update.mode)
             continue
-        rules += [_rule(update.behavior, value, asked) for value in update.rules]
+        for value in update.rules:
+            rules += _rules(update.behavior, value, asked)
     return tuple(rules), mode
 
 
-def _rule(verdict: Verdict, value: _RuleValue, asked: PendingRequest) -> PermissionRule:
+def _rules(verdict: Verdict, value: _RuleValue, asked: PendingRequest) -> Sequence[PermissionRule]:
     content = value.rule_content or ""
     tool = asked.request.tool_name.rpartition(OF_CHILD)[2]
     if verdict == "allow" and (our_tool_name(value.tool_name), content) == (
@@ -147,16 +153,17 @@ def _rule(verdict: Verdict, value: _RuleValue, asked: PendingRequest) -> Permiss
         asked.request.tool_path,
     ):
         # Our own suggestion: this very target, whatever letters it is made of.
-        return PermissionRule(
+        exact = PermissionRule(
             verdict=verdict, tool=tool, pattern=content, source=SESSION, is_exact=True
         )
+        return (exact,)
     text = f"{value.tool_name}({content})" if content else value.tool_name
     # A rule that would match less than its author means is refused, never narrowed in silence.
     if why := rule_problem(text, tools=[tool]):
         raise UsageError(f"updatedPermissions: {why}")
-    return PermissionRule(
-        verdict=verdict, tool=value.tool_name.strip(), pattern=content, source=SESSION
-    )
+    # As in the settings: the names are those of Claude Code, and `Edit(x)` means every way to
+    # change x.
+    return read_rule(verdict, text, source=SESSION, home=os.path.expanduser("~"))
 
 
 def _mode(name: str) -> str:
