@@ -101,6 +101,12 @@ BROKEN: list[Any] = [
     specific(permissionDecision="defer"),
     {"continue": "no"},
     {"hookSpecificOutput": ["deny"]},
+    {"permissionDecision": "deny"},
+    {"Decision": "block"},
+    {"continue_": False},
+    {"hook_specific_output": {"permissionDecision": "deny"}},
+    specific(permission_decision="deny"),
+    specific(updated_input={"command": "touch other"}),
     "never",
 ]
 
@@ -124,7 +130,11 @@ async def test_a_callback_that_breaks_blocks_the_call_and_the_message(
     assert not (place.project / "made").exists()
 
 
-@pytest.mark.parametrize("answer", [{}, {"async": True}, {"reason": None, "unknown": 1}], ids=str)
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"async": True}, {"reason": None, "unknown": 1}, {"suppressOutput": True}],
+    ids=str,
+)
 async def test_an_answer_without_an_opinion_lets_the_call_pass(
     place: HookProject, answer: Any
 ) -> None:

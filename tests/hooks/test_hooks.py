@@ -117,6 +117,8 @@ async def test_a_matcher_means_the_whole_name_of_a_tool(
         "no-such-command-here",
         "echo '{not json'",
         'echo \'{"hookSpecificOutput": {"permissionDecision": "perhaps"}}\'',
+        'echo \'{"permissionDecision": "deny"}\'',
+        'echo \'{"hookSpecificOutput": {"permission_decision": "deny"}}\'',
         "sh -c 'kill -9 $$'; exit 137",
     ],
 )

@@ -17,7 +17,7 @@ import msgspec
 
 from weft.errors import WeftError
 from weft.hooks.config import Callback, HookCommand
-from weft.hooks.process import HookOutput, HookResult, short_output
+from weft.hooks.process import HookOutput, HookResult, misspelled, short_output
 
 _PARTS = ("hookSpecificOutput", "decision")
 
@@ -50,6 +50,8 @@ def read_answer(answer: Any) -> HookResult:
         output = msgspec.convert(_without_nulls(answer), HookOutput)
     except msgspec.ValidationError as error:
         return HookResult(end="broken", reason=f"its answer cannot be read: {error}")
+    if wrong := misspelled(answer):
+        return HookResult(end="broken", reason=f"its answer cannot be read: {wrong}")
     if output.specific.permission_decision == "defer":
         # There it ends the run with the call preserved; here it would be no opinion, and the call
         # would run.

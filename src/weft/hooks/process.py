@@ -149,11 +149,48 @@ def _answer(result: RunResult) -> HookResult:
     whole = result.full_output if result.full_output is not None else text.encode()
     try:
         output = msgspec.json.decode(whole.strip(), type=HookOutput)
+        wrong = misspelled(msgspec.json.decode(whole.strip()))
     # msgspec raises `RecursionError`, which is not one of its own, for JSON that is nested too
     # deep.
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return HookResult(end="broken", reason=f"its answer cannot be read: {error}")
+    if wrong:
+        return HookResult(end="broken", reason=f"its answer cannot be read: {wrong}")
     return HookResult(end="fine", output=short_output(output))
+
+
+def misspelled(answer: Mapping[str, Any]) -> str:
+    """What an answer says in the wrong place or spelling; empty when there is nothing of it.
+
+    Passed over, a `permission_decision` of "deny" would let the call run.  Fields that are unlike
+    all that are known are those of other versions, and stay without effect.
+    """
+    for name in answer:
+        if name not in _FIELDS and (meant := _ALIKE.get(_plain(name))):
+            return f"{name!r} means nothing there, write {meant}"
+    specific = answer.get("hookSpecificOutput")
+    for name in specific if isinstance(specific, Mapping) else ():
+        if name not in _SPECIFIC and (meant := _ALIKE_SPECIFIC.get(_plain(name))):
+            return f"{name!r} means nothing there, write {meant}"
+    return ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").casefold()
+
+
+_FIELDS: Final = frozenset({field.encode_name for field in msgspec.structs.fields(HookOutput)})
+_SPECIFIC: Final = frozenset(
+    {field.encode_name for field in msgspec.structs.fields(HookSpecificOutput)}
+)
+_ALIKE_SPECIFIC: Final = {_plain(name): name for name in _SPECIFIC}
+_ALIKE: Final = {
+    **{_plain(name): name for name in _FIELDS},
+    **{
+        _plain(name): f"hookSpecificOutput.{name}"
+        for name in ("permissionDecision", "updatedInput")
+    },
+}
 
 
 def short_output(output: HookOutput) -> HookOutput:
