@@ -33,6 +33,7 @@ Facts are attributes; the message is for the user: what was tried, on what, and 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -100,6 +101,8 @@ class ProviderError(WeftError):
     retryable = False
     timed_out = False
     """Nothing came for as long as was waited, which another try may cost once more."""
+    topic = ""
+    """What it is about (`key`, `model`, `quota`, …), where the vendor's words tell."""
 
     def __init__(
         self,
@@ -111,6 +114,12 @@ class ProviderError(WeftError):
         super().__init__(message)
         self.status = status
         self.retry_after_seconds = retry_after_seconds
+
+    def reworded(self, message: str) -> Self:
+        """The same error with another message."""
+        error = type(self)(message)
+        error.__dict__.update(self.__dict__)
+        return error
 
 
 class RateLimited(ProviderError):

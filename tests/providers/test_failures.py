@@ -119,7 +119,7 @@ def test_a_page_of_html_is_reduced_to_its_title() -> None:
     page = b"<!DOCTYPE html><html><head><title>  Just a\n moment... </title><style>x</style></head>"
     text = str(failed(403, page + b"<body>" + b"lorem " * 9999, {"content-type": "text/html"}))
     assert text == (
-        "acme refused the key (403): an HTML page instead of an answer: 'Just a moment...'"
+        "acme does not allow this (403): an HTML page instead of an answer: 'Just a moment...'"
     )
 
 

@@ -31,16 +31,19 @@ MODELS = [
 ]
 THINKING = [case for case in MODELS if case.values[0].thinks]  # type: ignore[union-attr]  # foreign
 TOOL = ToolSpec(name="read", description="Reads.", schema={"type": "object"})
-HAND_MADE = {"anthropic": anthropic, "openai": openai, "google": google, "ollama": ollama}
+HAND_MADE: dict[str, Callable[[ModelRequest, ModelInfo], dict[str, Any]]] = {
+    "anthropic": anthropic,
+    "openai": openai,
+    "google": google,
+    "ollama": ollama,
+}
 
 
 def body_of(info: ModelInfo, level: ThinkingLevel, *tools: ToolSpec) -> dict[str, Any]:
     """A request as the vendor's own server would get it."""
     said = (ChatMessage(role="user", parts=(Text(text="hi"),)),)
     request = ModelRequest(model=info.name, messages=said, thinking=level, tools=tools)
-    encode: Callable[[ModelRequest, ModelInfo], dict[str, Any]] | None = HAND_MADE.get(
-        info.provider
-    )
+    encode = HAND_MADE.get(info.provider)
     if encode is not None:
         return encode(request, info)
     url = shipped().vendor(info.provider).url

@@ -157,6 +157,7 @@ class ProviderTable(Mapping[str, Provider]):
         endpoint = self._endpoints.get(name, ProviderSettings())
         given = ProviderAccess(
             key=endpoint.key or self._environ.get(endpoint.key_env, ""),
+            key_source=f"providers.{name}.key" if endpoint.key else endpoint.key_env,
             base_url=endpoint.base_url,
             protocol=endpoint.protocol,
             headers=tuple(endpoint.headers.items()),
@@ -166,8 +167,10 @@ class ProviderTable(Mapping[str, Provider]):
         found = access_from(name, self._environ, self.catalogue, given)
         # Last: a key in the environment is meant for this run, and must not lose to one that was
         # saved long ago, for another account perhaps.
-        key = found.key or self._keys.get(name, "")
-        return msgspec.structs.replace(found, key=key)
+        if found.key:
+            return found
+        saved = f"the saved keys (`weft auth login {name}`)"
+        return msgspec.structs.replace(found, key=self._keys.get(name, ""), key_source=saved)
 
 
 def proxies_of(environ: Mapping[str, str]) -> ProxySettings:

@@ -190,9 +190,7 @@ def with_retry_time(error: ProviderError, now: float) -> ProviderError:
     until = datetime.fromtimestamp(now, UTC) + timedelta(seconds=min(seconds, LONGEST_TOLD))
     again = f"{until:%H:%M:%S}" if seconds < 12 * 3600 else f"{until:%Y-%m-%d %H:%M}"
     text = f"{error}; it asks to wait {_duration(seconds)}, until {again} UTC"
-    told = type(error)(text, status=error.status, retry_after_seconds=seconds)
-    told.retryable, told.timed_out = error.retryable, error.timed_out
-    return told
+    return error.reworded(text)
 
 
 def _duration(seconds: float) -> str:

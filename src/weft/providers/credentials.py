@@ -14,6 +14,8 @@ class ProviderAccess(msgspec.Struct, frozen=True, kw_only=True):
     """What config and environment say of one provider."""
 
     key: str = ""
+    key_source: str = ""
+    """Where the key came from, for the sentence about one that is refused."""
     base_url: str = ""
     """Empty for the vendor's own."""
     protocol: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,15 @@ _SPENT = (
     r"insufficient_quota|spend(ing)? limit|credit balance|out of credits"
     r"|insufficient (balance|funds|credits)|PerDay"
 )
+_REGION = r"unsupported_country|country, region, or territory|location is not supported"
+_UNVERIFIED = r"organi[sz]ation must be verified|verify organi[sz]ation"
+_BAD_KEY = r"API_KEY_(INVALID|EXPIRED)|invalid_api_key|api key (is )?(not valid|invalid|expired)"
+_NO_MODEL = (
+    r"model_not_found|models?/\S+ is not found|not_found_error model\b|not a valid model"
+    r"|(invalid|unknown|unsupported|no such) model|try pulling"
+    r"|model.{0,80}?(not found|not exist|does not exist|is not available|not supported)"
+)
+_AGAIN_IN = r"(?:try again|retry)(?: after| in)? ((?:\d+m(?!s))?(?:\d+(?:\.\d+)?s)?(?:\d+ms)?)"
 _PERHAPS_SPENT = r"billing|usage limit|exceeded your current quota"
 """What vendors also say when it is only too fast; then they say how long to wait."""
 _POLICY = r"\b\w+_policy\b|policy_violation|invalid_prompt|ResponsibleAIPolicy|content_filter"
@@ -137,42 +146,78 @@ def from_event(
     )
 
 
+class _Verdict(NamedTuple):
+    """What kind of error it is, in a few words, and what it is about."""
+
+    error: type[ProviderError]
+    words: str
+    topic: str = ""
+    retryable: bool | None = None
+    """None: as the class says."""
+
+
 def _error(
     provider: str, status: int, message: str, *, kind: str, after: float | None, secret: str
 ) -> ProviderError:
-    said = short(message, secret)
     everything = f"{kind} {message}"
+    after = _wait_in_words(message) if after is None and status == 429 else after
+    found = _of_account(status, everything, after) or _of_request(status, kind, message)
+    error = found.error(
+        f"{provider} {found.words} ({status}): {short(message, secret)}",
+        status=status,
+        retry_after_seconds=after,
+    )
+    error.topic = found.topic
+    if found.retryable is not None:
+        error.retryable = found.retryable
+    if isinstance(error, PolicyRefused):
+        error.is_filtered = _says("content_filter", everything)
+    return error
 
-    def make(error: type[ProviderError], words: str) -> ProviderError:
-        return error(
-            f"{provider} {words} ({status}): {said}", status=status, retry_after_seconds=after
-        )
 
-    if status in (401, 403):
-        return make(AuthFailed, "refused the key")
-    # Not at 429: rate limits speak of too many tokens as well, and compaction would not help.
-    if status == 413 or (400 <= status < 500 and status != 429 and _says(_TOO_LONG, everything)):
-        return make(ContextTooLong, "says that the conversation is too long")
-    if status in (402, 429):
-        # 429 means both too fast and no credit left. Only the first is worth waiting for.
-        spent = status == 402 or _says(_SPENT, everything)
-        spent = spent or (after is None and _says(_PERHAPS_SPENT, everything))
-        error = make(
-            RateLimited, "has no budget left for this key" if spent else "asks to slow down"
-        )
-        error.retryable = not spent
-        return error
+def _of_account(status: int, everything: str, after: float | None) -> _Verdict | None:
+    """What is wrong with the key, the account or where it is used; None for all else."""
+    # Vendors give these a 400 or a 403 as well, so the words come before the status.
+    if status in (400, 401, 403) and _says(_REGION, everything):
+        return _Verdict(RequestRefused, "does not serve this region", "region")
+    if status in (400, 401, 403, 404) and _says(_UNVERIFIED, everything):
+        return _Verdict(RequestRefused, "wants the organization to be verified", "verification")
+    # 429 means both too fast and no credit left. Only the first is worth waiting for.
+    spent = status == 402 or (status in (400, 403, 429) and _says(_SPENT, everything))
+    spent = spent or (status == 429 and after is None and _says(_PERHAPS_SPENT, everything))
+    if spent:
+        return _Verdict(RateLimited, "has no budget left for this key", "quota", retryable=False)
+    if status == 429:
+        # With a time to come back, the sentence says when.
+        return _Verdict(RateLimited, "asks to slow down", "rate" if after is None else "")
+    if status == 401 or (status in (400, 403) and _says(_BAD_KEY, everything)):
+        return _Verdict(AuthFailed, "refused the key", "key")
+    return _Verdict(AuthFailed, "does not allow this", "permission") if status == 403 else None
+
+
+def _of_request(status: int, kind: str, message: str) -> _Verdict:
+    everything = f"{kind} {message}"
+    if status == 413 or (400 <= status < 500 and _says(_TOO_LONG, everything)):
+        return _Verdict(ContextTooLong, "says that the conversation is too long", "context")
     # Before the status: in a stream it comes as a failure of the server, which would be retried.
     is_policy = _says(_POLICY, kind) or _says(_POLICY_WORDS, message)
     if is_policy and (status == 400 or status >= 500):
-        refused = make(PolicyRefused, "does not answer this")
-        if isinstance(refused, PolicyRefused):
-            refused.is_filtered = _says("content_filter", everything)
-        return refused
+        return _Verdict(PolicyRefused, "does not answer this")
     # Timeout and conflict are repeated by the vendors' own clients, too.
     if status >= 500 or status in (408, 409, 425):
-        return make(ProviderUnavailable, "is not available")
-    return make(RequestRefused, "refused the request")
+        return _Verdict(ProviderUnavailable, "is not available")
+    if status in (400, 404) and _says(_NO_MODEL, everything):
+        return _Verdict(RequestRefused, "does not have this model", "model")
+    # The model wrote a call that the server could not read; it may write another.
+    if _says("tool_use_failed", kind):
+        return _Verdict(RequestRefused, "could not read the model's tool call", retryable=True)
+    return _Verdict(RequestRefused, "refused the request", "address" if status == 404 else "")
+
+
+def _wait_in_words(message: str) -> float | None:
+    """`Please try again in 1m2.5s.`: OpenAI says it here, and not always in a header."""
+    found = re.search(_AGAIN_IN, message, re.IGNORECASE)
+    return _seconds(found[1]) if found else None
 
 
 def _says(pattern: str, text: str) -> bool:
@@ -210,6 +255,8 @@ def read_value(value: Any) -> VendorError:
     kinds = [inner.get("type"), inner.get("code"), inner.get("status")]
     code = inner.get("code")
     # Google names the quota that is used up; one that is counted per day is not worth a retry.
+    # It names the reason of a refusal there, too: a bad key is a 400 like any other.
+    kinds += [detail.get("reason", "") for detail in _dicts(inner.get("details"))]
     kinds += [
         violation.get("quotaId", "")
         for detail in _dicts(inner.get("details"))

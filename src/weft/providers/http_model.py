@@ -7,7 +7,7 @@ A `VendorProtocol` knows one vendor's words: how a request becomes HTTP and how 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -20,11 +20,12 @@ import anyio
 import msgspec
 
 from weft.clock import Clock, SystemClock
-from weft.errors import AuthFailed, ProviderUnavailable, RequestRefused
+from weft.errors import AuthFailed, ProviderError, ProviderUnavailable, RequestRefused
 from weft.messages import clean_text
 from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
 from weft.providers.catalogue import PRICES, CatalogueModel, CatalogueProvider, ModelCatalogue
 from weft.providers.credentials import ProviderAccess, with_query
+from weft.providers.error_advice import ErrorContext, advised
 from weft.providers.errors import MAX_BODY, from_event, from_reply, read_body, read_value
 from weft.providers.normalize import proofs_of, without_proofs
 from weft.transport import EventParser, HttpReply, HttpRequest, HttpTransport
@@ -78,6 +79,10 @@ class VendorProtocol(Protocol):
     provider: str
     secret: str
     """The key, to be cut out of everything the vendor says; empty when there is none."""
+    key_source: str = ""
+    """Where the key came from."""
+    keys_at: str = ""
+    """Where the vendor gives out keys."""
 
     def asked(self, session_id: str, now: float) -> None:
         """A session asks at this time (monotonic), before each request."""
@@ -131,6 +136,8 @@ class RemoteVendor(VendorProtocol):
         """`catalogue` is what is known of the provider: its address, and whether it is free."""
         self.provider = provider
         self.secret = access.key
+        self.key_source = access.key_source
+        self.keys_at = catalogue.keys_at
         self._access = access
         self._refused_proofs: set[str] = set()
         """Proofs of reasoning that the vendor does not take any more."""
@@ -209,8 +216,11 @@ class HttpModel(Model):
         transport: HttpTransport,
         *,
         clock: Clock | None = None,
+        known_models: Callable[[], Iterable[str]] = tuple,
     ) -> None:
+        """`known_models` gives the names of the vendor's models, for one that it does not have."""
         self.info = info
+        self._known_models = known_models
         self._wire = wire
         self._transport = transport
         self._clock = clock or SystemClock()
@@ -225,12 +235,25 @@ class HttpModel(Model):
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
         wire = self._wire
         async with AsyncExitStack() as stack:
-            reply = await self._reply(request, stack)
+            try:
+                reply = await self._reply(request, stack)
+            except ProviderError as error:
+                raise self._advised(error) from error
             events = self._events(reply, wire.frames(), wire.decoder(request))
             # A loop that is left by `break` does not close an async generator: it would end
             # whenever it is collected, in some other task.
             async with aclosing(events):
                 yield events
+
+    def _advised(self, error: ProviderError) -> ProviderError:
+        context = ErrorContext(
+            provider=self.info.provider,
+            model=self.info.name,
+            key_source=self._wire.key_source,
+            keys_at=self._wire.keys_at,
+            known_models=self._known_models,
+        )
+        return advised(error, context)
 
     async def _reply(self, request: ModelRequest, stack: AsyncExitStack) -> HttpReply:
         """The reply that holds the answer; a refused request is sent once more where the vendor's
@@ -312,6 +335,8 @@ class HttpModel(Model):
                     f"{self._wire.provider} did not answer with a stream of events; is the base "
                     "URL right?"
                 ) from error
+            except ProviderError as error:
+                raise self._advised(error) from error
             now = self._clock.monotonic()
             # Pings are bytes, so the transport's idle timeout never fires; only events count here.
             if spoke:
@@ -345,7 +370,12 @@ class HttpProvider(Provider):
     def model(self, name: str) -> Model:
         """The model called `name`, or the provider's default for an empty name."""
         info = self._catalogue.info(self.name, name or self._catalogue.default(self.name))
-        return HttpModel(info, self._wire, self._transport, clock=self._clock)
+        return HttpModel(
+            info, self._wire, self._transport, clock=self._clock, known_models=self._known_models
+        )
+
+    def _known_models(self) -> list[str]:
+        return [info.name for info in self._catalogue.models(self.name)]
 
     async def models(self) -> list[ModelInfo]:
         """What the server says it has, where it can be asked; else what the catalogue lists."""

@@ -78,6 +78,7 @@ def access_from(
     return msgspec.structs.replace(
         given,
         key=key,
+        key_source=variable or given.key_source,
         base_url=given.base_url or environment.get(URL_VARIABLES.get(name, ""), "").strip(),
         is_bearer=given.is_bearer or variable in BEARER_VARIABLES,
     )

@@ -24,8 +24,11 @@ _LEAST_OUTPUT = 16
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
-def encode(request: ModelRequest, info: ModelInfo) -> Json:
-    """The body of `POST /v1/responses`."""
+def encode(request: ModelRequest, info: ModelInfo, *, with_summaries: bool = True) -> Json:
+    """The body of `POST /v1/responses`.
+
+    Summaries of reasoning are only for organizations that the vendor has verified.
+    """
     body: Json = {
         "model": request.model,
         "input": _input(request, info),
@@ -50,7 +53,9 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
     if info.thinks:
         # Nothing is stored there, so the reasoning itself has to come back to us to be sent again.
         body["include"] = ["reasoning.encrypted_content"]
-        body["reasoning"] = {**_effort(info.level(request.thinking)), "summary": "auto"}
+        shown = {"summary": "auto"} if with_summaries else {}
+        if reasoning := {**_effort(info.level(request.thinking)), **shown}:
+            body["reasoning"] = reasoning
     # Models that reason refuse a temperature.
     elif request.temperature is not None:
         body["temperature"] = request.temperature

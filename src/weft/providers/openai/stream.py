@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from weft.errors import RequestRefused
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.credentials import as_json, joined
+from weft.providers.catalogue import CatalogueProvider
+from weft.providers.credentials import ProviderAccess, as_json, joined
 from weft.providers.http_model import RemoteVendor, StreamDecoder
 from weft.providers.normalize import real_names
 from weft.providers.openai.decode import ResponsesDecoder
@@ -18,6 +20,21 @@ class ResponsesWire(RemoteVendor):
 
     refused_reasoning = r"(?i)encrypted.content|reasoning item"
 
+    def __init__(self, access: ProviderAccess, provider: str, catalogue: CatalogueProvider) -> None:
+        super().__init__(access, provider, catalogue)
+        self._with_summaries = True
+
+    def http_after(
+        self, request: ModelRequest, info: ModelInfo, error: RequestRefused
+    ) -> HttpRequest | None:
+        """Also the request without summaries of reasoning, which an organization that is not
+        verified does not get; it answers all the same.
+        """
+        if self._with_summaries and error.topic == "verification" and "summar" in str(error):
+            self._with_summaries = False
+            return self.http(request, info)
+        return super().http_after(request, info, error)
+
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
         return HttpRequest(
@@ -28,7 +45,9 @@ class ResponsesWire(RemoteVendor):
                 *self._key_header("authorization", "OPENAI_API_KEY", "openai"),
                 *access.headers,
             ),
-            body=as_json(encode(self._accepted(request), info)),
+            body=as_json(
+                encode(self._accepted(request), info, with_summaries=self._with_summaries)
+            ),
             timeouts=access.timeouts,
         )
 

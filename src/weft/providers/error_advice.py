@@ -1,0 +1,73 @@
+"""Advice for errors: what the user can do about what a vendor refused.
+
+Pure.  An error says what the vendor said; this adds where the key came from, which model may have
+been meant, or where to turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from weft.errors import ProviderError, did_you_mean
+
+
+class ErrorContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known where an error came up."""
+
+    provider: str
+    model: str
+    key_source: str = ""
+    """Where the key came from: a variable, the settings, the saved keys."""
+    keys_at: str = ""
+    """Where the vendor gives out keys."""
+    known_models: Callable[[], Iterable[str]] = tuple
+
+
+def advised(error: ProviderError, context: ErrorContext) -> ProviderError:
+    """The error with what can be done about it; as it is where nothing is known."""
+    is_down = context.provider == "ollama" and "could not reach" in str(error)
+    advice = "`ollama serve` starts it" if is_down else _advice(error.topic, context)
+    return error.reworded(f"{error}; {advice}") if advice else error
+
+
+def _advice(topic: str, context: ErrorContext) -> str:
+    match topic:
+        case "key":
+            where = f" ({context.keys_at})" if context.keys_at else ""
+            saves = f"`weft auth login {context.provider}` saves another{where}"
+            return _joined(_source(context), saves)
+        case "permission":
+            return _joined(_source(context), "use a key, or a model, that is allowed to")
+        case "quota":
+            return _joined(_source(context), "add credit with the provider, or use another model")
+        case "model":
+            return _model(context)
+        case "region":
+            return "use another provider, or one that passes requests on (OpenRouter, a gateway)"
+        case "verification":
+            return "the owner of the organization can verify it, or use another model"
+        case "context":
+            return "/compact shortens the conversation, or use a model with a larger window"
+        case "rate":
+            return "wait, or use another model"
+        case "address":
+            return "is the base URL right?"
+        case _:
+            return ""
+
+
+def _model(context: ErrorContext) -> str:
+    if context.provider == "ollama":
+        return f"`ollama pull {context.model}` downloads it"
+    near = did_you_mean(context.model, context.known_models()).removeprefix("; ")
+    return _joined(near, f"`weft models list {context.provider}` shows those that are known")
+
+
+def _source(context: ErrorContext) -> str:
+    return f"the key came from {context.key_source}" if context.key_source else ""
+
+
+def _joined(*clauses: str) -> str:
+    return "; ".join(filter(None, clauses))
