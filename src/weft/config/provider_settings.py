@@ -30,7 +30,9 @@ class ProviderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """One `[providers.NAME]`."""
 
     protocol: str = ""
-    """What is spoken there: anthropic, responses, chat, google or ollama."""
+    """What is spoken there: anthropic, responses, chat, google or ollama, or a cloud: azure,
+    bedrock or vertex.
+    """
     base_url: str = ""
     key: str = ""
     key_env: str = ""
@@ -39,6 +41,10 @@ class ProviderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     query: dict[str, str] = {}
     """Added to the address of every request."""
     default_model: str = ""
+    region: str = ""
+    """Where bedrock and vertex run a model."""
+    project: str = ""
+    """The project of Google Cloud that vertex bills."""
     connect_timeout: _Seconds | None = None
     """Seconds to wait for the connection; None for the usual."""
     first_byte_timeout: _Seconds | None = None
@@ -67,6 +73,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     price_cache_read: _Price | None = None
     price_cache_write: _Price | None = None
     vision: bool | None = None
+    pdf: bool | None = None
     tools: bool | None = None
     levels: tuple[ThinkingLevel, ...] | None = None
     """The thinking levels that it takes; an empty list for a model that does not think."""
@@ -81,6 +88,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "levels": self.levels,
             "default": self.default_level,
             "sees": self.vision,
+            "pdf": self.pdf,
             "tools": self.tools,
         }
         fields = {name: value for name, value in given.items() if value is not None}

@@ -30,8 +30,19 @@ from weft.transport import HttpClient, ProxySettings
 
 PREFERRED: Final = ("anthropic", "openai", "google")
 """Whose key is looked for first, where no model is configured: those who make the models."""
-NEVER_BY_KEY: Final = ("ollama", "openai-chat")
-"""Whose key picks no default model: it may be for a server that has none, or is another's."""
+OFFERS: Final = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "google": "google",
+    "azure": "openai",
+    "bedrock": "bedrock",
+    "vertex": "google anthropic",
+}
+"""Whose models the catalogue lists for a protocol."""
+NEVER_BY_KEY: Final = ("ollama", "openai-chat", "azure")
+"""Whose key picks no default model: it may be for a server that has none, is another's, or needs
+the name of a deployment.
+"""
 
 
 class ProviderTable(Mapping[str, Provider]):
@@ -163,6 +174,8 @@ class ProviderTable(Mapping[str, Provider]):
             headers=tuple(endpoint.headers.items()),
             query=tuple(endpoint.query.items()),
             timeouts=endpoint.timeouts,
+            region=endpoint.region,
+            project=endpoint.project,
         )
         found = access_from(name, self._environ, self.catalogue, given)
         # Last: a key in the environment is meant for this run, and must not lose to one that was
@@ -224,8 +237,7 @@ def _catalogue(
         if vendor is None:
             # A gateway that speaks a vendor's own protocol offers that vendor's models.
             spoken = PROTOCOLS.get(endpoint.protocol, "")
-            same = spoken if spoken in ("anthropic", "openai", "google") else ""
-            vendor = CatalogueProvider(same_as=same, title=name)
+            vendor = CatalogueProvider(same_as=OFFERS.get(spoken, ""), title=name)
         if endpoint.default_model:
             vendor = msgspec.structs.replace(vendor, default=endpoint.default_model)
         vendors[name] = vendor

@@ -198,8 +198,9 @@ KEYS: dict[str, SettingKey] = {
     "providers": SettingKey(
         kind=dict[str, dict[str, Any]],
         default={},
-        about="Providers by name: protocol (anthropic, responses, chat, google or ollama), "
-        "base_url, key or key_env, headers, query, default_model, connect_timeout (10 seconds), "
+        about="Providers by name: protocol (anthropic, responses, chat, google, ollama, azure, "
+        "bedrock or vertex), base_url, key or key_env, headers, query, default_model, region and "
+        "project (of clouds), connect_timeout (10 seconds), "
         "first_byte_timeout (seconds until an answer begins; 300) and idle_timeout (between its "
         "parts; 60) of [providers.NAME].",
         # A project that says where a key is sent could have it sent to itself.
@@ -209,8 +210,8 @@ KEYS: dict[str, SettingKey] = {
         kind=dict[str, dict[str, Any]],
         default={},
         about="What is known of models: window, output, price_input, price_output, "
-        "price_cache_read, price_cache_write (US dollars for a million tokens), vision, tools, "
-        'levels and default_level of [models."provider:name"].',
+        "price_cache_read, price_cache_write (US dollars for a million tokens), vision, pdf, "
+        'tools, levels and default_level of [models."provider:name"].',
         # Prices decide when a budget is spent, and a window when messages are summarized.
         personal=True,
     ),

@@ -184,6 +184,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     default_level: ThinkingLevel | None = None
     """The level that it thinks at when none is requested; None where that is not known."""
     sees_images: bool = False
+    reads_pdf: bool = False
+    """It takes PDF documents as they are; to others they go as text."""
     calls_tools: bool = True
 
     def level(self, requested: ThinkingLevel) -> ThinkingLevel:

@@ -49,6 +49,8 @@ class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     default: ThinkingLevel | None = None
     """The level that it thinks at when none is requested; None where that is not known."""
     sees: bool = False
+    pdf: bool = False
+    """It takes PDF documents as they are."""
     tools: bool = True
 
 
@@ -60,7 +62,7 @@ class CatalogueProvider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """What to assume of a model that is not listed."""
     models: dict[str, CatalogueModel] = {}
     same_as: str = ""
-    """Another provider with the same models."""
+    """Another provider with the same models, or several, with spaces between them."""
     without: tuple[ThinkingLevel, ...] = ()
     """Thinking levels that those models have there, and not here."""
     url: str = ""
@@ -133,6 +135,7 @@ class ModelCatalogue:
             levels=levels,
             default_level=entry.default if is_itself else None,
             sees_images=entry.sees,
+            reads_pdf=entry.pdf,
             calls_tools=entry.tools,
             long_prompt=int(long[0]) if long else None,
             long_prices=long[1:],
@@ -156,8 +159,8 @@ class ModelCatalogue:
 
     def short(self, provider: str) -> Mapping[str, str]:
         """The short names of a provider's models."""
-        vendor = self.vendor(provider)
-        return self.vendor(vendor.same_as).short if vendor.same_as else vendor.short
+        sources = self._sources(self.vendor(provider))
+        return {name: model for each in sources for name, model in each.short.items()}
 
     def entry(self, provider: str, name: str) -> CatalogueModel:
         """What the file says of a model or of its nearest relative; without a relative's price."""
@@ -169,7 +172,14 @@ class ModelCatalogue:
         return self._find(provider, name)[1]
 
     def _listed(self, vendor: CatalogueProvider) -> Mapping[str, CatalogueModel]:
-        return self.vendor(vendor.same_as).models if vendor.same_as else vendor.models
+        sources = self._sources(vendor)
+        if len(sources) == 1:
+            return sources[0].models
+        return {name: entry for each in sources for name, entry in each.models.items()}
+
+    def _sources(self, vendor: CatalogueProvider) -> list[CatalogueProvider]:
+        """The providers whose models a provider has: its own, or those that it names."""
+        return [self.vendor(name) for name in vendor.same_as.split()] or [vendor]
 
     def _levels(
         self, vendor: CatalogueProvider, entry: CatalogueModel, *, is_itself: bool
@@ -177,7 +187,7 @@ class ModelCatalogue:
         """The levels of an entry that hold for the listed model itself, or for a relative of it."""
         # A relative has only the levels that all models of the vendor take: one too many, and every
         # request is refused.
-        common = self.vendor(vendor.same_as).family if vendor.same_as else vendor.family
+        common = self._sources(vendor)[0].family
         return tuple(
             level
             for level in entry.levels

@@ -30,6 +30,16 @@ class ProviderAccess(msgspec.Struct, frozen=True, kw_only=True):
     """The key is a token for `authorization: Bearer`, whatever header the protocol has for keys."""
     timeouts: HttpTimeouts = HttpTimeouts()
     unix_socket: str = ""
+    region: str = ""
+    """Where a cloud runs its models; empty for what its own variables say."""
+    project: str = ""
+    """The project that a cloud bills."""
+    variables: dict[str, str] = {}
+    """What the environment says of a cloud: its credentials, region and project."""
+
+    def variable(self, *names: str) -> str:
+        """The first of these variables that is set; empty when none is."""
+        return next((value for name in names if (value := self.variables.get(name, ""))), "")
 
     def __repr__(self) -> str:
         """Without the key: values end up in logs."""

@@ -173,6 +173,12 @@ class RemoteVendor(VendorProtocol):
             return request
         return msgspec.structs.replace(request, url=with_query(request.url, self._access.query))
 
+    @property
+    def is_set_up(self) -> bool:
+        """Whether a key, an address or a variable says that the user wants this provider."""
+        access = self._access
+        return bool(access.key or access.base_url or access.variables.keys() - {"HOME"})
+
     def models_request(self) -> HttpRequest | None:
         """The request for the models that are there; None where the catalogue lists them."""
         return None
@@ -184,6 +190,14 @@ class RemoteVendor(VendorProtocol):
     def listed(self, body: bytes) -> dict[str, CatalogueModel]:
         """The models in the answer to `models_request`, with what it says of them."""
         return dict.fromkeys(self.model_names(body), CatalogueModel())
+
+    def api_key(self, variable: str, vendor: str) -> tuple[tuple[str, str], ...]:
+        """The key in a header of the name `api-key`, or as a bearer token.
+
+        Raises:
+            AuthFailed: there is none.
+        """
+        return self._key_header("api-key", variable, vendor, is_needed=True)
 
     def _key_header(
         self, header: str, variable: str, vendor: str, *, is_needed: bool | None = None
@@ -381,7 +395,10 @@ class HttpProvider(Provider):
         """What the server says it has, where it can be asked; else what the catalogue lists."""
         request = self._wire.models_request()
         if request is None:
-            return self._catalogue.models(self.name)
+            # The same models as another provider's: of use only to those who use this one.
+            is_copy = bool(self._catalogue.vendor(self.name).same_as)
+            is_listed = self._wire.is_set_up or not is_copy
+            return self._catalogue.models(self.name) if is_listed else []
         try:
             sent = await self._wire.authorized(request, self._transport)
             async with self._transport.send(sent) as reply:

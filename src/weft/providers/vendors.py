@@ -27,6 +27,9 @@ ADAPTERS: Final[Mapping[str, str]] = {
     "openai-chat": "openai_chat.stream:ChatWire",
     "google": "google.stream:GeminiWire",
     "ollama": "ollama.stream:OllamaWire",
+    "azure": "azure.stream:azure_wire",
+    "bedrock": "bedrock.stream:BedrockWire",
+    "vertex": "vertex.stream:VertexWire",
 }
 """Vendors with an adapter of their own; every other name speaks Chat Completions."""
 
@@ -36,10 +39,30 @@ PROTOCOLS: Final[Mapping[str, str]] = {
     "chat": "openai-chat",
     "google": "google",
     "ollama": "ollama",
+    "azure": "azure",
+    "bedrock": "bedrock",
+    "vertex": "vertex",
 }
 """Protocols that settings may name, and the vendor whose adapter speaks each."""
 
-BEARER_VARIABLES: Final = frozenset({"ANTHROPIC_AUTH_TOKEN"})
+CLOUDS: Final = ("azure", "bedrock", "vertex")
+"""Whose addresses are made of a region, a resource or a project."""
+CLOUD_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "azure": ("AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_VERSION", "OPENAI_API_VERSION"),
+    "bedrock": (
+        *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"),
+        *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"),
+        "HOME",
+    ),
+    "vertex": (
+        *("GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "GCE_METADATA_HOST"),
+        *("GOOGLE_CLOUD_PROJECT", "ANTHROPIC_VERTEX_PROJECT_ID", "GCLOUD_PROJECT"),
+        *("GOOGLE_CLOUD_LOCATION", "CLOUD_ML_REGION", "GOOGLE_CLOUD_REGION", "HOME"),
+    ),
+}
+"""The variables that each cloud's own tools read, as far as they matter here."""
+
+BEARER_VARIABLES: Final = frozenset({"ANTHROPIC_AUTH_TOKEN", "AZURE_OPENAI_AD_TOKEN"})
 """Variables that hold a token for `authorization`, where the vendor's own keys go elsewhere."""
 
 KEY_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -49,6 +72,8 @@ KEY_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "openai-chat": ("OPENAI_API_KEY",),
     "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "ollama": ("OLLAMA_API_KEY",),
+    "azure": ("AZURE_OPENAI_AD_TOKEN", "AZURE_OPENAI_API_KEY"),
+    "bedrock": ("AWS_BEARER_TOKEN_BEDROCK",),
 }
 """Where keys are looked for in the environment, in this order."""
 
@@ -81,7 +106,13 @@ def access_from(
         key_source=variable or given.key_source,
         base_url=given.base_url or environment.get(URL_VARIABLES.get(name, ""), "").strip(),
         is_bearer=given.is_bearer or variable in BEARER_VARIABLES,
+        variables=_cloud_variables(given.protocol or name, environment),
     )
+
+
+def _cloud_variables(protocol: str, environment: Mapping[str, str]) -> dict[str, str]:
+    found = {each: environment.get(each, "").strip() for each in CLOUD_VARIABLES.get(protocol, ())}
+    return {name: value for name, value in found.items() if value}
 
 
 def key_names(name: str, catalogue: ModelCatalogue) -> tuple[str, ...]:
@@ -128,6 +159,8 @@ def _check_address(name: str, access: ProviderAccess, catalogue: ModelCatalogue)
     # Without an address of its own, a key of one company would be sent to another: to the vendor
     # that the protocol is named after.
     own = (PROTOCOLS["responses"], PROTOCOLS["chat"]) if name == "openai" else (name,)
+    if access.protocol in CLOUDS:
+        return
     if access.protocol and not access.base_url and PROTOCOLS[access.protocol] not in own:
         is_chat = access.protocol == "chat" and catalogue.vendor(name).url
         if not is_chat:

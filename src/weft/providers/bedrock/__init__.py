@@ -1,0 +1,1 @@
+"""Amazon Bedrock: Anthropic's models there, with signed requests and AWS event streams."""

@@ -1,0 +1,1 @@
+"""Vertex AI: Google's and Anthropic's models in a project of Google Cloud."""

@@ -1,0 +1,1 @@
+"""Judges from outside: the vendors' own programs and data, where they are installed."""

@@ -1,0 +1,68 @@
+"""Clouds on loopback: Bedrock's event frames, and Google's tokens."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+from tests.support.loopback_server import LoopbackConnection
+from tests.support.vendor_servers import AnthropicWire
+from weft.messages import Usage
+from weft.providers.script import SayText
+
+
+def frame(headers: dict[str, str], payload: bytes) -> bytes:
+    """One frame of an AWS event stream, written from its specification."""
+    packed = b"".join(
+        bytes([len(name)])
+        + name.encode()
+        + b"\x07"
+        + len(value).to_bytes(2, "big")
+        + value.encode()
+        for name, value in headers.items()
+    )
+    total = 12 + len(packed) + len(payload) + 4
+    prelude = total.to_bytes(4, "big") + len(packed).to_bytes(4, "big")
+    head = prelude + zlib.crc32(prelude).to_bytes(4, "big")
+    message = head + packed + payload
+    return message + zlib.crc32(message).to_bytes(4, "big")
+
+
+def chunk_frame(event: dict[str, object]) -> bytes:
+    """An event of the Messages API as Bedrock sends it."""
+    inner = base64.b64encode(json.dumps(event).encode()).decode()
+    headers = {
+        ":event-type": "chunk",
+        ":content-type": "application/json",
+        ":message-type": "event",
+    }
+    return frame(headers, json.dumps({"bytes": inner, "p": "abc"}).encode())
+
+
+def exception_frame(kind: str, message: str) -> bytes:
+    headers = {
+        ":exception-type": kind,
+        ":content-type": "application/json",
+        ":message-type": "exception",
+    }
+    return frame(headers, json.dumps({"message": message}).encode())
+
+
+def answer_frames(text: str) -> list[bytes]:
+    """A whole answer."""
+    voice = AnthropicWire()
+    usage = Usage(input_tokens=11, output_tokens=7, cache_read_tokens=5)
+    events = [*voice.start(), *voice.text(SayText(text=text)), *voice.end("stop", usage)]
+    data = (event.decode().partition("data: ")[2].strip() for event in events)
+    return [chunk_frame(json.loads(each)) for each in data]
+
+
+async def send_frames(line: LoopbackConnection, frames: list[bytes]) -> None:
+    """The frames as one stream, cut where no frame ends."""
+    kind = "content-type: application/vnd.amazon.eventstream\r\ntransfer-encoding: chunked\r\n"
+    await line.send(f"HTTP/1.1 200 OK\r\n{kind}\r\n".encode())
+    data = b"".join(frames)
+    for at in range(0, len(data), 100):
+        await line.chunk(data[at : at + 100])
+    await line.end_chunks()
