@@ -4,9 +4,9 @@
     python -m scripts.refresh_catalogue            # says what would change
     python -m scripts.refresh_catalogue --write    # changes src/weft/providers/catalogue.json
 
-Only models that the catalogue lists are touched, and of them only `price`, `long` and an unknown
-`window`.  Output limits, abilities and defaults are not in that data: they are read on the vendors'
-own pages and kept by hand, and so are new models, which the program names.
+Only models that the catalogue lists are touched, and of them only `price`, `later`, `long` and an
+unknown `window`.  Output limits, abilities and defaults are not in that data: they are read on the
+vendors' own pages and kept by hand, and so are new models, which the program names.
 """
 
 from __future__ import annotations
@@ -14,44 +14,61 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 
 CATALOGUE = Path(__file__).parents[1] / "src" / "weft" / "providers" / "catalogue.json"
-PROVIDERS = {"xai": "x-ai"}
+GENAI = {"xai": "x-ai", "moonshot": "moonshotai", "bedrock": "aws"}
 """Providers that the data calls by another name than we do."""
-_ENDS = ("", "-preview", "-latest")
+_ENDS = ("", "-preview", "-latest", "-v1:0")
 _FIELDS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
 
 
-def refreshed(catalogue: Json, providers: Iterable[Any]) -> tuple[Json, list[str]]:
+def refreshed(
+    catalogue: Json, providers: Iterable[Any], today: date | None = None
+) -> tuple[Json, list[str]]:
     """The catalogue with the data's prices, and a line for each thing to know."""
-    known = {provider.id: {model.id: model for model in provider.models} for provider in providers}
+    today = today or date.today()
+    known = {each.id: {model.id.lower(): model for model in each.models} for each in providers}
     said: list[str] = []
     out: Json = json.loads(json.dumps(catalogue))
     for name, vendor in out.items():
-        theirs = known.get(PROVIDERS.get(name, name), {})
+        theirs = known.get(GENAI.get(name, name), {})
         for model, entry in vendor.get("models", {}).items():
-            found = next((theirs[model + end] for end in _ENDS if model + end in theirs), None)
+            names = genai_names(name, model)
+            found = next((theirs[each] for each in names if each in theirs), None)
             if found is not None:
-                said += [f"{name}:{model}: {line}" for line in _update(entry, found)]
+                said += [f"{name}:{model}: {line}" for line in _update(entry, found, today)]
             elif entry.get("price"):
                 said.append(f"{name}:{model}: not in the data; its price was not checked")
-        new = [m for m in theirs if m not in vendor.get("models", {}) and "models" in vendor]
+        ours = {each.lower() for each in vendor.get("models", {})}
+        new = [theirs[m].id for m in theirs if m not in ours and "models" in vendor]
         if new:
             said.append(f"{name}: not in the catalogue: {', '.join(sorted(new))}")
     return out, said
 
 
-def _update(entry: Json, model: Any) -> list[str]:
+def genai_names(provider: str, name: str) -> list[str]:
+    """The names under which the data may have a model of ours."""
+    name = name.rpartition("/")[2] if provider == "fireworks" else name
+    if provider == "bedrock":
+        place, _, rest = name.partition(".")
+        name = f"{'global' if place == 'global' else 'regional'}.{rest}"
+    return [f"{name}{end}".lower() for end in _ENDS]
+
+
+def _update(entry: Json, model: Any, today: date) -> list[str]:
     """Change an entry; a line for each field that changed."""
-    prices = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
+    prices, later = schedule(model.prices, today)
     found: Json = {}
-    if price := _prices([_base(getattr(prices, field, None)) for field in _FIELDS]):
+    if price := listed(prices):
         found["price"] = price
         found["long"] = _long([getattr(prices, field, None) for field in _FIELDS])
+        if later:
+            found["later"] = {day: listed(each) for day, each in later.items()}
     if not entry.get("window") and getattr(model, "context_window", None):
         found["window"] = model.context_window
     changed = []
@@ -60,6 +77,30 @@ def _update(entry: Json, model: Any) -> list[str]:
             changed.append(f"{key} {entry.get(key)} -> {value}")
             entry[key] = value
     return changed
+
+
+def schedule(prices: Any, today: date) -> tuple[Any, dict[str, Any]]:
+    """The prices of today, and those of later days by their first day."""
+    if not isinstance(prices, list):
+        return prices, {}
+    now, later = prices[0].prices, {}
+    for each in prices:
+        start = getattr(each.constraint, "start_date", None)
+        if start is not None and start > today:
+            later[f"{start:%Y-%m-%d}"] = each.prices
+        # Of prices that change with the hour the higher one counts: a budget must hold at any hour.
+        elif not hasattr(each.constraint, "start_time") or _is_higher(each.prices, now):
+            now = each.prices
+    return now, later
+
+
+def _is_higher(one: Any, other: Any) -> bool:
+    return bool(_base(one.input_mtok) > _base(other.input_mtok))
+
+
+def listed(prices: Any) -> list[float]:
+    """Prices as the catalogue lists them."""
+    return _prices([_base(getattr(prices, field, None)) for field in _FIELDS])
 
 
 def _long(prices: list[Any]) -> list[float]:

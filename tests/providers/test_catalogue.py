@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -147,6 +148,37 @@ def test_refreshing_changes_prices_and_nothing_else() -> None:
     assert found["acme"]["models"]["b"] == {"price": [1, 1]}
     assert any("acme:b: not in the data" in line for line in said)
     assert any("not in the catalogue: a-preview, new" in line for line in said)
+
+
+class Constraint(msgspec.Struct):
+    start_date: Any
+
+
+class Dated(msgspec.Struct):
+    prices: Prices
+    constraint: Any = None
+
+
+def test_refreshing_keeps_the_price_of_today_and_those_of_later_days() -> None:
+    catalogue: dict[str, Any] = {"acme": {"models": {"a": {"price": [9, 9]}}}}
+    prices = [
+        Dated(Prices(input_mtok=1.0, output_mtok=2.0)),
+        Dated(Prices(input_mtok=3.0, output_mtok=4.0), Constraint(date(2026, 6, 1))),
+        Dated(Prices(input_mtok=5.0, output_mtok=6.0), Constraint(date(2027, 1, 1))),
+    ]
+    data = [Provider("acme", [Listed("a", prices)])]
+    found, _ = refreshed(catalogue, data, date(2026, 11, 15))
+    assert found["acme"]["models"]["a"]["price"] == [3, 4]
+    assert found["acme"]["models"]["a"]["later"] == {"2027-01-01": [5, 6]}
+
+
+def test_a_price_changes_on_its_day() -> None:
+    own = CatalogueModel(price=(1.0, 2.0), later={"2027-01-01": (3.0, 4.0)})
+    vendors = {"acme": CatalogueProvider(models={"a": own})}
+    before = ModelCatalogue(vendors, day="2026-12-31").info("acme", "a")
+    assert (before.price_input, before.price_output) == (1, 2)
+    after = ModelCatalogue(vendors, day="2027-01-01").info("acme", "a")
+    assert (after.price_input, after.price_output) == (3, 4)
 
 
 def test_the_file_is_written_as_refreshing_writes_it() -> None:

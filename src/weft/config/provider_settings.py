@@ -91,9 +91,10 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "pdf": self.pdf,
             "tools": self.tools,
         }
-        fields = {name: value for name, value in given.items() if value is not None}
+        fields: dict[str, Any] = {k: value for k, value in given.items() if value is not None}
         if self.price_input is not None or self.price_output is not None:
-            fields["long"] = ()  # prices of long requests belong to the prices that were replaced
+            # Both belong to the prices that were replaced.
+            fields |= {"long": (), "later": {}}
         return msgspec.structs.replace(known, **fields)
 
     def _price(self, known: tuple[float, ...]) -> tuple[float, ...] | None:

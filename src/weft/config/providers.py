@@ -241,4 +241,4 @@ def _catalogue(
         if endpoint.default_model:
             vendor = msgspec.structs.replace(vendor, default=endpoint.default_model)
         vendors[name] = vendor
-    return ModelCatalogue(vendors, more)
+    return ModelCatalogue(vendors, more, day=shipped().day)

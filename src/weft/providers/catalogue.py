@@ -3,9 +3,9 @@
 The data is `catalogue.json` beside this file, read once, when first asked; config may add to it and
 correct it.  A price that is not known for certain is unknown, never guessed: a dated name of a
 known model has its price, a new member of a known family only its abilities.  Where a price changes
-with the hour or the season, the higher one is listed.  Of a model that is not listed only those
-thinking levels are assumed that all models of its vendor take: one too many has every request
-refused.
+with the hour, the higher one is listed; where it changes on a known day, both are.  Of a model that
+is not listed only those thinking levels are assumed that all models of its vendor take: one too
+many has every request refused.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from time import gmtime, strftime
 
 import msgspec
 
+from weft.clock import SystemClock
 from weft.errors import UsageError
 from weft.messages import parse_model_name
 from weft.providers.base import ModelInfo
@@ -39,6 +41,8 @@ class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """US dollars for a million tokens: input, output, and where there are such, read from and
     written to the cache.
     """
+    later: dict[str, tuple[float, ...]] = {}
+    """Prices that hold from a day on, by that day (`2027-01-01`)."""
     long: tuple[float, ...] = ()
     """From how many tokens on a request costs more, and its prices then, in the same order."""
     levels: tuple[ThinkingLevel, ...] = ()
@@ -52,6 +56,11 @@ class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     pdf: bool = False
     """It takes PDF documents as they are."""
     tools: bool = True
+
+    def price_on(self, day: str) -> tuple[float, ...]:
+        """The prices of a day."""
+        begun = max((start for start in self.later if start <= day), default="")
+        return self.later[begun] if begun else self.price
 
 
 class CatalogueProvider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,11 +97,14 @@ class ModelCatalogue:
         self,
         vendors: Mapping[str, CatalogueProvider],
         more: Mapping[str, Mapping[str, CatalogueModel]] | None = None,
+        *,
+        day: str = "",
     ) -> None:
         """`more`: provider → model → what is known of it.
 
-        Replaces the file's entry of that name.
+        Replaces the file's entry of that name.  `day` is the one whose prices count (`2026-11-15`).
         """
+        self.day = day
         self._vendors = vendors
         self._more = more or {}
 
@@ -122,7 +134,7 @@ class ModelCatalogue:
         entry, is_itself = self._find(provider, name)
         levels = self._levels(vendor, entry, is_itself=is_itself)
         # A relative's price would be a guess, and a guess would look like a bill.
-        price, long = (entry.price, entry.long) if is_itself else ((), ())
+        price, long = (entry.price_on(self.day), entry.long) if is_itself else ((), ())
         if vendor.is_free:
             price, long = (0.0, 0.0, 0.0, 0.0), ()
         known = dict(zip(PRICES, price, strict=False))
@@ -214,4 +226,6 @@ class ModelCatalogue:
 def shipped() -> ModelCatalogue:
     """The catalogue as it comes with the program."""
     text = Path(__file__).with_name("catalogue.json").read_bytes()
-    return ModelCatalogue(msgspec.json.decode(text, type=dict[str, CatalogueProvider]))
+    vendors = msgspec.json.decode(text, type=dict[str, CatalogueProvider])
+    # The day on which the program starts: a session that lasts longer is shown that day's prices.
+    return ModelCatalogue(vendors, day=strftime("%Y-%m-%d", gmtime(SystemClock().now())))
