@@ -18,7 +18,7 @@ from tests.support.weft_program import WeftProgram, call, text
 
 pytestmark = needs_tmux
 
-ASK = "1-4; Esc stops the turn"
+ASK = "Esc stops the turn"
 """The hint of a question that is ready for an answer."""
 
 
@@ -73,19 +73,19 @@ def test_a_whole_conversation_and_the_next_day(weft: WeftProgram, terminal: Tmux
     terminal.keys("Space")
     terminal.type("please")
     terminal.keys("Enter")
-    terminal.wait_for("edit needs your approval", "-    return a - b", "+    return a + b", ASK)
+    terminal.wait_for("Edit calc.py ─ +1 −1", "2 -     return a - b", "2 +     return a + b", ASK)
     screen = terminal.screen(history=True)
     assert "› Fix @calc.py please" in screen
     assert "+ calc.py" in screen, "the file was sent along"
     assert "Let me look at calc.py." in screen
     assert "• one" in screen
-    assert "● read calc.py  2 lines" in screen
-    assert "3 Yes, for the rest of this session  any edit of calc.py" in screen
+    assert "● Read calc.py" in screen
+    assert "2 Yes, and every edit of calc.py in this session" in screen
     terminal.keys("1")
-    screen = terminal.wait_for("shell needs your approval", "import calc", ASK)
-    assert "● edit calc.py" in screen
+    screen = terminal.wait_for("Run a command ─ ", "import calc", "again in this session", ASK)
+    assert "● Edited calc.py  +1 −1 · you allowed it" in screen
     assert (weft.project / "calc.py").read_text().endswith("a + b\n")
-    terminal.keys("3")
+    terminal.keys("2")
     screen = terminal.wait_for("The test passes.", "allowed for this session")
     assert "passed" in screen
     assert " return a + b" in screen
@@ -109,11 +109,11 @@ def test_a_whole_conversation_and_the_next_day(weft: WeftProgram, terminal: Tmux
 def test_a_no_is_heard_with_its_reason(weft: WeftProgram, terminal: TmuxTerminal) -> None:
     terminal.start("-m", weft.script([call("shell", command="touch made")], "As you like."), "go")
     terminal.wait_for("touch made", ASK)
-    terminal.keys("4")
-    terminal.wait_for("Why not?")
+    terminal.keys("3")
+    terminal.wait_for("What should it do instead?")
     terminal.type("not today")
     terminal.keys("Enter")
-    terminal.wait_for("They said: not today", "As you like.")
+    terminal.wait_for('● Not allowed: touch made  — "not today"', "As you like.")
     assert not (weft.project / "made").exists()
 
 
@@ -121,14 +121,16 @@ def test_a_no_is_heard_with_its_reason(weft: WeftProgram, terminal: TmuxTerminal
 def test_no_key_but_an_answer_allows_anything(
     weft: WeftProgram, terminal: TmuxTerminal, key: str
 ) -> None:
-    terminal.start("-m", weft.script([call("shell", command="touch made")], "Never."), "go")
-    terminal.wait_for("touch made", ASK)
+    # Where a yes would reach beyond the sandbox, Enter means nothing.
+    step = call("shell", command="touch made", outside_sandbox=True)
+    terminal.start("-m", weft.script([step], "Never."), "go")
+    terminal.wait_for("OUTSIDE the sandbox", "touch made", ASK)
     terminal.keys(key)
     if key == "Enter":
-        terminal.wait_for("press 1 to 4")
-        terminal.type("not an answer")
+        terminal.wait_for("press 1 to 3")
+        terminal.type("letters")
         terminal.keys("Escape")
-    terminal.wait_for("● shell touch made  aborted", "! stopped")
+    terminal.wait_for("■ Stopped")
     assert not (weft.project / "made").exists()
 
 
@@ -157,7 +159,7 @@ def test_ctrl_c_stops_the_turn_and_twice_leaves(weft: WeftProgram, terminal: Tmu
     terminal.start("-m", slow(weft), "go")
     terminal.wait_for("word word", "Writing")
     terminal.keys("C-c")
-    terminal.wait_for("! stopped")
+    terminal.wait_for("■ Stopped")
     terminal.wait_gone("Writing")
     terminal.keys("C-c")
     terminal.wait_for("Ctrl-C again quits")
@@ -171,7 +173,7 @@ def test_esc_stops_the_turn_and_the_chat_goes_on(weft: WeftProgram, terminal: Tm
     terminal.start("-m", slow(weft), "go")
     terminal.wait_for("word word")
     terminal.keys("Escape")
-    terminal.wait_for("! stopped")
+    terminal.wait_for("■ Stopped")
     terminal.type("again")
     terminal.keys("Enter")
     terminal.wait_for("After that.")
@@ -187,8 +189,8 @@ def test_what_is_typed_while_it_works_waits_and_comes_back_when_it_is_stopped(
     terminal.wait_for("next   › one more thing")
     terminal.type("and a draft")
     terminal.keys("Escape")
-    screen = terminal.wait_for("! stopped", "› one more thing", "and a draft")
-    assert "next " not in screen
+    terminal.wait_for("■ Stopped", "› one more thing", "and a draft")
+    terminal.wait_gone("next ")
 
 
 def test_lines_can_be_many_and_pasted_and_recalled(
@@ -247,7 +249,7 @@ def test_the_mode_is_shown_and_shift_tab_changes_it(
     terminal.wait_for(" edits allowed ·")
     terminal.type("go")
     terminal.keys("Enter")
-    terminal.wait_for("● write a.txt", "+x", "Done.")
+    terminal.wait_for("● Created a.txt  1 line", "Done.")
     terminal.keys("BTab")
     terminal.wait_for(" plan only ·")
 
@@ -276,7 +278,7 @@ def test_an_interrupted_turn_is_offered_again(weft: WeftProgram, terminal: TmuxT
     terminal.keys("1")
     terminal.wait_for("word word", "Writing")
     terminal.keys("Escape")
-    terminal.wait_for("! stopped")
+    terminal.wait_for("■ Stopped")
 
 
 @pytest.mark.parametrize("width", [24, 40])
@@ -284,15 +286,15 @@ def test_a_narrow_window_is_enough(weft: WeftProgram, tmp_path: Path, width: int
     terminal = TmuxTerminal(weft, tmp_path, width=width, height=24)
     try:
         terminal.start("-m", fixing(weft), "Fix it")
-        terminal.wait_for("edit needs your approval", "+    return a + b", history=True)
+        terminal.wait_for("Edit calc.py", "2 +     return a + b", history=True)
         screen = terminal.wait_for("4 No")
         assert all(len(line) <= width for line in screen.split("\n"))
         terminal.wait_for(ASK[: width - 3])
         terminal.keys("1")
-        terminal.wait_for("shell needs your", "4 No", history=True)
+        terminal.wait_for("Run a command", "3 No", history=True)
         terminal.wait_for(ASK[: width - 3])
-        terminal.keys("4")
-        terminal.wait_for("Why not?")
+        terminal.keys("3")
+        terminal.wait_for("What should it do")
         terminal.keys("Enter")
         terminal.wait_for("The test passes.")
     finally:
@@ -308,17 +310,17 @@ def test_a_window_may_change_its_size_while_something_is_said(
         terminal.resize(width, height)
         terminal.wait_for("›", "Writing")
     terminal.keys("Escape")
-    terminal.wait_for("! stopped", "›")
+    terminal.wait_for("■ Stopped", "›")
 
 
 def test_without_colour_nothing_is_coloured(weft: WeftProgram, terminal: TmuxTerminal) -> None:
     terminal.start("-m", fixing(weft), "Fix it", NO_COLOR="1")
-    terminal.wait_for("+    return a + b", ASK)
+    terminal.wait_for("2 +     return a + b", ASK)
     coloured = terminal.screen(styles=True)
     assert not any(f"\x1b[{code}m" in coloured for code in (*range(30, 38), *range(90, 98)))
     terminal.keys("Escape")
     terminal.again("-m", fixing(weft), "Fix it")
-    terminal.wait_for("+    return a + b", ASK)
+    terminal.wait_for("2 +     return a + b", ASK)
     coloured = terminal.screen(styles=True)
     assert any(f"\x1b[{code}m" in coloured for code in range(30, 38)), "with colour, something is"
 
@@ -329,7 +331,7 @@ def test_foreign_escapes_do_nothing_to_a_real_terminal(
     evil = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x1b]52;c;QQ==\x07\u202etxet"
     answers = [[text(f"safe {evil} text", 3), call("shell", command=f"printf '%s' '{evil}'; true")]]
     terminal.start("-m", weft.script(*answers, "Done."), "go")
-    screen = terminal.wait_for("needs your approval", "<U+001B>]0;owned<U+0007>", "<U+202E>", ASK)
+    screen = terminal.wait_for("Run a command", "<U+001B>]0;owned<U+0007>", "<U+202E>", ASK)
     assert "safe" in screen
     assert "text" in screen
     terminal.keys("1")
@@ -352,7 +354,7 @@ def test_a_run_in_a_terminal_shows_text_as_it_comes_once_and_obeys_nothing(
     assert terminal.exit_code() == 130
     terminal.again("session", "show", weft.sessions()[1]["id"])
     assert terminal.exit_code() == 0
-    terminal.wait_for("› go", "First words.", "● read a.txt")
+    terminal.wait_for("› go", "First words.", "● Read a.txt")
 
 
 # --- the end, however it comes -----------------------------------------------------------------
@@ -448,22 +450,29 @@ def test_suspending_and_coming_back_keeps_the_draft(
 def test_a_simple_terminal_gets_plain_lines(
     weft: WeftProgram, terminal: TmuxTerminal, how: str
 ) -> None:
+    """A dumb terminal keeps the layout; `--plain` says everything in words, for screen readers."""
     flags = ["--plain"] if how == "--plain" else []
     terminal.start(*flags, "-m", fixing(weft), TERM="dumb" if how == "dumb" else "screen")
-    terminal.wait_for("\n>")
+    terminal.wait_for("\nYou:" if flags else "\n>")
     terminal.type("Fix it")
     terminal.keys("Enter")
-    terminal.wait_for("edit needs your approval", "+    return a + b", "4. No", "Number")
+    change = "Added line 2: return a + b" if flags else "2 +     return a + b"
+    screen = terminal.wait_for("Edit calc.py, +1", change, "4. No", "Type 1 to 4.")
+    assert screen.count("Fix it") == 1, "what was typed is not repeated"
     terminal.keys("9", "Enter")
-    terminal.wait_for("Type a number from 1 to 4.")
+    terminal.wait_for("Type a number from 1 to 4")
     terminal.keys("1", "Enter")
-    terminal.wait_for("shell needs your approval")
-    terminal.keys("4", "Enter")
-    terminal.wait_for("Why not?")
+    terminal.wait_for("Run a command, in the sandbox", "Type 1 to 3.")
+    terminal.keys("3", "Enter")
+    terminal.wait_for("What should it do instead?")
     terminal.type("no reason")
     terminal.keys("Enter")
-    terminal.wait_for("They said: no reason", "The test passes.")
-    assert "\x1b" not in terminal.screen(styles=True)
+    terminal.wait_for('— "no reason"', "The test passes.")
+    screen = terminal.screen(styles=True)
+    assert "\x1b" not in screen
+    if flags:
+        assert "Edited calc.py, 1 line added, 1 removed" in screen
+        assert not any(mark in screen for mark in "●›·✗∴─")
     terminal.type("/context")
     terminal.keys("Enter")
     terminal.wait_for("Context")
@@ -485,12 +494,12 @@ def test_ctrl_c_in_plain_lines_stops_the_turn_and_twice_leaves(
     weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:
     terminal.start("--plain", "-m", slow(weft), "go")
-    terminal.wait_for("› go")
+    terminal.wait_for("You: go")
     terminal.keys("C-c")
-    terminal.wait_for("! stopped")
+    terminal.wait_for("Stopped")
     terminal.type("again")
     terminal.keys("Enter")
-    terminal.wait_for("After that.\n\n>")
+    terminal.wait_for("After that.\n\nYou:")
     terminal.keys("C-c")
     terminal.wait_for("Ctrl-C again quits")
     terminal.keys("C-c")

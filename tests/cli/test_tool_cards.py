@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from tests.support.tool_cards import DIFF, card, edit, read, shell
 from weft.cli.chat.paint.theme import PaintTheme, theme_of
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.events import Todo
-from weft.messages import ToolResult
 from weft.view import (
     AgentEnd,
     AgentsCard,
@@ -20,50 +18,15 @@ from weft.view import (
     QuestionBlock,
     ThinkingBlock,
     TodoBlock,
-    ToolCard,
     TurnEndBlock,
     UserBlock,
 )
 
 PLAIN = PaintTheme(is_styled=False, folder="/work/calc")
-DIFF = """\
---- calc.py
-+++ calc.py
-@@ -7,5 +7,5 @@
-
- def add(a, b):
-     # add two numbers
--    return a - b
-+    return a + b
-
- def sub(a, b):
-     return a - b"""
 
 
 def lines(block: AnyBlock, width: int = 80, theme: PaintTheme = PLAIN) -> list[str]:
     return BlockRenderer(width=width, theme=theme).lines(block)
-
-
-def card(name: str, text: str = "", **fields: Any) -> ToolCard:
-    own = {
-        key: fields.pop(key)
-        for key in ("was_shown", "duration_ms", "output", "allowed_by")
-        if key in fields
-    }
-    args = fields.pop("args", {})
-    # An id.
-    result = ToolResult(call_uid="c", text=text, **fields)  # type: ignore[arg-type]
-    return ToolCard(name=name, args=args, result=result, **own)
-
-
-def shell(command: str, text: str = "", *, code: int = 0, **fields: Any) -> ToolCard:
-    data = {"exit_code": code, **fields.pop("data", {})}
-    return card("shell", text, args={"command": command}, data=data, is_error=code != 0, **fields)
-
-
-def edit(**fields: Any) -> ToolCard:
-    args = {"path": "/work/calc/calc.py"}
-    return card("edit", "edited", args=args, data={"diff": DIFF}, **fields)
 
 
 def test_an_edit_shows_its_change_with_line_numbers() -> None:
@@ -206,10 +169,6 @@ def test_a_failed_read_says_why_and_another_tool_is_named() -> None:
 
 
 # -- reads and searches
-
-
-def read(path: str) -> ToolCard:
-    return card("read", "1", args={"path": path})
 
 
 def test_reads_and_searches_in_a_row_are_one_card_with_names_and_patterns() -> None:

@@ -12,6 +12,7 @@ from tests.support.chat_driver import driven_chat
 from tests.support.weft_program import call
 from weft.app import App
 from weft.view import (
+    AgentsCard,
     AnswerBlock,
     PermissionBlock,
     TableBlock,
@@ -50,9 +51,10 @@ async def test_an_agents_request_reaches_the_user_and_its_end_and_cost_are_repor
         await talk.screen.until(lambda: worker.doing == "waiting for your approval")
         talk.screen.answer(0)
         await talk.screen.until(lambda: "They did it." in talk.screen.words())
-        note = await talk.screen.noted("⤷ doer: Do it all · done")
-        assert "1 call" in note
-        assert "$0.0" in note
+        (card,) = talk.screen.of(AgentsCard)
+        (end,) = card.agents
+        assert (end.name, end.title, end.calls, end.text) == ("doer", "Do it all", 1, "It is done.")
+        assert end.cost_usd
         assert talk.screen.live.tasks == {}
     assert (Path(app.project_path) / "made").exists()
 
@@ -142,7 +144,7 @@ async def test_a_command_in_the_background_is_shown_and_stopped(app: App) -> Non
         talk.screen.typed("serve")
         await talk.screen.choice()
         (leave,) = talk.screen.of(PermissionBlock)
-        assert leave.preview.startswith("# goes on in the background\n")
+        assert leave.reason == "It goes on in the background."
         talk.screen.answer(0)
         await talk.screen.until(lambda: talk.screen.words() == "It is up.")
         (worker,) = talk.screen.live.tasks.values()

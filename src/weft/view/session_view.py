@@ -122,6 +122,7 @@ class SessionView:
         """What came of the call in the making."""
         self._thought_since = 0.0
         self._todos_changed = False
+        self._was_cut_off = False
 
     def take(self, event: Event) -> list[AnyBlock]:
         """Take one more event in; returns what can now be shown for good."""
@@ -256,8 +257,8 @@ class SessionView:
         blocks += self._hand_out(len(self.live.text))
         self._begin("")
         self._calls.update({call.call_uid: call for call in node.calls})
-        if node.is_partial:
-            blocks.append(CUT_OFF)
+        # Said when the turn's end is known: after a stop it would say nothing new.
+        self._was_cut_off = node.is_partial
         return blocks
 
     def _tool(self, event: ToolExecuting | ToolOutput | ToolComplete) -> list[AnyBlock]:
@@ -325,7 +326,10 @@ class SessionView:
         if isinstance(event, TurnStarted):
             self._todos_changed = False
             return []
-        blocks = [*self._agents.flush(), *self._todos_at_end()]
+        blocks: list[AnyBlock] = [*self._agents.flush(), *self._todos_at_end()]
+        if self._was_cut_off and event.reason != "aborted":
+            blocks.insert(0, CUT_OFF)
+        self._was_cut_off = False
         # A background agent goes on after the turn, and so does what it asks; all else ends here.
         live.requests = {
             request_id: request

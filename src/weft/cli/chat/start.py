@@ -142,7 +142,11 @@ class _Start:
     def _make_screen(self) -> ChatScreen:
         columns = _columns()
         if self._arguments.flag("plain") or not _is_redrawn():
-            return PlainScreen(width=columns)
+            return PlainScreen(
+                width=columns,
+                in_words=self._arguments.flag("plain"),
+                folder=self._app.project_path,
+            )
         return self._terminal_screen()
 
     def _terminal_screen(self) -> ChatScreen:

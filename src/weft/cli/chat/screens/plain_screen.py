@@ -1,7 +1,8 @@
 """The chat where nothing is redrawn: for screen readers, simple terminals and those who like it so.
 
 Lines are printed once and stay.  What is typed is read line by line, also while the model works; a
-line that ends in `\\` goes on.
+line that ends in `\\` goes on.  With `--plain` everything is said in words; on a terminal that
+cannot be drawn on, blocks have their usual layout without styles.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
+from weft.cli.chat.paint.plain_words import plain_lines
+from weft.cli.chat.paint.theme import ascii_text
 from weft.cli.chat.screens.external_editor import edited
 from weft.cli.chat.screens.picker import ListPicker
 from weft.cli.chat.screens.render import BlockRenderer
@@ -26,19 +29,44 @@ from weft.cli.chat.screens.screen import (
     LineSubmitted,
 )
 from weft.cli.line_reader import LineReader
-from weft.cli.sanitize import clean
+from weft.cli.sanitize import clean, clean_line
 from weft.clock import Clock, SystemClock
-from weft.view import AnyBlock, LiveArea
+from weft.view import AnyBlock, LiveArea, UserBlock
 
 INPUTS = 1000
+FIRST_SECONDS = 30
+"""For so long a turn runs before it is said that it still works; then it is said every minute."""
+LOOK_SECONDS = 1.0
+TYPED_LINES = 20
+"""Typed lines that are remembered until they come back as messages."""
+
+
+def still_working(before: float, now: float) -> str:
+    """What to say of a turn whose time went from `before` to `now` seconds; mostly nothing."""
+    for seconds in (FIRST_SECONDS, *range(60, int(now) + 1, 60)):
+        if before < seconds <= now:
+            minutes = seconds // 60
+            time = f"{minutes} minute{'' if minutes == 1 else 's'}" if minutes else "30 seconds"
+            return f"Still working, {time}."
+    return ""
 
 
 class PlainScreen(ChatScreen):
     """A user who reads and writes lines."""
 
-    def __init__(self, *, width: int, clock: Clock | None = None) -> None:
+    def __init__(
+        self, *, width: int, clock: Clock | None = None, in_words: bool = True, folder: str = ""
+    ) -> None:
+        """`in_words`: sentences instead of marks and layout; `folder` is the project."""
         unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+        self._unicode = unicode
+        self._in_words = in_words
+        self._folder = folder
         self._painter = BlockRenderer(width=width, styled=False, coloured=False, unicode=unicode)
+        self._clock = clock or SystemClock()
+        self._busy_since = self._looked_at = self._clock.monotonic()
+        self._typed_lines: list[str] = []
+        """Lines that the terminal has echoed: as messages they are not repeated."""
         self._live = LiveArea()
         self._lines = LineReader(sys.stdin.fileno())
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
@@ -51,12 +79,13 @@ class PlainScreen(ChatScreen):
         self._was_busy = False
         self._was_command = False
         """A command was typed: no turn will end to say that the next line is waited for."""
-        self._twice = DoublePress(clock or SystemClock())
+        self._twice = DoublePress(self._clock)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         async with anyio.create_task_group() as group:
             self._group = group
             group.start_soon(self._read)
+            group.start_soon(self._watch_time)
             task_status.started()
             self._prompt()
             await self._closed.wait()
@@ -85,6 +114,7 @@ class PlainScreen(ChatScreen):
             await self._answers.send(text)
         elif text.strip():
             self._was_command = text.startswith("/")
+            self._typed_lines = [*self._typed_lines, text.strip()][-TYPED_LINES:]
             await self._sending.send(LineSubmitted(text))
         else:
             self._prompt()
@@ -104,12 +134,38 @@ class PlainScreen(ChatScreen):
 
     def show(self, *blocks: AnyBlock) -> None:
         for block in blocks:
-            self._write(self._painter.paint(block))
+            if isinstance(block, UserBlock) and block.text.strip() in self._typed_lines:
+                self._typed_lines.remove(block.text.strip())
+                continue
+            if not self._in_words:
+                self._write(self._painter.paint(block))
+                continue
+            self._say(*plain_lines(block, self._folder))
+
+    def _say(self, *lines: str) -> None:
+        text = "".join(f"{line}\n" for line in lines)
+        self._write(text if self._unicode else ascii_text(text))
+
+    async def _watch_time(self) -> None:
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            self.look_at_time()
+
+    def look_at_time(self) -> None:
+        """Say from time to time that a long turn still works."""
+        now = self._clock.monotonic()
+        if self._live.is_busy and self._live.status != "awaiting_permission":
+            since = self._busy_since
+            if said := still_working(self._looked_at - since, now - since):
+                self._say(said)
+        self._looked_at = now
 
     def watch(self, live: LiveArea) -> None:
         self._live = live
 
     def refresh(self) -> None:
+        if self._live.is_busy and not self._was_busy:
+            self._busy_since = self._looked_at = self._clock.monotonic()
         if self._was_busy and not self._live.is_busy:
             self._prompt()
         self._was_busy = self._live.is_busy
@@ -122,7 +178,7 @@ class PlainScreen(ChatScreen):
         self._write(f"(not sent: {clean(text)})\n")
 
     def _prompt(self) -> None:
-        self._write("\n> ")
+        self._write("\nYou: " if self._in_words else "\n> ")
 
     async def next_input(self) -> Input:
         if self._was_command and not self._live.is_busy:
@@ -138,19 +194,33 @@ class PlainScreen(ChatScreen):
             return await self._choose(question)
 
     async def _choose(self, question: ChoiceQuestion) -> int | None:
-        choosing = ListPicker(question)
-        self.show(*question.preview)
-        self._write(f"{clean(question.title)}\n")
-        for number, row in choosing.rows():
-            detail = f" ({clean(row.detail)})" if row.detail else ""
-            self._write(f"  {number + 1}. {row.margin}{clean(row.label)}{detail}\n")
+        self._introduce(question)
+        for number, row in ListPicker(question).rows():
+            detail = f" {clean(row.detail)}" if row.detail else ""
+            self._say(f"{number + 1}. {row.margin}{clean(row.label)}{detail}")
+        count = len(question.rows)
+        title = clean_line(question.title)
+        # In the words of a sentence: `Question: allow this edit? Type 1 to 4.`
+        title = title[:1].lower() + title[1:] if title.startswith("Allow") else title
+        label = f"Question: {title} Type 1 to {count}. "
+        keys = {row.key: number for number, row in enumerate(question.rows) if len(row.key) == 1}
         while True:
-            answer = await self._ask("Number, or an empty line for none: ")
-            if not answer.strip():
+            answer = (await self._ask(label)).strip().lower()
+            if not answer:
                 return None
-            if answer.strip().isdecimal() and 1 <= int(answer) <= len(question.rows):
+            if answer in keys:
+                return keys[answer]
+            if answer.isdecimal() and 1 <= int(answer) <= count:
                 return int(answer) - 1
-            self._write(f"Type a number from 1 to {len(question.rows)}.\n")
+            label = f"Type a number from 1 to {count}, or nothing for none. "
+
+    def _introduce(self, question: ChoiceQuestion) -> None:
+        """What is asked about, and where it would happen."""
+        if question.rule:
+            self._say(f"{clean_line(question.rule).replace(' ─ ', ', ')}.")
+        if question.danger:
+            self._say(f"Warning: {clean_line(question.danger)}.")
+        self.show(*question.preview)
 
     async def ask_line(self, label: str, text: str = "") -> str | None:
         async with self._one_question:
