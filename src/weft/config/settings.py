@@ -115,6 +115,13 @@ KEYS: dict[str, SettingKey] = {
         default=4 * 1024 * 1024,
         about="Bytes of a file beyond which the file history does not keep its content.",
     ),
+    "theme": SettingKey(
+        kind=Literal["auto", "dark", "light", "none"],
+        default="auto",
+        about="Colours of the chat: auto follows the terminal's background, dark and light name "
+        "it, none uses no colours.",
+        personal=True,
+    ),
     "sandbox.mode": SettingKey(
         kind=Literal["auto", "on", "off"],
         default="auto",

@@ -20,6 +20,7 @@ from weft.api.inspection import session_events
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.chat.approval_text import ApprovalPlace
+from weft.cli.chat.chat_tally import ChatTally
 from weft.cli.chat.commands.chat_commands import ChatCommands
 from weft.cli.chat.conversation import ChatConversation
 from weft.cli.chat.questions import UserQuestions, ask_trust
@@ -89,6 +90,7 @@ class Chat:
         self._following: anyio.CancelScope | None = None
         self._asked = anyio.Event()
         self._asking: tuple[str, anyio.CancelScope] | None = None
+        self.tally = ChatTally(app.project_path)
         self._put_count = 0
         """Approvals of the row that is being answered: `2 of 3`."""
         self._commands = ChatCommands(self)
@@ -509,6 +511,7 @@ class Chat:
                 async for event in events:
                     self.conversation.foreign.take(event)
                     blocks = view.take(await whole(event, self._app))
+                    self.tally.take(event, blocks)
                     is_shown = isinstance(event, FactBase) and event.seq <= shown
                     if blocks and not is_shown:
                         self.screen.show(*blocks)

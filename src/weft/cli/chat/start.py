@@ -25,6 +25,7 @@ from weft.cli.parse import ParsedArguments
 from weft.cli.prompt_input import PromptParts, attached, compose
 from weft.cli.session_options import chosen_id, make_app, session_options_of
 from weft.cli.signals import StopSignal
+from weft.clock import SystemClock
 from weft.errors import UsageError, WeftError
 from weft.view import NoteBlock
 
@@ -90,6 +91,7 @@ class _Start:
         self._options = session_options_of(arguments, headless=False)
         self._screen = self._make_screen()
         self._talking = anyio.CancelScope()
+        self._began = SystemClock().monotonic()
 
     async def main(self) -> int:
         """Run the chat; returns the exit code."""
@@ -151,6 +153,7 @@ class _Start:
 
     def _terminal_screen(self) -> ChatScreen:
         # Only where a terminal can be drawn on.
+        from weft.cli.chat.paint.theme import theme_of
         from weft.cli.chat.screens.completion import FileCommands
         from weft.cli.chat.screens.render import BlockRenderer
         from weft.cli.chat.screens.terminal.styles import RowStyles
@@ -158,14 +161,20 @@ class _Start:
         from weft.cli.chat.screens.terminal_screen import TerminalScreen
 
         app, ephemeral = self._app, self._arguments.flag("ephemeral")
-        coloured = not os.environ.get("NO_COLOR")
         unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+        theme = theme_of(
+            os.environ,
+            name=str(app.config.get("theme")),
+            is_unicode=unicode,
+            folder=app.project_path,
+        )
+        coloured = theme.is_coloured
         return TerminalScreen(
             TerminalDevice(),
             folder=app.project_path,
             history=None if ephemeral else str(app.places.home / "chat_history"),
             styles=RowStyles(coloured=coloured, unicode=unicode),
-            renderer=lambda width: BlockRenderer(width=width, coloured=coloured, unicode=unicode),
+            renderer=lambda width: BlockRenderer(width=width, theme=theme),
             offered=FileCommands(app.project_path, app.places.config),
             rewraps=not _cuts_rows(),
         )
@@ -174,7 +183,10 @@ class _Start:
         session = chat.conversation.session
         if session is None or self._arguments.flag("ephemeral"):
             return ""
-        return f"\nResume this conversation: weft -r {session.id}"
+        seconds = SystemClock().monotonic() - self._began
+        said = chat.tally.text(seconds=seconds, cost_usd=chat.live.cost_usd)
+        lines = [*([said] if said else []), f"Resume with: weft -c   (weft -r {session.id})"]
+        return "\n" + "\n".join(lines)
 
     async def _watch_signals(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         async def leave() -> None:

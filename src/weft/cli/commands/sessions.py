@@ -74,11 +74,17 @@ async def _show(app: App, arguments: ParsedArguments) -> int:
     if sys.stdout is None or not sys.stdout.isatty():
         write(await app.sessions.export_session(record.row.id, "md"))
         return OK
-    from weft.cli.chat.screens.render import BlockRenderer  # only where it is drawn
+    from weft.cli.chat.paint.theme import theme_of  # only where it is drawn
+    from weft.cli.chat.screens.render import BlockRenderer
     from weft.view import history_blocks
 
-    columns = os.get_terminal_size(1).columns
-    painter = BlockRenderer(width=columns, coloured=not os.environ.get("NO_COLOR"))
+    theme = theme_of(
+        os.environ,
+        name=str(app.config.get("theme")),
+        is_unicode=(sys.stdout.encoding or "").lower().startswith("utf"),
+        folder=record.row.project_path,
+    )
+    painter = BlockRenderer(width=os.get_terminal_size(1).columns, theme=theme)
     for block in history_blocks(record.messages):
         # Painted text is fit for the terminal; cleaning it again would take its colours.
         sys.stdout.write(painter.paint(block))

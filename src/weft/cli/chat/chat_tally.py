@@ -1,0 +1,54 @@
+"""What came of a chat: its turns, its time, what it cost and which files it changed."""
+
+from __future__ import annotations
+
+from weft.cli.chat.paint.card_text import card_text, long_duration
+from weft.cli.chat.paint.tool_cards import money
+from weft.events import Event, TurnFinished
+from weft.view import AnyBlock, ToolCard, count_of
+
+FILES = 3
+"""Files that are named; the others are counted."""
+
+
+class ChatTally:
+    """Counts what is shown of a conversation while the chat is open."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._turns = 0
+        self._files: dict[str, tuple[int, int]] = {}
+
+    def take(self, event: Event, blocks: list[AnyBlock]) -> None:
+        """Take in one more event, and the blocks that it gave."""
+        self._turns += isinstance(event, TurnFinished)
+        for block in blocks:
+            # Only what an edit shows: what a command changed is not counted line by line.
+            if isinstance(block, ToolCard) and "diff" in block.result.data:
+                self._edited(block)
+
+    def _edited(self, card: ToolCard) -> None:
+        said = card_text(card, self._folder)
+        if said.end != "done" or not said.path:
+            return
+        if said.diff is not None:
+            lines = (said.diff.added, said.diff.removed)
+        else:
+            content = card.args.get("content")
+            lines = (len(content.splitlines()) if isinstance(content, str) else 0, 0)
+        added, removed = self._files.get(said.path, (0, 0))
+        self._files[said.path] = (added + lines[0], removed + lines[1])
+
+    def text(self, *, seconds: float, cost_usd: float | None) -> str:
+        """`12 turns · 7 min · $0.07 · calc.py +1 −1`; nothing for a chat without a turn."""
+        if not self._turns:
+            return ""
+        time = long_duration(seconds if seconds < 60 else seconds // 60 * 60)
+        parts = [count_of(self._turns, "turn"), time, money(cost_usd)]
+        parts += [
+            f"{path} +{added} −{removed}"
+            for path, (added, removed) in list(self._files.items())[:FILES]
+        ]
+        if len(self._files) > FILES:
+            parts.append(f"{count_of(len(self._files) - FILES, 'file')} more")
+        return " · ".join(part for part in parts if part)
