@@ -83,7 +83,7 @@ def test_rows_that_others_drew_are_written_anew() -> None:
     terminal = MemoryWindow(COLUMNS, ROWS)
     terminal.write("greeting\r\nrule\r\n> typed\r\nstatus\x1b[1A\r\x1b[7C")
     painter = RegionPainter(terminal.write)
-    painter.adopt(["", "", "", ""], 2)
+    painter.adopt(4, 2)
     painter.draw(["rule", "> typed more", "status"], (1, 12), above=["Greeting"])
     assert terminal.text == "Greeting\nrule\n> typed more\nstatus"
 

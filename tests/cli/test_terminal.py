@@ -88,7 +88,7 @@ def test_a_whole_conversation_and_the_next_day(weft: WeftProgram, terminal: Tmux
     terminal.keys("2")
     screen = terminal.wait_for("The test passes.", "allowed for this session")
     assert "passed" in screen
-    assert " return a + b" in screen
+    assert "\nreturn a + b" in screen
     terminal.wait_for("context 2%")
     terminal.type("thanks")
     terminal.keys("Enter")

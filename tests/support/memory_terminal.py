@@ -14,6 +14,7 @@ import anyio
 import pyte
 from anyio.streams.memory import MemoryObjectReceiveStream
 
+from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.cli.chat.screens.screen import Input
 from weft.cli.chat.screens.terminal.region_painter import ScreenSize
@@ -86,6 +87,9 @@ class MemoryTerminal(MemoryWindow, TerminalPort):
 
     def leave(self) -> None:
         self.is_entered = False
+
+    def early_rows(self) -> tuple[int, int] | None:
+        return None
 
     def size(self) -> ScreenSize:
         return ScreenSize(self._screen.columns, self._screen.lines)
@@ -182,6 +186,7 @@ async def driven_screen(
         history=str(folder / "history" / "lines"),
         styles=RowStyles(coloured=coloured),
         renderer=lambda width: BlockRenderer(width=width, coloured=coloured),
+        theme=PaintTheme(is_coloured=coloured),
         clock=clock,
         rewraps=False,
         **options,

@@ -84,21 +84,40 @@ def _run(argv: list[str]) -> int:
         from weft import __version__
 
         return _say(f"weft {__version__}")
+    if arguments.verb == "" and not arguments.flag("print") and _has_terminal():
+        return _chat(arguments)
+    _prepare()
+    if arguments.verb not in ("", "run"):
+        return _command(arguments)
+    from weft.cli.headless.run import run_print
+
+    return run_print(arguments)
+
+
+def _prepare() -> None:
     from weft.cli.stdio import take_standard_streams
 
     take_standard_streams()
     from weft.cli.logs import log_to_file
 
     log_to_file()
-    if arguments.verb not in ("", "run"):
-        return _command(arguments)
-    if arguments.verb == "run" or arguments.flag("print") or not _has_terminal():
-        from weft.cli.headless.run import run_print
 
-        return run_print(arguments)
-    from weft.cli.chat import run_chat
 
-    return run_chat(arguments)
+def _chat(arguments: ParsedArguments) -> int:
+    from weft import __version__
+    from weft.cli.early_prompt import begin_prompt
+
+    # Before everything else that takes time: keys are shown while the rest is loaded.
+    is_drawn = not arguments.flag("plain")
+    early = begin_prompt(arguments.text("cd") or ".", __version__) if is_drawn else None
+    try:
+        _prepare()
+        from weft.cli.chat import run_chat
+
+        return run_chat(arguments, early)
+    finally:
+        if early is not None:
+            early.close()
 
 
 def _help(arguments: ParsedArguments) -> int:

@@ -8,7 +8,7 @@ import os
 import sys
 import termios
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
@@ -18,16 +18,20 @@ from weft.app import App
 from weft.cli import stdio as output
 from weft.cli.chat.chat import Chat
 from weft.cli.chat.screens.plain_screen import PlainScreen
-from weft.cli.chat.screens.screen import ChatScreen
+from weft.cli.early_prompt import EarlyPrompt, greeting
 from weft.cli.exit_codes import OK, CommandExit, first_of
 from weft.cli.gc import collect_garbage_again
 from weft.cli.parse import ParsedArguments
 from weft.cli.prompt_input import PromptParts, attached, compose
+from weft.cli.sanitize import clean_line
 from weft.cli.session_options import chosen_id, make_app, session_options_of
 from weft.cli.signals import StopSignal
 from weft.clock import SystemClock
 from weft.errors import UsageError, WeftError
 from weft.view import NoteBlock
+
+if TYPE_CHECKING:  # loaded where a terminal can be drawn on
+    from weft.cli.chat.screens.terminal_screen import TerminalScreen
 
 TERMINAL_OFF = b"\x1b[0m\x1b[?25h\x1b[?7h\x1b[?2026l\x1b[?2004l\x1b[?1004l\x1b[<u"
 """Attributes off, cursor and wrapping on, no bracketed paste, focus reports or key codes: all that
@@ -35,19 +39,22 @@ the terminal screen may have left behind.
 """
 
 
-def run_chat(arguments: ParsedArguments) -> int:
-    """Talk with the user at the terminal; returns the exit code."""
+def run_chat(arguments: ParsedArguments, early: EarlyPrompt | None = None) -> int:
+    """Talk with the user at the terminal; returns the exit code.
+
+    `early` is the prompt that stands there already.
+    """
     for option in ("output_format", "input_format", "json_schema", "output_last_message"):
         if arguments.text(option) is not None:
             raise UsageError(f"--{option.replace('_', '-')} works with -p only")
     app = make_app(arguments)
     first = compose(arguments.words)
-    restore = keep_terminal()
+    restore = keep_terminal(early)
     stop = StopSignal()
     stop.at_the_end(restore)
 
     async def main() -> int:
-        return await _Start(arguments, app, first, stop).main()
+        return await _Start(arguments, app, first, stop, early).main()
 
     try:
         return anyio.run(main)
@@ -55,11 +62,11 @@ def run_chat(arguments: ParsedArguments) -> int:
         restore()
 
 
-def keep_terminal() -> Callable[[], None]:
+def keep_terminal(early: EarlyPrompt | None = None) -> Callable[[], None]:
     """Remember how the terminal is; what comes back puts it so again."""
     fd = sys.stdin.fileno()
     try:
-        kept: list[Any] = termios.tcgetattr(fd)
+        kept: list[Any] = early.kept if early is not None else termios.tcgetattr(fd)
     except termios.error:
         return lambda: None
 
@@ -82,12 +89,18 @@ class _Start:
     """One chat from beginning to end."""
 
     def __init__(
-        self, arguments: ParsedArguments, app: App, first: PromptParts, stop: StopSignal
+        self,
+        arguments: ParsedArguments,
+        app: App,
+        first: PromptParts,
+        stop: StopSignal,
+        early: EarlyPrompt | None = None,
     ) -> None:
         self._arguments = arguments
         self._app = app
         self._first = first
         self._stop = stop
+        self._early = early
         self._options = session_options_of(arguments, headless=False)
         self._screen = self._make_screen()
         self._talking = anyio.CancelScope()
@@ -132,16 +145,16 @@ class _Start:
         await chat.run(first=self._first, words=words, resume=resume, fork=fork, picks=picks)
 
     def _greet(self, chat: Chat, *, begins: bool) -> None:
-        chat.screen.show(
-            NoteBlock(
-                text=f"Weft {__version__} in {self._app.project_path} (/help lists the commands)",
-                level="quiet",
-            )
-        )
+        model = chat.live.model.partition(":")[2].rpartition("/")[2] or chat.live.model
+        said = greeting(self._app.project_path, __version__, clean_line(model))
+        if isinstance(self._screen, PlainScreen):
+            self._screen.show(NoteBlock(text=f"{said} (/help lists the commands)", level="quiet"))
+        else:
+            self._screen.greet(said)
         if begins and (said := chat.conversation.note_of_level):
             chat.screen.show(NoteBlock(text=said))
 
-    def _make_screen(self) -> ChatScreen:
+    def _make_screen(self) -> PlainScreen | TerminalScreen:
         columns = _columns()
         if self._arguments.flag("plain") or not _is_redrawn():
             return PlainScreen(
@@ -151,11 +164,12 @@ class _Start:
             )
         return self._terminal_screen()
 
-    def _terminal_screen(self) -> ChatScreen:
+    def _terminal_screen(self) -> TerminalScreen:
         # Only where a terminal can be drawn on.
         from weft.cli.chat.paint.theme import theme_of
         from weft.cli.chat.screens.completion import FileCommands
         from weft.cli.chat.screens.render import BlockRenderer
+        from weft.cli.chat.screens.terminal.status_line import PlaceReader
         from weft.cli.chat.screens.terminal.styles import RowStyles
         from weft.cli.chat.screens.terminal.terminal_device import TerminalDevice
         from weft.cli.chat.screens.terminal_screen import TerminalScreen
@@ -170,13 +184,15 @@ class _Start:
         )
         coloured = theme.is_coloured
         return TerminalScreen(
-            TerminalDevice(),
+            TerminalDevice(self._early),
             folder=app.project_path,
             history=None if ephemeral else str(app.places.home / "chat_history"),
             styles=RowStyles(coloured=coloured, unicode=unicode),
             renderer=lambda width: BlockRenderer(width=width, theme=theme),
+            theme=theme,
             offered=FileCommands(app.project_path, app.places.config),
             rewraps=not _cuts_rows(),
+            place=PlaceReader(app.project_path).read,
         )
 
     def _hint(self, chat: Chat) -> str:

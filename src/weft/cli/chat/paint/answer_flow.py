@@ -29,6 +29,11 @@ class AnswerFlow:
         self._done = ""
         """What was settled of the text in flight."""
 
+    @property
+    def is_begun(self) -> bool:
+        """Lines of the text in flight were settled: what is left goes on right below them."""
+        return bool(self._done)
+
     def settle(self, text: str, room: int, *, width: int, theme: PaintTheme) -> list[str]:
         """Lines to print for good, so that at most `room` are left; none where that cannot be."""
         shown = self._cleaned(text)

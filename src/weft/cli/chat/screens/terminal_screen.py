@@ -17,6 +17,8 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
+from weft.cli.chat.paint.answer_flow import AnswerFlow
+from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.completion import ChatCompleter, OfferedCommand
 from weft.cli.chat.screens.external_editor import edited
 from weft.cli.chat.screens.render import BlockRenderer
@@ -25,9 +27,9 @@ from weft.cli.chat.screens.screen import (
     ChatScreen,
     ChoiceQuestion,
     Input,
+    LineSubmitted,
 )
 from weft.cli.chat.screens.terminal.activity import TurnActivity
-from weft.cli.chat.screens.terminal.answer_rows import AnswerRows
 from weft.cli.chat.screens.terminal.chat_input import ChatInput
 from weft.cli.chat.screens.terminal.key_decoder import (
     KeyDecoder,
@@ -56,7 +58,7 @@ from weft.cli.chat.screens.terminal.status_line import StatusPlace, status_row
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.terminal_device import TerminalPort
 from weft.clock import Clock, SystemClock
-from weft.view import AnyBlock, LiveArea
+from weft.view import AnswerBlock, AnyBlock, LiveArea, UserBlock
 
 REDRAW_SECONDS = 0.05
 QUIET_SECONDS = 0.08
@@ -65,6 +67,7 @@ REPLY_SECONDS = 0.15
 ESCAPE_SECONDS = 0.05
 """A terminal sends a sequence in one burst: so long after an ESC, it was the key."""
 NOTICE_SECONDS = 4.0
+SENT_ROWS = 4
 INPUTS = 1000
 DRAWING_SHARE = 10
 """Between two drawings of the stream at least so many times what one takes: a slow machine draws
@@ -83,6 +86,7 @@ class TerminalScreen(ChatScreen):
         history: str | None,
         styles: RowStyles,
         renderer: Callable[[int], BlockRenderer],
+        theme: PaintTheme,
         place: Callable[[], StatusPlace] = StatusPlace,
         offered: Callable[[], list[OfferedCommand]] = list,
         clock: Clock | None = None,
@@ -97,6 +101,7 @@ class TerminalScreen(ChatScreen):
         self._clock = clock or SystemClock()
         self._styles = styles
         self._renderer = renderer
+        self._theme = theme
         self._place = place
         self._is_animated = animated
         self._rewraps = rewraps
@@ -105,8 +110,13 @@ class TerminalScreen(ChatScreen):
         self._activity = TurnActivity(self._clock)
         self._painter = RegionPainter(self._write)
         self._decoder = KeyDecoder()
-        self._answer = AnswerRows()
+        self._flow = AnswerFlow()
         self._answer_rows: list[str] = []
+        self._drawn_text = ""
+        """The text that these rows are of."""
+        self._greeting: list[str] = []
+        self._sent = ""
+        """A message that is on its way to the session."""
         self._pending: list[AnyBlock] = []
         self._notice = ("", 0.0)
         self._work, self._awake = anyio.Event(), anyio.Event()
@@ -134,6 +144,9 @@ class TerminalScreen(ChatScreen):
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         self._terminal.enter()
+        if (early := self._terminal.early_rows()) is not None:
+            count, at = early
+            self._painter.adopt(count, at)
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
@@ -167,11 +180,16 @@ class TerminalScreen(ChatScreen):
         if self._group is not None:
             self._group.cancel_scope.cancel()
 
+    def greet(self, text: str) -> None:
+        """The first line, before anything is shown."""
+        self._greeting = [self._styles.written(self._styles("quiet", text)), *self._greeting]
+
     def interrupted(self) -> None:
         self.input.interrupted()
         self.redraw()
 
     def show(self, *blocks: AnyBlock) -> None:
+        self._sent = ""
         self._pending.extend(blocks)
         self._activity.handed_out(blocks)
         self._work.set()
@@ -191,6 +209,7 @@ class TerminalScreen(ChatScreen):
         self._awake.set()
 
     def put_back(self, text: str) -> None:
+        self._sent = ""
         self.input.put_back(text)
         self._work.set()
 
@@ -223,6 +242,10 @@ class TerminalScreen(ChatScreen):
 
     def tell(self, happened: Input) -> None:
         """Hand an input to the chat."""
+        if isinstance(happened, LineSubmitted) and _is_message(happened.text):
+            # Shown in the same frame as the key: the first message makes the session, which takes
+            # longer than a user waits for a sign.
+            self._sent = "" if self._live.is_busy else happened.text
         try:
             self._sending.send_nowait(happened)
         except anyio.WouldBlock:
@@ -328,7 +351,7 @@ class TerminalScreen(ChatScreen):
             if text and self._clock.monotonic() >= until:
                 self._notice = ("", 0.0)
                 self._work.set()
-            if self._live.is_busy or self._notice[0] or self.input.is_fresh:
+            if self._live.is_busy or self._sent or self._notice[0] or self.input.is_fresh:
                 await anyio.sleep(1 / FRAMES_PER_SECOND if self._is_animated else 1.0)
                 self._work.set()
             else:
@@ -341,12 +364,34 @@ class TerminalScreen(ChatScreen):
             return
         blocks, self._pending = self._pending, []
         painter = self._renderer(self._size.columns)
-        above = [row for block in blocks for row in _lines(painter.paint(block))]
-        self._answer_rows = self._answer.rows(
-            self._live.text, width=self._size.columns - 1, room=answer_limit(self._size)
-        )
+        above, self._greeting = self._greeting, []
+        above += [row for block in blocks for row in self._painted(block, painter)]
+        above += self._settle()
         above += self._preview_above(painter)
         self._draw(above)
+
+    def _painted(self, block: AnyBlock, painter: BlockRenderer) -> list[str]:
+        """A finished block; of an answer what has not been printed yet."""
+        if isinstance(block, AnswerBlock):
+            return self._flow.finish(block.text, width=self._size.columns, theme=self._theme)
+        return _lines(painter.paint(block))
+
+    def _settle(self) -> list[str]:
+        """Look at the answer in flight; returns lines of it that the region has no room for."""
+        text, width, theme = self._live.text, self._size.columns, self._theme
+        if not text.strip():
+            self._answer_rows = []
+            return []
+        room = answer_limit(self._size)
+        self._drawn_text = text
+        rows = self._flow.lines(text, width=width, theme=theme)
+        settled: list[str] = []
+        if len(rows) > room:
+            # All that can be, and not just one line: each time costs a drawing.
+            settled = self._flow.settle(text, 1, width=width, theme=theme)
+            rows = self._flow.lines(text, width=width, theme=theme)
+        self._answer_rows = rows if self._flow.is_begun else ["", *rows]
+        return settled
 
     def _preview_above(self, painter: BlockRenderer) -> list[str]:
         """The preview of a question that has no room for it, once."""
@@ -383,7 +428,7 @@ class TerminalScreen(ChatScreen):
         parts = RegionParts(
             answer=self._answer_rows,
             tools=rows.tools(),
-            question=asked or [*rows.activity(), *rows.agents()],
+            question=asked or [*self._sent_rows(rows), *rows.activity(), *rows.agents()],
             todo=[],
             queue=rows.queue(hints=self.input.shows_queue_hint),
             rule=self._styles("quiet", "─" * size.columns),
@@ -410,6 +455,14 @@ class TerminalScreen(ChatScreen):
         if panel.is_printed and preview:
             preview = [self._styles("quiet", f"shown above: {len(preview)} lines")]
         return panel.rows(preview, width=width, styles=self._styles)
+
+    def _sent_rows(self, rows: RegionRows) -> list[str]:
+        """The message that is on its way, as it will be printed, and that it waits."""
+        if not self._sent:
+            return []
+        painted = _lines(self._renderer(self._size.columns).paint(UserBlock(text=self._sent)))
+        waits = [] if self._live.is_busy else [rows.waiting()]
+        return [*painted[:SENT_ROWS], "", *waits]
 
     def _mark(self) -> str:
         if not self._is_animated:
@@ -438,11 +491,19 @@ class TerminalScreen(ChatScreen):
         row = await self._ask_cursor()
         above = self._painter.rows_above_cursor(size.columns, rewraps=self._rewraps)
         if row is not None and above > row - 1:
-            self._painter.leave_rows(above - (row - 1), size.columns)
+            self._leave_rows(above - (row - 1), size.columns)
         self._painter.erase_resized(size.columns, rewraps=self._rewraps)
         self._size = size
         self._is_on = True
         self._draw_stream()
+
+    def _leave_rows(self, height: int, columns: int) -> None:
+        """Rows have scrolled off: what they show of the answer has been printed by that."""
+        left = self._painter.leave_rows(height, columns)
+        shown = min(left, len(self._answer_rows))
+        if shown:
+            room = len(self._answer_rows) - shown
+            self._flow.settle(self._drawn_text, room, width=self._size.columns, theme=self._theme)
 
     async def _ask_cursor(self) -> int | None:
         """The row of the window that the cursor is in; None where the terminal does not say."""
@@ -451,6 +512,11 @@ class TerminalScreen(ChatScreen):
         with anyio.move_on_after(REPLY_SECONDS):
             await self._cursor_told.wait()
         return self._cursor_row
+
+
+def _is_message(text: str) -> bool:
+    """Whether a line goes to the model: neither a command nor the user's shell."""
+    return not text.lstrip().startswith(("/", "!"))
 
 
 def _lines(painted: str) -> list[str]:

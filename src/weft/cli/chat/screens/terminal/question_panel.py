@@ -10,7 +10,7 @@ from weft.cli.chat.screens.picker import ListPicker
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.text_cells import cells, fit, word_wrap
-from weft.cli.sanitize import clean_line
+from weft.cli.sanitize import clean, clean_line
 from weft.clock import Clock
 
 CALM_SECONDS = 0.4
@@ -111,7 +111,8 @@ class QuestionPanel:
     def _title(self, width: int, styles: RowStyles) -> list[str]:
         question, picker = self.question, self.picker
         if not question.is_searched:
-            return [styles("bold", row) for row in word_wrap(clean_line(question.title), width)]
+            title = clean(question.title).strip("\n")
+            return [styles("bold", row) for row in word_wrap(title, width)]
         count = len(picker.rows())
         place = f"{min(picker.index + 1, count)} of {count}" if count else "none"
         hint = "" if width <= NARROW else "type to filter"

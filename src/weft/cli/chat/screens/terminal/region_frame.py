@@ -55,12 +55,14 @@ def frame_of(parts: RegionParts, size: ScreenSize) -> RegionFrame:
     bottom += [*parts.below, parts.status]
     room = max(0, limit - len(bottom))
     fixed = _last([*parts.question, *parts.todo, *parts.queue], room)
-    tools = _last(parts.tools, room - len(fixed))
-    answer = _last(parts.answer, room - len(fixed) - len(tools))
-    top = [*answer, *tools, *fixed]
+    # The answer is the last to lose a row: a row of it that is not shown would be lost when others
+    # scroll off.
+    tools = _last(parts.tools, room - len(fixed) - len(parts.answer))
+    top = [*tools, *fixed]
     # The activity stands apart from what was printed last.
-    if top and top[0] and len(top) < room:
+    if top and top[0] and len(top) + len(parts.answer) < room:
         top.insert(0, "")
+    top = [*parts.answer, *top]
     # A window of a few rows: the input and the status are the last to go.
     rows = [*top, *bottom][-max(1, size.rows - 1) :]
     if parts.input is None or not parts.input.has_cursor:

@@ -18,6 +18,9 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 # A character that is wider than we think must not wrap and push the region down.
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
+# This row and all below.  From its second column on, because tmux, asked to clear from the first
+# cell of the screen, moves what stands there into its history instead.
+_CLEAR_BELOW = "\x1b[2K\x1b[C\x1b[J\r"
 
 
 class ScreenSize(NamedTuple):
@@ -43,11 +46,12 @@ class RegionPainter:
         """What stands there."""
         return self._rows
 
-    def adopt(self, rows: Sequence[str], at: int) -> None:
-        """Rows that were drawn by other means, with the cursor in this one; what is in them is not
-        known, so all will be written.
+    def adopt(self, count: int, at: int) -> None:
+        """So many rows were drawn by other means, with the cursor in this one; what is in them is
+        not known, so all will be written.
         """
-        self._rows = [f"\0{row}" for row in rows]
+        # No row of ours holds the character, so none will be taken for one that stands there.
+        self._rows = ["\0"] * count
         self._at, self._column = at, 0
 
     def draw(
@@ -107,7 +111,7 @@ class RegionPainter:
             # Cleared before it is written: behind a full row the cursor stands in its last column,
             # and clearing would take that character.  The last row is cleared with all below it,
             # and so is one that the terminal will break over several.
-            out.append("\x1b[J" if is_last or is_wide else "\x1b[2K")
+            out.append(_CLEAR_BELOW if is_last or is_wide else "\x1b[2K")
             is_shifted = is_shifted or is_wide
             out.append(row if row.isascii() or number < settled else f"{_NO_WRAP}{row}{_WRAP}")
         return at, "".join(out)
@@ -125,7 +129,7 @@ class RegionPainter:
     def erase(self) -> None:
         """Take the region away; the cursor stays where it began."""
         if self._rows or self._at:
-            self._write(f"{_BEGIN}{_down(0 - self._at)}\r\x1b[J{_SHOW}{_END}")
+            self._write(f"{_BEGIN}{_down(0 - self._at)}\r{_CLEAR_BELOW}{_SHOW}{_END}")
         self._rows, self._at, self._column, self._is_shown = [], 0, 0, True
 
     def forget(self) -> None:
@@ -144,18 +148,24 @@ class RegionPainter:
         above = sum(_height(row, columns) for row in self._rows[: self._at])
         return above + self._column // columns
 
-    def leave_rows(self, count: int, columns: int) -> None:
-        """After a resize: the first rows have left the screen and can't be erased any more.
+    def leave_rows(self, height: int, columns: int) -> int:
+        """After a resize: so many rows of the window have scrolled off and can't be erased.
 
-        They stay where they are; the region begins below them.
+        The rows of the region that they belong to stay where they are, and it begins below them;
+        returns how many these are.
         """
-        del self._rows[:count]
-        self._at = max(0, self._at - count)
+        left = 0
+        while height > 0 and left < self._at:
+            height -= _height(self._rows[left], columns)
+            left += 1
+        del self._rows[:left]
+        self._at -= left
+        return left
 
     def erase_resized(self, columns: int, *, rewraps: bool) -> None:
         """Erase the region by the height that it has at this width."""
         above = self.rows_above_cursor(columns, rewraps=rewraps)
-        self._write(f"{_BEGIN}{_down(-above)}\r\x1b[J{_END}")
+        self._write(f"{_BEGIN}{_down(-above)}\r{_CLEAR_BELOW}{_END}")
         self._rows, self._at, self._column = [], 0, 0
 
 

@@ -105,6 +105,10 @@ class RegionRows:
             *(self._styles("quiet italic", f"  {row}") for row in thoughts),
         ]
 
+    def waiting(self) -> str:
+        """The activity of a message that has no turn yet."""
+        return self._line([f"Waiting for {short_model(self._live.model)}"], "")
+
     def _line(self, parts: list[str], style: str) -> str:
         """The parts, and which key stops it; what does not fit goes from the end."""
         parts = [*parts, "Esc stops"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import NamedTuple
 
 from weft.cli.chat.screens.terminal.region_rows import short_model
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.text_cells import cells, fit
+from weft.cli.git_branch import branch_of
 from weft.cli.sanitize import clean_line
 from weft.view import LiveArea
 
@@ -20,6 +23,7 @@ MODE_WORDS = {
 _MODE_STYLES = {"default": "quiet", "auto": "mode", "bypass": "bold bad"}
 CONTEXT_HIGH, CONTEXT_FULL = 75, 90
 _GAP = 2
+FRESH_SECONDS = 2.0
 
 
 class StatusPlace(NamedTuple):
@@ -29,6 +33,24 @@ class StatusPlace(NamedTuple):
     """The project's name."""
     branch: str = ""
     sandbox: bool = False
+
+
+class PlaceReader:
+    """Reads where the chat is, now and then: another program may switch the branch."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._place = StatusPlace()
+        self._read_at = float("-inf")
+
+    def read(self) -> StatusPlace:
+        """The folder's name and its branch."""
+        now = time.monotonic()
+        if now - self._read_at > FRESH_SECONDS:
+            self._read_at = now
+            name = os.path.basename(self._folder) or self._folder
+            self._place = StatusPlace(folder=name, branch=branch_of(self._folder))
+        return self._place
 
 
 class _Part(NamedTuple):

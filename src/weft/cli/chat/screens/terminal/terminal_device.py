@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import anyio
 
 from weft.cli.chat.screens.terminal.region_painter import ScreenSize
+from weft.cli.early_prompt import EarlyPrompt
 from weft.file_io import write_all
 
 ON = "\x1b[?2004h\x1b[?1004h\x1b[>1u"
@@ -33,6 +34,12 @@ class TerminalPort(Protocol):
 
     def leave(self) -> None:
         """Give it back as it was."""
+        ...
+
+    def early_rows(self) -> tuple[int, int] | None:
+        """Rows that stand there when it is taken first, and the one that the cursor is in; None
+        for none.
+        """
         ...
 
     def size(self) -> ScreenSize:
@@ -59,10 +66,11 @@ class TerminalPort(Protocol):
 class TerminalDevice(TerminalPort):
     """The terminal on standard input and output."""
 
-    def __init__(self, typed: bytes = b"") -> None:
-        """`typed` was read before the screen was there."""
-        self._typed = typed
-        self._kept: list[Any] | None = None
+    def __init__(self, early: EarlyPrompt | None = None) -> None:
+        """`early` is the prompt that stands there already."""
+        self._early = early
+        self._typed = b""
+        self._kept: list[Any] | None = early.kept if early is not None else None
         self._ours = anyio.Event()
         """Set while the terminal is ours; another program may have it in between."""
 
@@ -75,7 +83,8 @@ class TerminalDevice(TerminalPort):
             mode: list[Any] = termios.tcgetattr(0)
         except (OSError, termios.error):
             return
-        self._kept = [*mode[:6], list(mode[6])]
+        if self._kept is None:
+            self._kept = [*mode[:6], list(mode[6])]
         mode[0] &= ~(termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR)
         mode[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
         mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
@@ -91,6 +100,13 @@ class TerminalDevice(TerminalPort):
                 termios.tcsetattr(0, termios.TCSADRAIN, self._kept)
         except (OSError, termios.error):
             return
+
+    def early_rows(self) -> tuple[int, int] | None:
+        early, self._early = self._early, None
+        if early is None:
+            return None
+        self._typed, at = early.take_over()
+        return len(early.rows), at
 
     def size(self) -> ScreenSize:
         try:
