@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.cli.options import CommandOption, CommandSpec, find_verb, options_of, run_options
+from weft.cli.options import VERBS, CommandOption, CommandSpec, find_verb, options_of, run_options
 from weft.errors import UsageError
+
+_VERB_NAMES = tuple(verb.name for verb in VERBS)
 
 
 class ParsedArguments:
@@ -69,10 +71,29 @@ def parse(argv: list[str]) -> ParsedArguments:
                 # those that stood before it.
                 reader.options = options_of(found)
                 continue
+            if verb is None:
+                _check_spelling(word, reader.follows)
         reader.words.append(word)
     name = _full_name(verb, named, reader)
     _check_values(reader.values, options_of(verb) if verb is not None else run_options(), name)
     return ParsedArguments(name, tuple(reader.words), reader.values)
+
+
+def _check_spelling(word: str, follows: str | None) -> None:
+    """Refuse a word that is a misspelled command: as a prompt it would start a chat.
+
+    Alone, or before a word that only the command takes; a prompt of several words goes through.
+    """
+    import difflib  # a prompt in quotes does not come here
+
+    if " " in word or not (near := difflib.get_close_matches(word, _VERB_NAMES, 1, 0.8)):
+        return
+    meant = find_verb(near[0])
+    if follows is None or (meant is not None and find_verb(follows, meant.verbs) is not None):
+        raise UsageError(
+            f"there is no command {word!r} (did you mean {near[0]!r}?); "
+            f"`weft -- {word}` sends it as a prompt"
+        )
 
 
 def _full_name(verb: CommandSpec | None, named: list[str], reader: _Reader) -> str:
@@ -106,6 +127,11 @@ class _Reader:
         self.values: dict[str, Any] = {}
         self.is_literal = False
         """Everything after `--` is a word."""
+
+    @property
+    def follows(self) -> str | None:
+        """The word behind the one that was taken last."""
+        return self._left[-1] if self._left else None
 
     def next_word(self) -> str | None:
         """The next word that is no option; None at the end."""
@@ -166,7 +192,7 @@ class _Reader:
             self.values[key] = _converted(option, name, value)
 
     def _value(self, option: CommandOption, name: str) -> str:
-        follows = self._left[-1] if self._left else None
+        follows = self.follows
         if option.kind == "maybe":
             # `-r` without an id picks from a list, so an option behind it is not its value.
             return "" if follows is None or follows.startswith("-") else self._left.pop()
@@ -195,5 +221,7 @@ def _nearest(word: str, known: list[str] | tuple[str, ...]) -> str:
     """` (did you mean …?)`, or nothing."""
     import difflib  # only when something is wrong
 
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    # Without the dashes, which would make any two options alike.
+    spelt = {each.lstrip("-"): each for each in known}
+    near = difflib.get_close_matches(word.lstrip("-"), spelt, n=1, cutoff=0.6)
+    return f" (did you mean {spelt[near[0]]!r}?)" if near else ""

@@ -213,6 +213,10 @@ async def chosen_id(app: App, arguments: ParsedArguments) -> SessionId | None:
         SessionNotFound, AmbiguousId: no session, or several, have this id or title.
     """
     resume = arguments.text("resume")
+    if arguments.flag("ephemeral") and (resume is not None or arguments.flag("continue")):
+        raise UsageError(
+            "--ephemeral keeps no sessions, so there is none to resume; leave out one of the two"
+        )
     if arguments.flag("continue") and resume:
         raise UsageError("give either --continue or --resume ID, not both")
     if resume:

@@ -74,6 +74,25 @@ def read_schema(given: str) -> dict[str, Any]:
     return schema
 
 
+def check_file(path: str) -> None:
+    """See that an answer can be written to a file, before there is one.
+
+    Raises:
+        UsageError: it cannot; the model was not asked.
+    """
+    place = os.path.expanduser(path)
+    folder = os.path.dirname(place) or "."
+    if os.path.isdir(place):
+        why = "it is a folder"
+    elif not os.path.isdir(folder):
+        why = f"there is no folder {folder!r}"
+    elif not os.access(place if os.path.lexists(place) else folder, os.W_OK):
+        why = "permission denied"
+    else:
+        return
+    raise UsageError(f"cannot write the answer to {path!r}: {why}")
+
+
 def write_file(path: str, text: str) -> None:
     """Write an answer to a file.
 

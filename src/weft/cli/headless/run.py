@@ -17,7 +17,7 @@ from weft.app import App
 from weft.cli import stdio as output
 from weft.cli.exit_codes import FAILED, NO_KEY, OK, CommandExit, code_of, first_of, sentence_of
 from weft.cli.gc import collect_garbage_again
-from weft.cli.headless.answers import answer_text, read_schema, write_file
+from weft.cli.headless.answers import answer_text, check_file, read_schema, write_file
 from weft.cli.headless.output_formats import make_sink
 from weft.cli.headless.own_turn import OwnTurn
 from weft.cli.headless.turn_driver import TurnDriver
@@ -42,7 +42,10 @@ if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
 
 def run_print(arguments: ParsedArguments) -> int:
     """Answer, and return the exit code."""
-    output.check_output(has_file=arguments.text("output_last_message") is not None)
+    path = arguments.text("output_last_message")
+    output.check_output(has_file=path is not None)
+    if path is not None:
+        check_file(path)
     streams_in = arguments.text("input_format") == "stream-json"
     if streams_in and arguments.text("output_format") != "stream-json":
         raise UsageError("--input-format stream-json needs --output-format stream-json")
