@@ -32,6 +32,11 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         """Where copies of projects for isolated agents are made."""
         return self.home / "worktrees"
 
+    @property
+    def sandbox(self) -> Path:
+        """What the sandbox writes down of commands, and the files that they removed."""
+        return self.home / "sandbox"
+
 
 def places(environ: Mapping[str, str]) -> WeftPaths:
     """Where this environment keeps things."""

@@ -37,7 +37,7 @@ class SandboxFactory:
         self._kept_bytes = max(0, config.get("history.max_file")) if is_kept else 0
         self._aside_bytes = max(0, config.get("history.quota")) // 2
         self._added = tuple(added)
-        self._folder = os.path.realpath(places.home / "sandbox")
+        self._folder = os.path.realpath(places.sandbox)
         # Keys, trust and conversations: a command that a model wrote must neither read nor change
         # them.
         hidden = [places.home, places.config, *store]

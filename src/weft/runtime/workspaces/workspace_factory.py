@@ -81,14 +81,14 @@ class WorkspaceFactory:
         """Where files are that commands removed and no rewind brings back; empty without any."""
         from weft.workspace.sandbox.scratch import KEPT, KEPT_DAYS
 
-        folder = self._places.home / "sandbox" / KEPT
+        folder = self._places.sandbox / KEPT
         if not folder.is_dir() or not any(folder.iterdir()):
             return ""
         return f"files that commands removed are kept in {folder} for {KEPT_DAYS} days"
 
     async def forget_records(self) -> None:
         """Remove what the sandbox wrote down of commands, for no session will ask for it."""
-        if (self._places.home / "sandbox").is_dir() and (sandbox := self.sandbox()) is not None:
+        if self._places.sandbox.is_dir() and (sandbox := self.sandbox()) is not None:
             await sandbox.forget_records()
 
     def file_history(self, project: str, store: Store) -> FileHistoryRunner:
