@@ -89,10 +89,11 @@ def nested(hint: Any, known: dict[str, type[msgspec.Struct]]) -> dict[str, type[
 IN_FACTS = nested(tuple[tuple(FACTS.values())], {})  # type: ignore[misc]
 VALUES = {name: cls for name, cls in IN_FACTS.items() if cls not in FACTS.values()}
 BLOCKS = {cls.__struct_config__.tag: cls for cls in typing.get_args(AnyBlock)}
+# A block is documented under its tag, wherever it stands: in the live area too.
 LIVE = {
     name: cls
-    for name, cls in nested(LiveArea, {}).items()
-    if cls not in FACTS.values() and name not in VALUES
+    for name, cls in nested(LiveArea, nested(AnyBlock, {})).items()
+    if cls not in FACTS.values() and cls not in BLOCKS.values() and name not in VALUES
 }
 KINDS = [
     *(pytest.param("facts.md", kind, cls, FactBase, id=kind) for kind, cls in FACTS.items()),
