@@ -158,16 +158,25 @@ class _Run:
             self._sink.fail(sentence_of(error), started=isinstance(error, SessionInterrupted))
         raise error
 
+    async def _give_up(self) -> bool:
+        """Settle what is ours; False when there is nothing, yet or any more: then cancelling is
+        enough.
+        """
+        if self._session is None:
+            return False
+        if self._talk is not None:
+            return await self._talk.give_up(self._stop.reason)
+        # A turn that runs before we have said something is another's; a program that drives us
+        # says what it likes.
+        if self._hooks is not None:
+            await self._session.abort(self._stop.reason)
+        return self._hooks is not None
+
     async def _watch_signals(
         self, scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
     ) -> None:
         async def settle() -> None:
-            # Nothing to settle, yet or any more: cancelling is enough.
-            if self._session is None:
-                scope.cancel()
-            elif self._talk is None:
-                await self._session.abort(self._stop.reason)
-            elif not await self._talk.give_up(self._stop.reason):
+            if not await self._give_up():
                 scope.cancel()
 
         await self._stop.watch(settle, task_status=task_status)

@@ -11,6 +11,7 @@ import anyio.abc
 from weft.api.inspection import session_events
 from weft.api.results import Result
 from weft.api.session import Session
+from weft.api.withdrawal import withdraw
 from weft.app import App
 from weft.cli.headless.answers import whole, with_whole_text
 from weft.cli.headless.output_formats import OutputSink
@@ -155,7 +156,7 @@ class TurnDriver:
         except BrokenPipeError as error:
             # The reader is gone, so the rest of the turn would be work that no one sees.
             self.unread = error
-            await self.session.abort("the reader of the output is gone")
+            await self.give_up("the reader of the output is gone")
 
     async def give_up(self, reason: str) -> bool:
         """Abort our turn, or take our message back that waits for it; False when neither is there.
@@ -163,13 +164,10 @@ class TurnDriver:
         Another's turn goes on.
         """
         own = self._own
-        if own is None or not own.is_foreign:
+        if own is None:
             await self.session.abort(reason)
             return True
-        if own.queued is None:
-            return False
-        await self.session.remove_queued(own.queued)
-        return True
+        return await withdraw(self.session, own.input_id, own.turn_id, reason)
 
     async def answer(self, request_id: str, action: Any, reason: str = "") -> None:
         """Answer a permission request."""
