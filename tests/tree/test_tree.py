@@ -257,6 +257,29 @@ def test_a_message_whose_parent_is_not_there_is_a_root() -> None:
     assert grown(said("a"), said("b", "nod_x")).roots == ["a", "b"]
 
 
+def test_a_line_begins_with_a_message_whose_parent_is_not_there() -> None:
+    tree = grown(said("a"), said("b", "nod_x"), said("c", "b"))
+    assert tree.line(tree.head) == ["b", "c"]
+    assert list(tree.ancestors(tree.head)) == ["c", "b"]
+    assert NodeId("b") in tree.walk_up(tree.head)
+    assert NodeId("a") not in tree.walk_up(tree.head)
+    assert not tree.is_hidden(NodeId("c"))
+
+
+def test_the_line_of_a_head_that_is_not_there_is_empty() -> None:
+    tree = grown(said("a"), HeadMoved(node=NodeId("nod_x")))
+    assert tree.line(tree.head) == []
+    assert list(tree.ancestors(tree.head)) == []
+    assert NodeId("a") not in tree.walk_up(tree.head)
+
+
+def test_a_tree_of_an_older_snapshot_knows_such_a_message_too() -> None:
+    tree = grown(said("a"), said("b"))
+    tree.nodes[NodeId("b")].parent = NodeId("nod_x")
+    assert tree.line(NodeId("b")) == ["b"]
+    assert list(tree.ancestors(NodeId("b"))) == ["b"]
+
+
 @given(history=any_history)
 def test_a_walk_up_knows_the_nodes_of_its_line_and_its_pins(history: History) -> None:
     tree = tree_of(history)

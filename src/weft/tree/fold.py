@@ -203,8 +203,7 @@ class ConversationTree(msgspec.Struct, kw_only=True):
             return
         above = self.nodes.get(node.parent) if node.parent is not None else None
         holder = self.nodes[node.id] = NodeSkeleton(
-            # The same string as the head, where it is the same id: there is one for every node.
-            parent=self.head if node.parent == self.head else node.parent,
+            parent=None if above is None else self._shared(node.parent),
             role=node.role,
             at=_place(fact),
             parent_revision=node.parent_revision,
@@ -215,13 +214,17 @@ class ConversationTree(msgspec.Struct, kw_only=True):
         )
         self._pin(node.id, holder)
         # A message whose parent is not in the log becomes a root: better than one that cannot be
-        # found.
+        # found, or whose line cannot be walked.
         if above is None:
             self.roots.append(node.id)
         else:
             above.children += (node.id,)
         if fact.advance:
             self.head = node.id
+
+    def _shared(self, parent: NodeId | None) -> NodeId | None:
+        # The same string as the head, where it is the same id: there is one for every node.
+        return self.head if parent == self.head else parent
 
     def _pin(self, node: NodeId, holder: NodeSkeleton) -> None:
         if holder.marks.get("pin"):
@@ -245,17 +248,18 @@ class ConversationTree(msgspec.Struct, kw_only=True):
     def line(self, tip: NodeId | None, after: NodeId | None = None) -> list[NodeId]:
         """The ancestors of `tip` and itself, oldest first; only those below `after`, if given."""
         found: list[NodeId] = []
-        while tip is not None and tip != after:
+        # A head, or the parent in an older snapshot, may name a node that the log does not hold.
+        while tip is not None and tip != after and (holder := self.nodes.get(tip)) is not None:
             found.append(tip)
-            tip = self.nodes[tip].parent
+            tip = holder.parent
         found.reverse()
         return found
 
     def ancestors(self, node: NodeId | None) -> Iterator[NodeId]:
         """`node` and its ancestors, nearest first."""
-        while node is not None:
+        while node is not None and (holder := self.nodes.get(node)) is not None:
             yield node
-            node = self.nodes[node].parent
+            node = holder.parent
 
     def is_hidden(self, node: NodeId) -> bool:
         """True when the node or one above it was deleted."""
@@ -309,8 +313,9 @@ class LineWalk:
 
     def __init__(self, nodes: Mapping[NodeId, NodeSkeleton], tip: NodeId | None) -> None:
         self._nodes = nodes
-        self._walked = [] if tip is None else [tip]
-        self._depth = 0 if tip is None else nodes[tip].depth
+        holder = nodes.get(tip) if tip is not None else None
+        self._walked = [] if tip is None or holder is None else [tip]
+        self._depth = 0 if holder is None else holder.depth
 
     def __contains__(self, node: NodeId) -> bool:
         holder = self._nodes.get(node)
