@@ -211,7 +211,9 @@ class App:
         to read.  There are at most twenty sentences; the last one counts the rest.
         """
         brought = await anyio.to_thread.run_sync(self._prompter.problems, self.project_path)
-        found = dict.fromkeys((*self.config.problems, *brought))
+        saved = SavedRules(self.places.config)
+        rules = await anyio.to_thread.run_sync(saved.problems, self.project_path)
+        found = dict.fromkeys((*self.config.problems, *brought, *rules))
         if len(found) <= MOST_PROBLEMS:
             return tuple(found)
         more = f"{len(found) - MOST_PROBLEMS + 1} more files"

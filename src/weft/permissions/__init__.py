@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # loaded when they are first used
         problem_of,
         read_rule,
         rule_problem,
+        saved_rule_problem,
         split_rule,
         taken_away,
     )
@@ -64,6 +65,7 @@ __all__ = [
     "protected_below",
     "read_rule",
     "rule_problem",
+    "saved_rule_problem",
     "spellings_of",
     "split_rule",
     "taken_away",
@@ -74,6 +76,7 @@ _HOMES = {
     "problem_of": "rule_text",
     "read_rule": "rule_text",
     "rule_problem": "rule_text",
+    "saved_rule_problem": "rule_text",
     "split_rule": "rule_text",
     "taken_away": "rule_text",
     "CLAUDE_NAMES": "tool_names",

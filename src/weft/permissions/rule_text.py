@@ -33,6 +33,7 @@ _FILES_OF_ALL: Final = {"NotebookEdit": "edit", "NotebookRead": "read"}
 """
 _OWN_NAMES: Final = frozenset({*CLAUDE_NAMES, "architect"})
 _RULE: Final = re.compile(r"\s*([\w.*?-]+)(?:\((.*[^\s].*)\))?\s*", re.DOTALL)
+_SAVED: Final = re.compile(r"([\w.-]+)\((.+)\)", re.DOTALL)
 _LONGEST_SHOWN: Final = 200
 
 
@@ -59,6 +60,21 @@ def problem_of(rule: PermissionRule, *, tools: Iterable[str] = ()) -> str:
     """Why a rule that a program hands over would cover nothing; empty when it is fine."""
     text = f"{rule.tool}({rule.pattern})" if rule.pattern and not rule.is_exact else rule.tool
     return rule_problem(text, tools=tools)
+
+
+def saved_rule_problem(text: object) -> str:
+    """Why a saved rule, which covers exactly one target, would cover nothing; empty when it is
+    fine.
+    """
+    found = _SAVED.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        return "write tool(target), such as shell(npm test)"
+    tool = found[1]
+    if (ours := our_tool_name(tool)) != tool:
+        return f"the tool is called {ours!r} here"
+    # A program's tools have any name, and are not there every time: only a slip is told from them.
+    meant = "" if tool in _OWN_NAMES else did_you_mean(tool, sorted(_OWN_NAMES))
+    return f"there is no tool {tool!r}{meant}" if meant else ""
 
 
 def _malformed(text: str) -> str:
