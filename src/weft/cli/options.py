@@ -145,6 +145,12 @@ RUN: tuple[OptionSection, ...] = (
                 "MODEL",
             ),
             CommandOption(
+                ("--fallback-model",),
+                "Models that answer while the model cannot be reached, comma-separated.",
+                "text",
+                "MODELS",
+            ),
+            CommandOption(
                 ("--effort",),
                 "Thinking level: default, off, minimal, low, medium, high, xhigh or max.",
                 "text",

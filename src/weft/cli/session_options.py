@@ -60,6 +60,8 @@ def make_app(arguments: ParsedArguments, hooks: HookTable | None = None) -> App:
     given: dict[str, Any] = dict(_setting(each) for each in arguments.many("set"))
     if (profile := arguments.text("profile")) is not None:
         given["profile"] = profile
+    if (fallback := arguments.text("fallback_model")) is not None:
+        given["model.fallback"] = fallback
     if arguments.flag("no_sandbox"):
         given["sandbox.mode"] = "off"
     store = "memory" if arguments.flag("ephemeral") else None

@@ -75,6 +75,13 @@ KEYS: dict[str, SettingKey] = {
         about="Models that cycle_model goes through, as provider:model[:effort].",
         safe=True,
     ),
+    "model.fallback": SettingKey(
+        kind=list[str],
+        default=[],
+        about="Models that answer, in this order, for the rest of a turn whose model cannot be "
+        "reached, as provider:model[:effort].",
+        safe=True,
+    ),
     "model.architect": SettingKey(
         kind=str,
         default="",

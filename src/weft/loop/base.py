@@ -227,6 +227,19 @@ class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What commands changed that were cancelled before they could report it; given out once."""
 
 
+class ModelFallback(Protocol):
+    """Other models for a turn whose model cannot be reached."""
+
+    @property
+    def has_next(self) -> bool:
+        """Whether another one is left."""
+        ...
+
+    def take_next(self, failed: str) -> str:
+        """Go on with the next one, from the next call on; returns its name, empty for none."""
+        ...
+
+
 class ModelEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a model call works with, be it for an answer or for a summary."""
 
@@ -242,6 +255,8 @@ class ModelEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     shared_budget: SharedBudget | None = None
     hooks: TurnHooks | None = None
     """The user's own programs that have a say in compaction; None where there are none."""
+    fallback: ModelFallback | None = None
+    """Models to go on with when this one cannot be reached; None where none are configured."""
 
 
 class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,15 @@ from typing import Any
 import msgspec
 
 from weft.context import ComposedMessages, PromptPrefix, is_full
-from weft.errors import AuthFailed, ContextTooLong, PolicyRefused, ProviderError, WeftError
+from weft.errors import (
+    AuthFailed,
+    ContextTooLong,
+    PolicyRefused,
+    ProviderError,
+    ProviderUnavailable,
+    RateLimited,
+    WeftError,
+)
 from weft.events import (
     ContextUsage,
     ErrorRaised,
@@ -114,7 +122,10 @@ class ModelCaller:
         except BrokenAnswer as broken:
             self.usage.call_is_over()
             self.retries += broken.retries
+            falls_back = self._falls_back(broken.error, request)
             self.usage.note_discarded(node, request, composed)
+            if falls_back:
+                return await self.ask()
             if await self._made_room_after(broken):
                 # At most once: the flag of the compaction is lowered only by an answer.
                 return await self.ask()
@@ -130,6 +141,24 @@ class ModelCaller:
             return answer
         self._note_answer(node, answer, composed)
         return answer
+
+    def _falls_back(self, error: ProviderError, request: ModelCallAttempts) -> bool:
+        """Go on with another model, where one is configured and this one cannot be reached.
+
+        At most once for each fallback: it is taken, and not given back before the turn ends.
+        """
+        fallback, failed = self._env.fallback, self._env.model_name
+        if fallback is None or not isinstance(error, ProviderUnavailable | RateLimited):
+            return False
+        other = fallback.take_next(failed)
+        if not other:
+            return False
+        # Another model cannot continue this one's words.
+        request.discard()
+        self._request = self._in_flight = None
+        said = f"{error}; {other} answers instead"
+        self._pending.note(ErrorRaised(message=said, where="model", error=type(error).__name__))
+        return True
 
     # -- room
 

@@ -6,6 +6,8 @@ import math
 import random
 from typing import Final, Literal
 
+import msgspec
+
 from weft import faults
 from weft.errors import ProviderError, ProviderUnavailable
 from weft.events import AnswerRestarted, LlmRetry, TextDelta, ThinkingDelta, ToolArgsDelta
@@ -22,6 +24,8 @@ LONGEST_WAIT_SECONDS: Final = 30.0
 # billed for each.
 TIMEOUT_RETRIES: Final = 2
 """How often a call is made again to which nothing was answered."""
+FALLBACK_RETRIES: Final = 2
+"""How often a call is made again where another model can answer instead."""
 
 LONGEST_TOLD: Final = 366 * 24 * 3600.0
 """Seconds beyond which a time to come back is not computed."""
@@ -79,13 +83,21 @@ class ModelCallAttempts:
                 # come of it.
                 self.is_out = False
                 wait = wait_before_retry(
-                    error, retries=self.retries, waited=waited, limits=self._env.limits
+                    error, retries=self.retries, waited=waited, limits=self._limits
                 )
                 if wait is None:
                     final = with_retry_time(error, self._env.clock.now())
                     raise BrokenAnswer(final, self.retries) from error
                 waited += wait
                 await self._start_over(error, wait)
+
+    @property
+    def _limits(self) -> TurnLimits:
+        """The limits of the turn; fewer tries where a fallback waits."""
+        limits, fallback = self._env.limits, self._env.fallback
+        if fallback is None or not fallback.has_next:
+            return limits
+        return msgspec.structs.replace(limits, retries=min(limits.retries, FALLBACK_RETRIES))
 
     async def _attempt(self, request: ModelRequest) -> ModelAnswer:
         _BEFORE_CALL.hit()
@@ -138,16 +150,20 @@ class ModelCallAttempts:
         self.retries += 1
         journal = self._env.journal
         journal.signal(LlmRetry(attempt=self.retries, wait_ms=int(wait * 1000), reason=str(error)))
+        self.discard()
+        await self._env.sleep(wait)
+
+    def discard(self) -> None:
+        """Give the present attempt up."""
         # A new attempt is a new answer and cannot continue the old one. What came is counted,
         # dropped, and taken back from those who were shown it.
         if self.builder.has_begun:
             self.discarded.append(self.partial())
         if not self._is_quiet and (self.builder.text_length or self.builder.thinking_length):
-            journal.signal(AnswerRestarted(node_id=self._node))
+            self._env.journal.signal(AnswerRestarted(node_id=self._node))
         self.builder = self._new_builder()
         if not self._is_quiet:
             self._draft.restart()
-        await self._env.sleep(wait)
 
     def partial(self) -> ModelAnswer:
         """What has arrived of the present attempt and may be kept."""

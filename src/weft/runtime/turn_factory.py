@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -45,6 +45,9 @@ from weft.tools import (
     Tool,
     ToolContext,
 )
+
+if TYPE_CHECKING:  # loaded where fallback models are set
+    from weft.runtime.fallback_models import FallbackModels
 
 
 class SessionTurnFactory(TurnFactory):
@@ -171,6 +174,7 @@ class SessionTurnFactory(TurnFactory):
         model = self._settings.model(state, options)
         tools = self._settings.tools_of(state, options)
         limits = self._settings.limits(state, options)
+        fallback = self._fallback(options)
         models = ModelEnvironment(
             journal=journal,
             model=self._services.models.resolve(model.name),
@@ -182,6 +186,7 @@ class SessionTurnFactory(TurnFactory):
             thinking=model.effort or "default",
             shared_budget=self._host.agent_tree,
             hooks=self.hooks,
+            fallback=fallback,
         )
         return TurnEnvironment(
             models=models,
@@ -189,8 +194,21 @@ class SessionTurnFactory(TurnFactory):
                 journal, gate, tools, limits, lambda uid: self._contexts.in_turn(uid, journal)
             ),
             submit=_submit_in(tools),
-            renewed=lambda environment: self._renewed(environment, options),
+            renewed=lambda environment: self._renewed(
+                environment, options if fallback is None else fallback.options
+            ),
         )
+
+    def _fallback(self, options: Mapping[str, Any]) -> FallbackModels | None:
+        """The models that answer where the turn's own cannot be reached; a plan has only its
+        planner's.
+        """
+        names = self._services.config.get("model.fallback")
+        if not names or is_planned(options):
+            return None
+        from weft.runtime.fallback_models import FallbackModels  # only where some are set
+
+        return FallbackModels(options, names, self._services.models)
 
     def _call_environment(
         self,
