@@ -334,8 +334,11 @@ async def test_there_is_no_plan_to_decide_on_where_none_waits(world: World) -> N
                 await call
 
 
-async def test_what_a_step_does_is_asked_for_on_the_sessions_record(world: World) -> None:
-    async with world.open(planner(submit(step(1))), editor(), config=FAST) as app:
+async def test_what_a_plan_does_not_name_is_asked_for_on_the_sessions_record(
+    world: World,
+) -> None:
+    other = step(1, file="other.txt")
+    async with world.open(planner(submit(other)), editor(), config=FAST) as app:
         session = await start(app)
         await session.send_prompt("make it")
         await until_status(session, "awaiting_permission")

@@ -18,7 +18,7 @@ from tests.support.weft_program import WeftProgram, call
 from weft.app import App
 from weft.cli.chat.plan_text import as_text, from_text
 from weft.errors import UsageError
-from weft.view import NoteBlock, PlanBlock
+from weft.view import NoteBlock, PermissionBlock, PlanBlock
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 STEPS = st.fixed_dictionaries(
@@ -99,6 +99,37 @@ async def test_a_plan_is_shown_whole_approved_and_its_steps_are_reported(app: Ap
         assert (Path(app.project_path) / "1.txt").read_text() == "1\n"
         told = drawn(talk)
         assert told.index("plan approved") < told.index("step 1 of 2 (create 1.txt: make file 1)")
+
+
+@pytest.mark.anyio
+async def test_what_an_approved_plan_names_is_not_asked_about_again(app: App) -> None:
+    """The files of its steps, not others."""
+    writes = ([call("write", path=name, content="1\n") for name in ("1.txt", "other.txt")], "Did.")
+    flags = ("--edit-model", editor_model(app, *writes), "--architect")
+    plan = [call("submit", summary="Make it.", steps=[step(1)])]
+    async with driven_chat(app, plan, "Done.", flags=flags) as talk:
+        talk.screen.typed("make it")
+        await talk.screen.pick("Yes")
+        question = await talk.screen.choice()
+        (asked,) = talk.screen.of(PermissionBlock)
+        assert asked.target == "other.txt", question.rule
+        assert (Path(app.project_path) / "1.txt").read_text() == "1\n"
+        talk.screen.answer(0)
+        await talk.screen.noted("step 1 of 1 done")
+        await talk.screen.idle()
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+async def test_the_checks_of_an_approved_plan_are_not_asked_about_again(app: App) -> None:
+    flags = ("--edit-model", editor_model(app, *WRITE), "--architect")
+    plan = [call("submit", summary="Make it.", steps=[step(1, check="test -f 1.txt")])]
+    async with driven_chat(app, plan, "Done.", flags=flags) as talk:
+        talk.screen.typed("make it")
+        await talk.screen.pick("Yes")
+        await talk.screen.noted("step 1 of 1 done")
+        await talk.screen.idle()
+        assert talk.screen.of(PermissionBlock) == []
 
 
 @pytest.mark.anyio

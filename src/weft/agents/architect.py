@@ -32,6 +32,7 @@ from weft.agents.plan import (
     report,
     step_prompt,
 )
+from weft.agents.plan_approval import CheckGate, approved_edits
 from weft.agents.step_check import SHELL, CheckVerdict, StepCheck
 from weft.agents.tool import depth_of
 from weft.errors import UsageError
@@ -308,6 +309,7 @@ class ArchitectRun(SessionWork):
             max_turns=self._editor.max_turns,
             facts=self._host.inherited(),
             first=bounded,
+            rules=approved_edits(step),
         )
 
     async def _checked(self, plan: WorkPlan, index: int) -> CheckVerdict:
@@ -320,7 +322,9 @@ class ArchitectRun(SessionWork):
         # Derived and not random: after a crash the check is the same call, so that its intent is
         # settled and its permission found again.
         call_uid = CallUid(f"{self._plan.plan_id}.{index}")
-        check = StepCheck(self._checks, self._pending, step.check, call_uid, node)
+        gate = CheckGate(self._checks.gate, step.check)
+        environment = msgspec.structs.replace(self._checks, gate=gate)
+        check = StepCheck(environment, self._pending, step.check, call_uid, node)
         verdict = await check.run()
         if verdict.passed:
             return verdict

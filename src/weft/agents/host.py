@@ -15,7 +15,7 @@ from weft.events import CallOrigin, Fact, PermissionResolved, QuestionAnswered
 from weft.ids import RequestId, SessionId
 from weft.loop import Build
 from weft.messages import ModelName
-from weft.permissions import Mode
+from weft.permissions import Mode, PermissionRule
 from weft.project import AgentDefinitions
 from weft.session import Command, SessionPort
 from weft.state import SessionState
@@ -48,6 +48,8 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Each with an `input_id`, so that it is done once.
     """
+    rules: tuple[PermissionRule, ...] = ()
+    """What the user has approved for it already, in a plan."""
 
 
 class AgentHost(Protocol):

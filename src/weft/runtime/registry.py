@@ -300,7 +300,7 @@ class SessionRegistry:
             parent=wanted.origin,
         )
         # The parent's mode bounds it anyway (`ceiling`), and is the one that holds in this process.
-        self.granted[child] = GrantedPermissions(trusted_mode=True)
+        self.granted[child] = GrantedPermissions(trusted_mode=True, rules=wanted.rules)
         return await self.create(child, (created, *wanted.facts), store=store)
 
     def granted_to_fork(self, source: SessionId) -> GrantedPermissions:
