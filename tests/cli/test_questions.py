@@ -10,13 +10,10 @@ import anyio
 import pytest
 
 from tests.support.memory_terminal import DrivenScreen, MemoryTerminal, driven_screen
-from weft.cli.chat.approval_text import permission_question
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow, GoBack
 from weft.cli.chat.screens.terminal.question_panel import CALM_SECONDS
 from weft.clock import ManualClock
-from weft.events import PermissionRequest
-from weft.ids import CallUid, NodeId, RequestId
-from weft.view import NoteBlock
+from weft.view import NoteBlock, PermissionBlock
 
 pytestmark = pytest.mark.anyio
 
@@ -24,14 +21,13 @@ DOWN, TAB_BACK = "\x1b[B", "\x1b[Z"
 
 
 def shell_permission(preview: str = "touch made") -> ChoiceQuestion:
-    return permission_question(
-        PermissionRequest(
-            request_id=RequestId("r"),
-            call_uid=CallUid("c"),
-            node=NodeId("n"),
-            tool_name="shell",
-            preview=preview,
-        )
+    return ChoiceQuestion(
+        title="Allow this command?",
+        rule="Run a command ─ in the sandbox",
+        preview=(PermissionBlock(tool="shell", target=preview, preview=preview),),
+        rows=tuple(ChoiceRow(label) for label in ("Yes", "Yes, this turn", "Yes, always", "No")),
+        hint="Esc stops the turn",
+        picked=-1,
     )
 
 
@@ -122,13 +118,11 @@ async def test_a_letter_that_is_no_answer_shows_which_are(tmp_path: Path) -> Non
         await state.type("q")
         assert not state.is_answered
         assert state.draft == ""
-        await state.terminal.shows("press 1 to 3")
+        await state.terminal.shows("press 1 to 4")
 
 
 async def test_enter_takes_no_row_that_was_not_picked(tmp_path: Path) -> None:
-    """Where a yes would reach beyond the sandbox."""
-    outside = shell_permission("# outside the sandbox\ntouch made")
-    async with asked(outside, tmp_path) as state:
+    async with asked(shell_permission(), tmp_path) as state:
         state.wait(CALM_SECONDS * 2)
         await state.type("\r")
         assert not state.is_answered
@@ -182,7 +176,7 @@ async def test_the_preview_stands_inside_the_question_and_leaves_nothing_behind(
         screen = await state.terminal.shows("touch made", "Allow this command?")
         assert screen.index("touch made") < screen.index("Allow this command?")
         state.wait(CALM_SECONDS * 2)
-        await state.type("3")
+        await state.type("4")
         await state.terminal.until(lambda: "touch made" not in state.terminal.text)
         assert not any("touch made" in row for row in state.terminal.history)
 
@@ -190,7 +184,7 @@ async def test_the_preview_stands_inside_the_question_and_leaves_nothing_behind(
 async def test_a_preview_that_does_not_fit_is_printed_whole_above(tmp_path: Path) -> None:
     preview = "\n".join(f"echo {number}" for number in range(60))
     async with asked(shell_permission(preview), tmp_path) as state:
-        await state.terminal.shows("shown above: 60 lines", "Allow this command?", "3 No")
+        await state.terminal.shows("shown above: 60 lines", "Allow this command?", "4 No")
         history = "\n".join(state.terminal.history)
         assert all(history.count(f"echo {number}\n") == 1 for number in range(60))
 

@@ -15,10 +15,8 @@ import pyte
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from weft.cli.chat.paint.theme import PaintTheme
-from weft.cli.chat.screens.render import BlockRenderer
 from weft.cli.chat.screens.screen import Input
 from weft.cli.chat.screens.terminal.region_painter import ScreenSize
-from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.terminal_device import TerminalPort
 from weft.cli.chat.screens.terminal_screen import TerminalScreen
 from weft.clock import Clock, ManualClock
@@ -35,6 +33,9 @@ class MemoryWindow:
     def write(self, text: str) -> None:
         """Draw."""
         self.written += text
+        # pyte has no words for these and would print what is behind the first letters.
+        for sequence in ("\x1b[6n", "\x1b[22;0t", "\x1b[23;0t"):
+            text = text.replace(sequence, "")
         self._stream.feed(text)
 
     @property
@@ -95,7 +96,7 @@ class MemoryTerminal(MemoryWindow, TerminalPort):
         return ScreenSize(self._screen.columns, self._screen.lines)
 
     def write(self, text: str) -> None:
-        super().write(text.replace("\x1b[6n", ""))
+        super().write(text)
         if "\x1b[6n" in text:
             row, column = self.cursor
             self.type(f"\x1b[{row + 1};{column + 1}R")
@@ -184,8 +185,6 @@ async def driven_screen(
         terminal,
         folder=str(folder),
         history=str(folder / "history" / "lines"),
-        styles=RowStyles(coloured=coloured),
-        renderer=lambda width: BlockRenderer(width=width, coloured=coloured),
         theme=PaintTheme(is_coloured=coloured),
         clock=clock,
         rewraps=False,

@@ -122,6 +122,19 @@ KEYS: dict[str, SettingKey] = {
         default=4 * 1024 * 1024,
         about="Bytes of a file beyond which the file history does not keep its content.",
     ),
+    "animation": SettingKey(
+        kind=bool,
+        default=True,
+        about="Whether the chat shows a spinner while it works; without one, seconds only.",
+        safe=True,
+    ),
+    "notify": SettingKey(
+        kind=bool,
+        default=True,
+        about="Whether the terminal calls you, when it has lost the focus and the chat asks or a "
+        "turn of 20 seconds ends.",
+        safe=True,
+    ),
     "theme": SettingKey(
         kind=Literal["auto", "dark", "light", "none"],
         default="auto",

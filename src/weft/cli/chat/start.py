@@ -168,11 +168,9 @@ class _Start:
         # Only where a terminal can be drawn on.
         from weft.cli.chat.paint.theme import theme_of
         from weft.cli.chat.screens.completion import FileCommands
-        from weft.cli.chat.screens.render import BlockRenderer
         from weft.cli.chat.screens.terminal.status_line import PlaceReader
-        from weft.cli.chat.screens.terminal.styles import RowStyles
         from weft.cli.chat.screens.terminal.terminal_device import TerminalDevice
-        from weft.cli.chat.screens.terminal_screen import TerminalScreen
+        from weft.cli.chat.screens.terminal_screen import ScreenSettings, TerminalScreen
 
         app, ephemeral = self._app, self._arguments.flag("ephemeral")
         unicode = (sys.stdout.encoding or "").lower().startswith("utf")
@@ -182,14 +180,18 @@ class _Start:
             is_unicode=unicode,
             folder=app.project_path,
         )
-        coloured = theme.is_coloured
+        settings = ScreenSettings(
+            is_animated=bool(app.config.get("animation")),
+            notifies=bool(app.config.get("notify")),
+            # Sixteen colours have no backgrounds of rows, so it would not matter.
+            asks_background=app.config.get("theme") == "auto" and theme.has_rows,
+        )
         return TerminalScreen(
             TerminalDevice(self._early),
             folder=app.project_path,
             history=None if ephemeral else str(app.places.home / "chat_history"),
-            styles=RowStyles(coloured=coloured, unicode=unicode),
-            renderer=lambda width: BlockRenderer(width=width, theme=theme),
             theme=theme,
+            settings=settings,
             offered=FileCommands(app.project_path, app.places.config),
             rewraps=not _cuts_rows(),
             place=PlaceReader(app.project_path).read,

@@ -7,15 +7,18 @@ next of twenty drawings a second.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import anyio
 import anyio.abc
 import anyio.to_thread
+import msgspec
 
 from weft.cli.chat.paint.answer_flow import AnswerFlow
 from weft.cli.chat.paint.theme import PaintTheme
@@ -57,7 +60,16 @@ from weft.cli.chat.screens.terminal.region_rows import (
 from weft.cli.chat.screens.terminal.status_line import StatusPlace, status_row
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.terminal_device import TerminalPort
+from weft.cli.chat.screens.terminal.text_cells import fit
+from weft.cli.chat.screens.terminal.window_title import (
+    POP,
+    PUSH,
+    AttentionBell,
+    WindowTitle,
+    background_of,
+)
 from weft.clock import Clock, SystemClock
+from weft.errors import UsageError
 from weft.view import AnswerBlock, AnyBlock, LiveArea, UserBlock
 
 REDRAW_SECONDS = 0.05
@@ -69,10 +81,20 @@ ESCAPE_SECONDS = 0.05
 NOTICE_SECONDS = 4.0
 SENT_ROWS = 4
 INPUTS = 1000
+BACKGROUND_QUERY = "\x1b]11;?\x1b\\"
 DRAWING_SHARE = 10
 """Between two drawings of the stream at least so many times what one takes: a slow machine draws
 less often instead of falling behind.
 """
+
+
+class ScreenSettings(NamedTuple):
+    """What the user has set."""
+
+    is_animated: bool = True
+    notifies: bool = True
+    asks_background: bool = False
+    """The terminal is asked whether it is dark or light."""
 
 
 class TerminalScreen(ChatScreen):
@@ -84,26 +106,26 @@ class TerminalScreen(ChatScreen):
         *,
         folder: str,
         history: str | None,
-        styles: RowStyles,
-        renderer: Callable[[int], BlockRenderer],
         theme: PaintTheme,
         place: Callable[[], StatusPlace] = StatusPlace,
         offered: Callable[[], list[OfferedCommand]] = list,
         clock: Clock | None = None,
-        animated: bool = True,
+        settings: ScreenSettings | None = None,
         rewraps: bool = True,
     ) -> None:
-        """`offered` gives the commands from files and is called in a thread; `renderer` makes the
-        painter of blocks for a width; `rewraps` says that the terminal breaks rows again when it
-        gets narrower.
+        """`offered` gives the commands from files and is called in a thread; `rewraps` says that
+        the terminal breaks rows again when it gets narrower.
         """
+        settings = settings or ScreenSettings()
         self._terminal = terminal
         self._clock = clock or SystemClock()
-        self._styles = styles
-        self._renderer = renderer
+        self._styles = RowStyles(coloured=theme.is_coloured, unicode=theme.is_unicode)
         self._theme = theme
+        self._asks_background = settings.asks_background
         self._place = place
-        self._is_animated = animated
+        self._is_animated = settings.is_animated
+        self._title = WindowTitle(self._write, os.path.basename(folder) or folder)
+        self._bell = AttentionBell(self._write, os.environ, is_on=settings.notifies)
         self._rewraps = rewraps
         self._size = terminal.size()
         self._live = LiveArea()
@@ -114,7 +136,7 @@ class TerminalScreen(ChatScreen):
         self._answer_rows: list[str] = []
         self._drawn_text = ""
         """The text that these rows are of."""
-        self._greeting: list[str] = []
+        self._greeting = ""
         self._sent = ""
         """A message that is on its way to the session."""
         self._pending: list[AnyBlock] = []
@@ -147,6 +169,7 @@ class TerminalScreen(ChatScreen):
         if (early := self._terminal.early_rows()) is not None:
             count, at = early
             self._painter.adopt(count, at)
+        self._write(PUSH + (BACKGROUND_QUERY if self._asks_background else ""))
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
@@ -165,6 +188,8 @@ class TerminalScreen(ChatScreen):
             # Ends `next_input`, so that the chat ends when its terminal is gone.
             self._sending.close()
             self._is_on = False
+            with contextlib.suppress(OSError):
+                self._write(POP)
             self._terminal.leave()
 
     def close(self) -> None:
@@ -182,7 +207,7 @@ class TerminalScreen(ChatScreen):
 
     def greet(self, text: str) -> None:
         """The first line, before anything is shown."""
-        self._greeting = [self._styles.written(self._styles("quiet", text)), *self._greeting]
+        self._greeting = text
 
     def interrupted(self) -> None:
         self.input.interrupted()
@@ -246,6 +271,7 @@ class TerminalScreen(ChatScreen):
             # Shown in the same frame as the key: the first message makes the session, which takes
             # longer than a user waits for a sign.
             self._sent = "" if self._live.is_busy else happened.text
+            self._title.said(happened.text)
         try:
             self._sending.send_nowait(happened)
         except anyio.WouldBlock:
@@ -264,8 +290,6 @@ class TerminalScreen(ChatScreen):
         self._group.start_soon(self._edit_input, text, done)
 
     async def _edit_input(self, text: str, done: Callable[[str], None]) -> None:
-        from weft.errors import UsageError
-
         try:
             written = await self.edit(text, ".md")
         except UsageError as error:
@@ -325,10 +349,22 @@ class TerminalScreen(ChatScreen):
                 case TerminalReply(kind="cursor", values=values):
                     self._cursor_row = values[0]
                     self._cursor_told.set()
+                case TerminalReply(kind="focus", values=values):
+                    self._bell.has_focus = bool(values[0])
+                case TerminalReply(kind="background", text=text):
+                    self._take_background(text)
                 case TerminalReply():
                     continue
         if events:
             self.redraw()
+
+    def _take_background(self, reply: str) -> None:
+        background = background_of(reply)
+        if background and self._asks_background:
+            light = background == "light"
+            self._theme = msgspec.structs.replace(
+                self._theme, background="light" if light else "dark"
+            )
 
     # -- drawing
 
@@ -363,15 +399,27 @@ class TerminalScreen(ChatScreen):
         if not self._is_on:
             return
         blocks, self._pending = self._pending, []
-        painter = self._renderer(self._size.columns)
-        above, self._greeting = self._greeting, []
+        painter = self._renderer()
+        above = self._first_line()
         above += [row for block in blocks for row in self._painted(block, painter)]
         above += self._settle()
         above += self._preview_above(painter)
         self._draw(above)
+        asks = self.input.is_asked
+        self._title.show(self._live, asks=asks)
+        self._bell.look(self._live, seconds=self._activity.last_seconds, asks=asks)
+
+    def _first_line(self) -> list[str]:
+        text, self._greeting = fit(self._greeting, self._size.columns), ""
+        return [self._styles.written(self._styles("quiet", text))] if text else []
+
+    def _renderer(self) -> BlockRenderer:
+        return BlockRenderer(width=self._size.columns, theme=self._theme)
 
     def _painted(self, block: AnyBlock, painter: BlockRenderer) -> list[str]:
         """A finished block; of an answer what has not been printed yet."""
+        if isinstance(block, UserBlock) and block.node_id:
+            return _marked(_lines(painter.paint(block)))
         if isinstance(block, AnswerBlock):
             return self._flow.finish(block.text, width=self._size.columns, theme=self._theme)
         return _lines(painter.paint(block))
@@ -427,9 +475,9 @@ class TerminalScreen(ChatScreen):
         asked = self._asked_rows(width)
         parts = RegionParts(
             answer=self._answer_rows,
-            tools=rows.tools(),
+            tools=[*self._lookup_rows(), *rows.tools()],
             question=asked or [*self._sent_rows(rows), *rows.activity(), *rows.agents()],
-            todo=[],
+            todo=rows.todo(unfolded=self.input.unfolds_todo),
             queue=rows.queue(hints=self.input.shows_queue_hint),
             rule=self._styles("quiet", "─" * size.columns),
             input=self.input.rows(width=width, limit=input_limit(size), styles=self._styles),
@@ -445,13 +493,21 @@ class TerminalScreen(ChatScreen):
         )
         return frame_of(parts, size)
 
+    def _lookup_rows(self) -> list[str]:
+        """Reads and searches that may still be joined by another: the card is printed when
+        something else begins.
+        """
+        if self._live.lookups is None:
+            return []
+        return _lines(self._renderer().paint(self._live.lookups))
+
     def _asked_rows(self, width: int) -> list[str]:
         if self.input.label is not None:
             return self.input.label_rows(width=width, styles=self._styles)
         panel = self.input.panel
         if panel is None:
             return []
-        preview = _preview(panel, self._renderer(self._size.columns))
+        preview = _preview(panel, self._renderer())
         if panel.is_printed and preview:
             preview = [self._styles("quiet", f"shown above: {len(preview)} lines")]
         return panel.rows(preview, width=width, styles=self._styles)
@@ -460,7 +516,7 @@ class TerminalScreen(ChatScreen):
         """The message that is on its way, as it will be printed, and that it waits."""
         if not self._sent:
             return []
-        painted = _lines(self._renderer(self._size.columns).paint(UserBlock(text=self._sent)))
+        painted = _lines(self._renderer().paint(UserBlock(text=self._sent)))
         waits = [] if self._live.is_busy else [rows.waiting()]
         return [*painted[:SENT_ROWS], "", *waits]
 
@@ -517,6 +573,17 @@ class TerminalScreen(ChatScreen):
 def _is_message(text: str) -> bool:
     """Whether a line goes to the model: neither a command nor the user's shell."""
     return not text.lstrip().startswith(("/", "!"))
+
+
+def _marked(lines: list[str]) -> list[str]:
+    """The user's message with the marks of a prompt, for the terminal's "previous prompt" key."""
+    first = next((number for number, line in enumerate(lines) if line), None)
+    if first is None:
+        return lines
+    # Without `redraw=0` kitty would erase everything behind the mark when its window changes.
+    lines[first] = f"\x1b]133;A;redraw=0\x1b\\{lines[first]}"
+    lines[-1] = f"{lines[-1]}\x1b]133;C\x1b\\"
+    return lines
 
 
 def _lines(painted: str) -> list[str]:

@@ -21,6 +21,8 @@ class TurnActivity:
         self._clock = clock
         self._began = self._last_data = self._retry_seen = clock.monotonic()
         self._is_busy = False
+        self.last_seconds = 0
+        """How long the last turn took."""
         self._signature: object = None
         self._handed_out = 0
         self._in_flight = 0
@@ -31,6 +33,8 @@ class TurnActivity:
     def look(self, live: LiveArea) -> None:
         """Something may have changed."""
         now = self._clock.monotonic()
+        if self._is_busy and not live.is_busy:
+            self.last_seconds = int(now - self._began)
         if live.is_busy and not self._is_busy:
             self._began = self._last_data = now
             self._handed_out = self._in_flight = 0

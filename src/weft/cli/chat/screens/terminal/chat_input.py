@@ -95,6 +95,7 @@ class ChatInput:
         self._menu: CompletionMenu | None = None
         self._wants_menu = anyio.Event()
         self._shows_keys = False
+        self.unfolds_todo = False
         self._is_first = True
         self._prefix = ""
         self._hints = 0
@@ -122,6 +123,7 @@ class ChatInput:
             "c-g": self._edit_outside,
             "c-l": self._host.clear_screen,
             "c-z": self._host.suspend,
+            "c-t": self._fold_todo,
             "m-p": lambda: self._host.tell(LineSubmitted("/model")),
         }
 
@@ -304,6 +306,11 @@ class ChatInput:
         if text is not None:
             self.editor.set_text(text)
 
+    def _fold_todo(self) -> None:
+        if not self._host.live.todos:
+            self._host.notify("no to-do list yet")
+        self.unfolds_todo = not self.unfolds_todo
+
     def _begin_search(self) -> None:
         self._search = HistorySearch(self._history, self.editor.whole_text)
 
@@ -411,6 +418,11 @@ class ChatInput:
         """Answer what is asked; None dismisses it."""
         self._answer = answer
         self._answered.set()
+
+    @property
+    def is_asked(self) -> bool:
+        """Something waits for the user that they did not ask for."""
+        return self.panel is not None and not self.panel.question.is_searched
 
     @property
     def is_fresh(self) -> bool:

@@ -11,6 +11,8 @@ from weft.view import LiveArea, RunningTool, TaskRow, count_of
 OUTPUT_ROWS = 4
 THOUGHT_ROWS = 2
 QUEUE_ROWS = 3
+_PREPARING_ROOM = 36
+"""Cells that the rest of that line takes: the verb, seconds, and which key stops it."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 STILL = "·"
 FRAMES_PER_SECOND = 8
@@ -138,7 +140,8 @@ class RegionRows:
         if live.text:
             return "Writing"
         if live.preparing:
-            return f"Preparing {clean_line(live.preparing)}"
+            target = clean_line(f"{live.preparing} {live.preparing_target}")
+            return f"Preparing {fit(target, max(8, self._width - _PREPARING_ROOM))}"
         if live.thinking:
             return "Thinking"
         return f"Waiting for {short_model(live.model)}"
@@ -151,6 +154,27 @@ class RegionRows:
         first = self._line([f"{fit(head, self._width - 2 - len(when) - 2)}: {when}"], "ask")
         words = word_wrap(rest.strip(), self._width - 2) if mark else []
         return [first, *(self._styles("quiet", f"  {row}") for row in words[:3])]
+
+    # -- the to-do list
+
+    def todo(self, *, unfolded: bool) -> list[str]:
+        """One row while the list is open, or all of it."""
+        items = [each for each in self._live.todos if each.status != "cancelled"]
+        open_items = [each for each in items if each.status != "done"]
+        if not open_items:
+            return []
+        current = next((each for each in items if each.status == "in_progress"), open_items[0])
+        done = len(items) - len(open_items)
+        head = fit(f"☐ {done}/{len(items)} {clean_line(current.text)}", self._width)
+        if not unfolded:
+            return [self._styles("quiet", head[:1]) + head[1:]]
+        rows = []
+        for each in items:
+            mark = "☑" if each.status == "done" else "☐"
+            text = fit(f"{mark} {clean_line(each.text)}", self._width)
+            style = "bold" if each is current else "quiet" if each.status == "done" else ""
+            rows.append(self._styles(style, text))
+        return rows
 
     # -- the queue
 
