@@ -1,8 +1,9 @@
-"""Waiting for the end of a turn, from outside of its session."""
+"""Waiting for the end of a turn, and withdrawing it, from outside of its session."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -10,8 +11,12 @@ from weft.api.history import notes_after, rows, whole
 from weft.api.results import Reply, TurnTally
 from weft.errors import SessionInterrupted, SessionStopped, UsageError
 from weft.events import Event, FactBase, SessionStatus, Status, UnknownFact
-from weft.ids import NodeId
-from weft.session import Accepted, SessionPort, Subscription
+from weft.ids import EntryId, InputId, NodeId, TurnId
+from weft.session import AbortTurn, Accepted, SessionPort, Subscription
+from weft.state import SessionState
+
+if TYPE_CHECKING:  # a session waits with what is here
+    from weft.api.session import Session
 
 
 async def reply_to(
@@ -73,3 +78,40 @@ async def until_free(events: Subscription) -> None:
     async for event in events:
         if isinstance(event, SessionStatus) and event.status in ("idle", "interrupted", "error"):
             return
+
+
+async def withdraw(session: Session, input_id: str, turn_id: TurnId | None, reason: str) -> bool:
+    """Withdraw what was sent under an id; `turn_id` is its turn, where that is known.
+
+    False when it was not accepted yet, or is over.  Turns of others go on: which one runs is
+    decided by the state, because the events that a caller has seen may be behind it.
+    """
+    port = await session._port()
+    cause = port.state.inputs.causes.get(InputId(input_id))
+    answer: dict[str, Any] = msgspec.to_builtins(cause.answer) if cause is not None else {}
+    if turn_id is None and answer.get("status") == "started":
+        turn_id = answer.get("turn_id")
+    if turn_id is not None:
+        return await _abort(port, turn_id, reason)
+    entry_id = answer.get("entry_id")
+    if entry_id is not None and entry_id in port.state.queue.entries:
+        await session.remove_queued(EntryId(entry_id))
+        return True
+    if cause is None and _is_alone(session, port.state):
+        # It may be on its way into the log at this moment: the abort comes behind it.
+        await session.abort(reason)
+        return True
+    return False
+
+
+async def _abort(port: SessionPort, turn_id: TurnId, reason: str) -> bool:
+    turn = port.state.turn.open
+    if turn is None or turn.turn_id != turn_id:
+        return False
+    await port.abort(AbortTurn(reason=reason, turn_id=turn_id))
+    return True
+
+
+def _is_alone(session: Session, state: SessionState) -> bool:
+    """True where the session is ours and no turn of another process can run."""
+    return session._host.runs_here(session.id) and state.turn.open is None

@@ -84,7 +84,7 @@ from weft.view.live_area import (
 from weft.view.markdown import finished_length
 from weft.view.plan_steps import step_note
 from weft.view.sentences import SUCCESSFUL, describe_call, finish_sentence
-from weft.view.turn_tally import TurnTally, finish_note
+from weft.view.turn_counts import TurnCounts, finish_note
 
 _TARGET = re.compile(r'"(?:path|command|pattern|description)"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _LONGEST_ARGUMENTS = 4_000
@@ -117,7 +117,7 @@ class SessionView:
         """Rules that were named on a card already."""
         self._lookups = LookupGroup()
         self._agents = AgentGroup()
-        self._tally = TurnTally()
+        self._tally = TurnCounts()
         self._arguments = ""
         """What came of the call in the making."""
         self._thought_since = 0.0

@@ -53,7 +53,7 @@ _FANOUT: Final = 256 * 4
 _PIECE: Final = 1024 * 1024
 
 
-class LogLine(msgspec.Struct, frozen=True):
+class ReflogLine(msgspec.Struct, frozen=True):
     """One entry of a reflog."""
 
     old: str
@@ -164,10 +164,10 @@ class GitRecords:
         others = [name for name in self.names("worktrees") if "/logs/" in name]
         return [*self.names("logs"), *others]
 
-    def log(self, name: str) -> list[LogLine]:
+    def log(self, name: str) -> list[ReflogLine]:
         """The entries of a reflog, the oldest first."""
         found = _LOG_LINE.findall(self.read(name) or b"")
-        return [LogLine(old.decode(), new.decode(), int(time)) for old, new, time in found]
+        return [ReflogLine(old.decode(), new.decode(), int(time)) for old, new, time in found]
 
     def tips(
         self, *, with_logs: bool = True, with_stashes: bool = True, since: float = 0

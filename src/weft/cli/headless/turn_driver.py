@@ -11,7 +11,7 @@ import anyio.abc
 from weft.api.inspection import session_events
 from weft.api.results import Result
 from weft.api.session import Session
-from weft.api.withdrawal import withdraw
+from weft.api.turn_waiter import withdraw
 from weft.app import App
 from weft.cli.headless.answers import whole, with_whole_text
 from weft.cli.headless.output_formats import OutputSink

@@ -43,7 +43,7 @@ from weft.workspace.git import GitRepository, SafeGit, open_safe_git
 from weft.workspace.git_records import (
     STASH,
     GitRecords,
-    LogLine,
+    ReflogLine,
     have_same_bytes,
     indexed,
     is_oid,
@@ -686,7 +686,7 @@ def _oldest() -> float:
     return time.time() - FORGOTTEN_SECONDS
 
 
-def _recent(lines: Iterable[LogLine]) -> set[str]:
+def _recent(lines: Iterable[ReflogLine]) -> set[str]:
     """What the entries name that git would not forget by itself yet."""
     oldest = _oldest()
     return {oid for line in lines if line.time > oldest for oid in (line.old, line.new)}

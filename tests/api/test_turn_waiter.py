@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.world import World, facts, message_lines, until_idle, until_status
 from weft.api.session import Session
-from weft.api.withdrawal import withdraw
+from weft.api.turn_waiter import withdraw
 from weft.events import TurnFinished
 from weft.providers.script import SayText, Stall
 from weft.providers.scripted import ScriptedModel

@@ -48,7 +48,7 @@ def finish_note(reason: FinishReason, detail: str) -> NoteBlock:
     return NoteBlock(text=text, level="error", advice=_ADVICE.get(reason, ""))
 
 
-class TurnTally:
+class TurnCounts:
     """Counts one turn after the other."""
 
     def __init__(self) -> None:
