@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import socket
 from collections.abc import Sequence
@@ -390,8 +391,9 @@ async def test_a_connection_that_does_not_come_about_times_out() -> None:
         await anyio.sleep_forever()
         return ()
 
+    hasty = HttpTimeouts(connect=0.05)
     with pytest.raises(ProviderUnavailable, match=r"within 0.05 seconds"):
-        await fetch(HttpClient(resolve=never), "http://slow.test/", timeouts=SHORT)
+        await fetch(HttpClient(resolve=never), "http://slow.test/", timeouts=hasty)
 
 
 # --- leaving ---------------------------------------------------------------------------
@@ -431,7 +433,20 @@ async def test_a_cancel_closes_the_socket_at_once(answers: bool) -> None:
             await server.gone.wait()
 
 
-async def test_a_slow_reader_is_not_buried() -> None:
+class ForwardableLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock a test can put forward."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
+@pytest.mark.parametrize(
+    "anyio_backend",
+    [pytest.param(("asyncio", {"loop_factory": ForwardableLoop}), id="a clock of its own")],
+)
+async def test_a_slow_reader_is_neither_buried_nor_taken_for_a_silent_server() -> None:
     sent = 0
 
     async def handler(line: LoopbackConnection) -> None:
@@ -444,17 +459,27 @@ async def test_a_slow_reader_is_not_buried() -> None:
             sent += len(block)
         await line.end_chunks()
 
-    async with client_and_server(handler) as (client, server):
-        with anyio.fail_after(20):
-            async with client.send(HttpRequest(url=server.url, timeouts=SHORT)) as reply:
-                first = await reply.read()
-                while True:  # until the server cannot get rid of any more
-                    before = sent
-                    await anyio.sleep(0.1)
-                    if sent == before:
-                        break
-                assert sent < 20_000_000
-                assert len(first) + len(await body_of(reply)) == 50_000_000
+    async def until_stuck() -> None:
+        """Return when the server cannot get rid of any more."""
+        before, rounds = -1, 0
+        # Each round of the loop polls the sockets: where none of many moves a byte, none will.
+        while rounds < 100:
+            before, rounds = sent, rounds + 1 if sent == before else 0
+            await anyio.lowlevel.checkpoint()
+
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, ForwardableLoop)
+    timeouts = HttpTimeouts(first_byte=900, idle=900)
+    async with (
+        client_and_server(handler) as (client, server),
+        client.send(HttpRequest(url=server.url, timeouts=timeouts)) as reply,
+    ):
+        first = await reply.read()
+        await until_stuck()
+        assert sent < 20_000_000
+        loop.ahead += 1_000
+        await until_stuck()  # the timer is due, and finds that the reader is the slow one
+        assert len(first) + len(await body_of(reply)) == 50_000_000
 
 
 # --- encodings -------------------------------------------------------------------------
