@@ -32,6 +32,26 @@ async def test_a_key_that_is_kept_by_login_is_masked(plain_world: World) -> None
     assert KEPT not in msgspec.json.encode(done).decode()
 
 
+async def test_a_key_that_another_process_keeps_meanwhile_is_masked_at_once(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    world.write("notes.txt", f"the key is {KEPT}\n")
+    read = ScriptedAnswer(steps=(CallTool(name="read", args={"path": "notes.txt"}),))
+    model = ScriptedModel([read, "ok", read, "ok", read, "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("before")
+        # As `weft auth login` does it in another terminal.
+        KeyFile(app.places.config).keep("openai", KEPT)
+        await session.send_message("after")
+        # What was once a key may still be in a file when it was replaced.
+        KeyFile(app.places.config).keep("openai", "another-key-without-shape")
+        await session.send_message("later")
+        texts = [done.result.text for done in await facts(session, ToolComplete)]
+    assert ["[redacted]" in text for text in texts] == [False, True, True]
+
+
 async def test_diffs_of_requests_and_results_are_masked(plain_world: World) -> None:
     world = plain_world
     world.write("config.py", f"TOKEN = '{TOKEN}'\nx = 1\n")

@@ -19,7 +19,7 @@ import anyio.to_thread
 from weft.actors import Supervisor
 from weft.api.manager import SessionManager
 from weft.clock import Clock, SystemClock
-from weft.config.api_keys import known_secrets
+from weft.config.api_keys import SavedKeyWatch, known_secrets
 from weft.config.models import ModelRegistry
 from weft.config.paths import WeftPaths, absolute, places
 from weft.config.providers import default_providers
@@ -105,8 +105,10 @@ class App:
         self._supervisor = Supervisor()
         self._store: Store | None = None
         self._stores: StoreRegistry | None = None
+        # Watched before they are read, so that no key is saved between the two.
+        watch = SavedKeyWatch(self.places.config)
         self._redact = Redactor(
-            known_secrets(self._environ, self.places.config, self.config.get("providers"))
+            known_secrets(self._environ, self.places.config, self.config.get("providers")), watch
         )
         self._prompter = SystemPromptWriter(self.places.config, self.places.user, self._redact)
         self._host: SessionHost | None = None

@@ -171,6 +171,37 @@ def known_secrets(
     return (*secret_values(environ), *saved, *_secrets_in(providers or {}))
 
 
+class SavedKeyWatch:
+    """The saved keys, whenever another process has changed them: `weft auth login` in another
+    terminal.
+    """
+
+    def __init__(self, config: Path) -> None:
+        self._file = KeyFile(config)
+        self._seen = self._look()
+
+    def __call__(self) -> tuple[str, ...]:
+        """The keys, when they have changed since the last call."""
+        seen = self._look()
+        if seen == self._seen:
+            return ()
+        # Before they are read: what is written meanwhile is read once more.
+        self._seen = seen
+        try:
+            return tuple(self._file.all_keys().values())
+        except UsageError:
+            return ()
+
+    def _look(self) -> tuple[int, int] | None:
+        # One look at one file of the user's own: microseconds, and nothing that output has to wait
+        # for. Each save makes a new file, so that its number tells of two within a clock's tick.
+        try:
+            about = os.stat(self._file.path)
+        except OSError:
+            return None
+        return about.st_ino, about.st_mtime_ns
+
+
 def _secrets_in(value: Any, name: str = "") -> Iterator[str]:
     """Keys and secret headers anywhere in a setting; what is wrong in it does not matter here."""
     if isinstance(value, Mapping):

@@ -4,7 +4,7 @@ shape itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from weft.redact.secret_shapes import KEY_BEGINS, key_end, mask_keys, shape_groups
 
@@ -33,8 +33,12 @@ def redact(text: str) -> str:
 class Redactor:
     """Masks what is shaped like a secret, and the very values it was given."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
+    def __init__(
+        self, known: Iterable[str] = (), more: Callable[[], Iterable[str]] = tuple
+    ) -> None:
+        """`more` is asked at each masking for values that have become known since."""
         self._known = _spellings(known)
+        self._more = more
 
     def add(self, value: str) -> None:
         """Mask one more value from now on."""
@@ -42,6 +46,8 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """The text without secrets."""
+        for value in self._more():
+            self.add(value)
         # Known values first: a shape that masks a part of one would hide the rest from this search.
         for value in self._known:
             if value in text:
