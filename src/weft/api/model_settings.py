@@ -11,12 +11,20 @@ import msgspec
 from weft.api.handle import SessionBase
 from weft.api.reports import CompactionReport
 from weft.api.turn_waiter import until_free
-from weft.errors import SessionBusy, SessionError, SessionStopped, UsageError, WeftError
+from weft.errors import (
+    OwnerLost,
+    SessionBusy,
+    SessionError,
+    SessionStopped,
+    UsageError,
+    WeftError,
+)
 from weft.events import Compacted, ErrorRaised, Purpose, SessionRestarted, SessionStatus
 from weft.ids import NodeId
 from weft.loop import TurnLimits, refusal
 from weft.messages import Usage
 from weft.project.skills import SkillFile
+from weft.runtime.ports.local import LocalPort
 from weft.session import (
     BeginCall,
     BringOver,
@@ -96,6 +104,8 @@ class SettingsCalls(SessionBase):
         """Write a handover document for a later session; returns its text and where it is kept."""
         from weft.api.summaries import handover  # as above
 
+        if (made := await self._summary_of_owner()) is not None:
+            return made
         port = await self._port()
         line = await port.line()
         if not line:
@@ -110,6 +120,8 @@ class SettingsCalls(SessionBase):
         """
         from weft.api.summaries import branch_summary  # as above
 
+        if (made := await self._summary_of_owner(NodeId(node), input_id)) is not None:
+            return made[0]
         port = await self._port()
         state = port.state
         wanted = BringOver(node=NodeId(node), **self._by(input_id))
@@ -125,6 +137,24 @@ class SettingsCalls(SessionBase):
         model = self._host.model(state.settings.model)
         answer = await self._ask_beside(state, branch_summary(left, model))
         return await self._call(msgspec.structs.replace(wanted, text=answer.text))
+
+    async def _summary_of_owner(
+        self, node: NodeId | None = None, input_id: str | None = None
+    ) -> tuple[str, str] | None:
+        """A summary by the process that has the session; None when that is this one."""
+        while not isinstance(port := await self._port(), LocalPort):
+            # Loaded with the first session of another process.
+            from weft.runtime.ports.remote import RemotePort
+            from weft.runtime.ports.socket_protocol import SummaryRequest
+
+            assert isinstance(port, RemotePort)
+            try:
+                return await port.summarize(SummaryRequest(node=node, input_id=input_id))
+            except OwnerLost:
+                # The next one makes it, and that may be this process.
+                if port.is_open:
+                    raise
+        return None
 
     async def _ask_beside(self, state: SessionState, question: SummaryQuestion) -> Answer:
         """Ask the session's model outside of a turn.

@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.project.mentions import AskRead, MentionReader
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.ports.hooked import HookSource
+    from weft.runtime.ports.socket_protocol import SummaryRequest
     from weft.workspace.sandbox.machine import SandboxReport
 
 logger = logging.getLogger(__name__)
@@ -445,7 +446,7 @@ class App:
             return None
         from weft.runtime.ports.command_socket import CommandSocket  # late: it costs start-up time
 
-        socket = CommandSocket(self.host.local_port)
+        socket = CommandSocket(self.host.local_port, summarize=self._summarize_for)
         path = await socket.open(store.run_folder, store.owner.process_id)
         if not path:
             return None
@@ -458,6 +459,15 @@ class App:
             raise
         self._supervisor.start(socket.serve, "command socket")
         return socket
+
+    async def _summarize_for(
+        self, session_id: SessionId, wanted: SummaryRequest
+    ) -> tuple[str, str]:
+        """Make a summary that another process asks for."""
+        session = await self.sessions.get(session_id)
+        if wanted.node is None:
+            return await session.summarize()
+        return await session.summarize_branch(wanted.node, input_id=wanted.input_id), ""
 
     async def _unload_idle(self) -> None:
         seconds = UNLOAD_EVERY_SECONDS

@@ -28,6 +28,7 @@ from weft.runtime.ports.socket_protocol import (
     OwnerStatus,
     SocketReply,
     SocketRequest,
+    SummaryRequest,
     read_lines,
     short_path,
 )
@@ -58,6 +59,7 @@ INTERNAL: Final[tuple[type[Command[Any]], ...]] = (BeginCall, RecordUsage, StopS
 """Commands of the session's own process: by the first two a client could write down any cost."""
 
 FindPort = Callable[[SessionId], Awaitable[LocalPort]]
+Summarize = Callable[[SessionId, SummaryRequest], Awaitable[tuple[str, str]]]
 
 
 class _LineId(msgspec.Struct):
@@ -75,9 +77,18 @@ def _calls() -> msgspec.json.Decoder[SocketRequest[AnyCommand]]:
 class CommandSocket:
     """Listens, and hands commands to our sessions."""
 
-    def __init__(self, find: FindPort, *, stall_seconds: float = STALL_SECONDS) -> None:
-        """`stall_seconds`: how long a client may leave a line unread."""
+    def __init__(
+        self,
+        find: FindPort,
+        *,
+        summarize: Summarize | None = None,
+        stall_seconds: float = STALL_SECONDS,
+    ) -> None:
+        """`summarize` makes the summaries that clients ask for.  `stall_seconds`: how long a client
+        may leave a line unread.
+        """
         self._find = find
+        self._summarize = summarize
         self._stall_seconds = stall_seconds
         self._listener: SocketListener | None = None
         self._path = ""
@@ -123,7 +134,7 @@ class CommandSocket:
             _remove(self._path)
 
     async def _connection(self, stream: ByteStream) -> None:
-        client = ClientConnection(stream, self._find, self._stall_seconds)
+        client = ClientConnection(stream, self._find, self._summarize, self._stall_seconds)
         self._clients.add(client)
         try:
             await client.serve()
@@ -137,9 +148,16 @@ class CommandSocket:
 class ClientConnection:
     """One client: its calls are carried out side by side, its answers written one by one."""
 
-    def __init__(self, stream: ByteStream, find: FindPort, stall_seconds: float) -> None:
+    def __init__(
+        self,
+        stream: ByteStream,
+        find: FindPort,
+        summarize: Summarize | None,
+        stall_seconds: float,
+    ) -> None:
         self._stream = stream
         self._find = find
+        self._summarize = summarize
         self._writer = LineWriter(stream, stall_seconds)
         self._under_way = 0
         self._attached: set[tuple[SessionId, str]] = set()
@@ -220,6 +238,8 @@ class ClientConnection:
         await self._send(line)
 
     async def _carry_out(self, call: SocketRequest[AnyCommand], port: LocalPort) -> Any:
+        if call.summary is not None and self._summarize is not None:
+            return await self._summarize(port.session_id, call.summary)
         if call.call is None:
             raise UsageError("a call needs a command")
         command = self._stamped(call.call, port)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Literal, TypeVar
@@ -33,7 +33,7 @@ from weft.loop import LineEntry
 from weft.messages import Node, Part
 from weft.permissions import Mode
 from weft.runtime.ports.socket_client import SocketClient
-from weft.runtime.ports.socket_protocol import OwnerStatus, short_path
+from weft.runtime.ports.socket_protocol import OwnerStatus, SummaryRequest, short_path
 from weft.session import (
     AbortReceipt,
     AbortTurn,
@@ -262,9 +262,21 @@ class RemotePort(SessionPort):
             OwnerLost: there is no owner any more; the port has ended.
             Owned: the owner takes no commands, or does not answer.
         """
+        return await self._exchanged(lambda client: client.send(self.session_id, checked(command)))
+
+    async def summarize(self, wanted: SummaryRequest) -> tuple[str, str]:
+        """Have the owner make a summary, with its own model and on its own record: what a guest
+        says that it cost would have to be believed.
+
+        Raises:
+            OwnerLost, Owned: as `call`.
+        """
+        return await self._exchanged(lambda client: client.summarize(self.session_id, wanted))
+
+    async def _exchanged(self, ask: Callable[[SocketClient], Awaitable[T]]) -> T:
         client = await self._way()
         try:
-            answer = await client.send(self.session_id, checked(command))
+            answer = await ask(client)
         except (SessionStopped, SessionNotFound) as error:
             # It is closing: when that is done, it gives the session back.
             await self._ended.wait()

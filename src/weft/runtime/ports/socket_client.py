@@ -20,6 +20,7 @@ from weft.runtime.ports.socket_protocol import (
     OwnerStatus,
     SocketReply,
     SocketRequest,
+    SummaryRequest,
     read_lines,
     shut_down,
 )
@@ -94,6 +95,15 @@ class SocketClient:
         """
         call = SocketRequest(id=self._new_id(), session=session, call=command)
         return answer_of(command, await self._exchange(call))
+
+    async def summarize(self, session: SessionId, wanted: SummaryRequest) -> tuple[str, str]:
+        """Have the owner make a summary; its text, and where it is kept.
+
+        Raises:
+            OwnerLost, WeftError: as `send`.
+        """
+        call = SocketRequest[Any](id=self._new_id(), session=session, summary=wanted)
+        return msgspec.convert(await self._exchange(call), tuple[str, str])
 
     async def watch(self, session: SessionId) -> None:
         """Have the owner send live events from now on; they come through `on_signal`.

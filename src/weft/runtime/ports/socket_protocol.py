@@ -2,7 +2,8 @@
 
 A call is `{"id", "session", "call": <command>}` and is answered by `{"id", "answer"}` or `{"id",
 "error"}`; with `{"id", "session", "watch": true}` live events follow as `{"signal"}` lines, and
-`{"condition"}` whenever status, mode or error has changed.  Durable events are not sent: the other
+`{"condition"}` whenever status, mode or error has changed.  `{"id", "session", "summary"}` has the
+owner make a summary and is answered by its text and its place.  Durable events are not sent: the other
 side reads them from the store.
 """
 
@@ -21,7 +22,7 @@ from anyio.abc import ByteStream, SocketAttribute
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from weft.events import Status
-from weft.ids import SessionId
+from weft.ids import NodeId, SessionId
 from weft.permissions import Mode
 from weft.session import Command
 
@@ -58,16 +59,26 @@ def short_path(path: str) -> Iterator[str]:
         os.close(folder)
 
 
+class SummaryRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A summary that the owner is asked to make: of the session, or of the line that ends at a
+    node.
+    """
+
+    node: NodeId | None = None
+    input_id: str | None = None
+
+
 class SocketRequest(msgspec.Struct, Generic[CommandT], kw_only=True, omit_defaults=True):
     """One line to the owner: a command that the sender knows, or for the owner any of them.
 
-    One with neither a command nor `watch` only asks whether the owner is still there.
+    One with none of the three only asks whether the owner is still there.
     """
 
     id: int
     session: SessionId
     call: CommandT | None = None
     watch: bool = False
+    summary: SummaryRequest | None = None
 
 
 class OwnerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
