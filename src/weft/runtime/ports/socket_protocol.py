@@ -3,8 +3,8 @@
 A call is `{"id", "session", "call": <command>}` and is answered by `{"id", "answer"}` or `{"id",
 "error"}`; with `{"id", "session", "watch": true}` live events follow as `{"signal"}` lines, and
 `{"condition"}` whenever status, mode or error has changed.  `{"id", "session", "summary"}` has the
-owner make a summary and is answered by its text and its place.  Durable events are not sent: the other
-side reads them from the store.
+owner make a summary, and is answered by its text and its place.  Durable events are not sent: the
+other side reads them from the store.
 """
 
 from __future__ import annotations
