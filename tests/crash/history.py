@@ -31,7 +31,14 @@ from typing import Any
 
 import msgspec
 
-from tests.support.git_history import GIT, git, make_history, refs
+from tests.support.git_history import (
+    EVERY_OBJECT,
+    FALSE_PACK,
+    GIT,
+    git,
+    make_history,
+    refs,
+)
 from tests.support.sandboxed_project import SandboxedProject, sandboxed_project
 from weft.workspace.sandbox.git_guard import GitGuard, GitJudgement
 
@@ -72,6 +79,20 @@ ATTACKS: Mapping[str, str] = {
     "graft": "git replace --graft HEAD",
     "borrow": "mkdir -p /tmp/o; cp -r .git/objects/. /tmp/o; "
     "echo /tmp/o > .git/objects/info/alternates; rm -rf .git/objects/pack/* .git/objects/??",
+    "false pack": f"{FALSE_PACK}{EVERY_OBJECT} | python3 /tmp/false_pack.py $P sums",
+    "junk pack": f"{FALSE_PACK}{EVERY_OBJECT} | python3 /tmp/false_pack.py $P junk",
+    "junk beside packs": f"for o in $({EVERY_OBJECT}); do "
+    "f=.git/objects/${o:0:2}/${o:2}; mkdir -p $(dirname $f); [ -e $f ] || echo junk > $f; done",
+    "age objects": "find .git/objects -type f -exec touch -d '40 days ago' {} +",
+    "age logs": "sed -i -E 's/> [0-9]{10}/> 1500000000/' $(find .git/logs -type f ! -name stash)",
+    "branch to nowhere": "git symbolic-ref refs/heads/apart refs/heads/nowhere",
+    "junk in packed refs": "git pack-refs --all; echo junk >> .git/packed-refs",
+    "shuffle packed refs": "git pack-refs --all; (head -1 .git/packed-refs; "
+    "grep -v '^[#^]' .git/packed-refs | tac) > /tmp/p; cat /tmp/p > .git/packed-refs",
+    "link packed refs": "git pack-refs --all; mv .git/packed-refs /tmp/p; "
+    "ln -s /tmp/p .git/packed-refs",
+    "blob as a branch": "git rev-parse HEAD:one0 > .git/refs/heads/apart",
+    "no HEAD": "rm .git/HEAD",
     "start anew": "git checkout -q --orphan z; git branch -D main; "
     "rm -rf .git/logs/refs/heads/main",
 }
@@ -116,10 +137,15 @@ def state_of(folder: Path) -> State:
     objects = {line.split()[0] for line in git(folder, "rev-list", *options).splitlines()}
     named = refs(folder)
     reached = set(git(folder, "rev-list", "--all", "--reflog").split())
-    # A stash is a commit with two or three parents; the first is of a branch.
-    for line in git(folder, "stash", "list", "--format=%H %P").splitlines():
-        stash, _, *parts = line.split()
-        reached -= {stash, *parts}
+    # A stash is a commit with two or three parents; the first is of a branch.  With its reflog cut,
+    # the ref names one that is in no list.
+    listed = git(folder, "stash", "list", "--format=%H %P").splitlines()
+    if "refs/stash" in named:
+        listed.append(git(folder, "log", "-1", "--format=%H %P", "refs/stash"))
+    for line in listed:
+        stash, *parents = line.split()
+        if len(parents) > 1:  # the ref may name any commit after an attack
+            reached -= {stash, *parents[1:]}
     stashes = len(git(folder, "stash", "list").splitlines())
     return State(named, frozenset(objects), frozenset(reached), stashes)
 
@@ -156,7 +182,9 @@ async def one_round(there: SandboxedProject, chance: random.Random, tally: Tally
         before = state_of(there.project)
         every = {**ATTACKS, **EVERYDAY}
         names = [chance.choice(sorted(every)) for _ in range(chance.randint(1, 3))]
-        line = "; ".join(every[name].format(seed=chance.randint(1, 10**6)) for name in names)
+        line = "; ".join(
+            every[name].replace("{seed}", str(chance.randint(1, 10**6))) for name in names
+        )
         result = await there.shell(line)
         is_refused = any("- .git: " in remark for remark in result.remarks)
         tally.commands += 1

@@ -7,6 +7,26 @@ import subprocess
 from pathlib import Path
 
 GIT = "git -c user.name=a -c user.email=a@b.c -c advice.detachedHead=false"
+EVERY_OBJECT = "git cat-file --batch-all-objects --batch-check='%(objectname)'"
+FALSE_PACK = """P=.git/objects/pack/pack-$(printf '%040d' 1)
+cat > /tmp/false_pack.py <<'END'
+import hashlib, struct, sys, zlib
+oids = sorted({bytes.fromhex(line.strip()) for line in sys.stdin})
+body, places = b"PACK" + struct.pack(">II", 2, len(oids)), []
+for _ in oids:
+    places.append(len(body))
+    body += bytes([(3 << 4) | 1]) + zlib.compress(b"x")
+made = hashlib.sha1(body).digest()
+index = b"\\xfftOc\\0\\0\\0\\2"
+for first in range(256):
+    index += struct.pack(">I", sum(oid[0] <= first for oid in oids))
+index += b"".join(oids) + bytes(4 * len(oids))
+index += b"".join(struct.pack(">I", place) for place in places) + made
+open(sys.argv[1] + ".idx", "wb").write(index + hashlib.sha1(index).digest())
+open(sys.argv[1] + ".pack", "wb").write(body + made if sys.argv[2] == "sums" else b"junk")
+END
+"""
+"""A pack that lists every object, and has none of them: with right checksums, or as junk."""
 _ENVIRON = {
     "PATH": os.environ["PATH"],
     "HOME": "/nonexistent",

@@ -51,6 +51,10 @@ class SandboxedProject:
         """The same for a link."""
         return self.forbids(path)
 
+    def forbids_record(self, path: str) -> str:
+        """The same where nothing changes that programs obey."""
+        return self.forbidden.get(path, "")
+
     async def shell(
         self, script: str, on_output: Callable[[str], None] | None = None, **options: Any
     ) -> RunResult:

@@ -8,38 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.git_history import GIT, git, make_history, reached, refs
+from tests.support.git_history import (
+    EVERY_OBJECT,
+    FALSE_PACK,
+    GIT,
+    git,
+    make_history,
+    reached,
+    refs,
+)
 from tests.support.sandboxed_project import SandboxedProject, sandboxed_project
 from weft.permissions import is_git_record, is_protected
 
 pytestmark = pytest.mark.anyio
 
-_ALL = "git cat-file --batch-all-objects --batch-check='%(objectname)'"
-_FALSE_PACK = """P=.git/objects/pack/pack-$(printf '%040d' 1)
-cat > /tmp/false_pack.py <<'END'
-import hashlib, struct, sys, zlib
-oids = sorted({bytes.fromhex(line.strip()) for line in sys.stdin})
-body, places = b"PACK" + struct.pack(">II", 2, len(oids)), []
-for _ in oids:
-    places.append(len(body))
-    body += bytes([(3 << 4) | 1]) + zlib.compress(b"x")
-made = hashlib.sha1(body).digest()
-index = b"\\xfftOc\\0\\0\\0\\2"
-for first in range(256):
-    index += struct.pack(">I", sum(oid[0] <= first for oid in oids))
-index += b"".join(oids) + bytes(4 * len(oids))
-index += b"".join(struct.pack(">I", place) for place in places) + made
-open(sys.argv[1] + ".idx", "wb").write(index + hashlib.sha1(index).digest())
-open(sys.argv[1] + ".pack", "wb").write(body + made if sys.argv[2] == "sums" else b"junk")
-END
-"""
-"""A pack that lists every object, and has none of them: with right checksums, or as junk."""
 _REMOVE = (
     "rm -rf .git/objects/??; find .git/objects/pack -type f ! -name '*00001.*' -delete; "
     "rm -rf .git/objects/info/commit-graph*"
 )
 _LOOSE_JUNK = (
-    f"for o in $({_ALL}); do f=.git/objects/${{o:0:2}}/${{o:2}}; mkdir -p $(dirname $f); "
+    f"for o in $({EVERY_OBJECT}); do f=.git/objects/${{o:0:2}}/${{o:2}}; mkdir -p $(dirname $f); "
     "[ -e $f ] || echo junk > $f; done"
 )
 _AGE_LOGS = (
@@ -48,10 +36,10 @@ _AGE_LOGS = (
 )
 
 FORGERIES = [
-    (f"{_FALSE_PACK}{_ALL} | python3 /tmp/false_pack.py $P sums",),
-    (f"{_FALSE_PACK}{_ALL} | python3 /tmp/false_pack.py $P junk", _REMOVE),
-    (f"{_FALSE_PACK}{_ALL} | python3 /tmp/false_pack.py $P sums", _REMOVE),
-    (f"{_FALSE_PACK}{_ALL} | python3 /tmp/false_pack.py $P sums; {_REMOVE}",),
+    (f"{FALSE_PACK}{EVERY_OBJECT} | python3 /tmp/false_pack.py $P sums",),
+    (f"{FALSE_PACK}{EVERY_OBJECT} | python3 /tmp/false_pack.py $P junk", _REMOVE),
+    (f"{FALSE_PACK}{EVERY_OBJECT} | python3 /tmp/false_pack.py $P sums", _REMOVE),
+    (f"{FALSE_PACK}{EVERY_OBJECT} | python3 /tmp/false_pack.py $P sums; {_REMOVE}",),
     (_LOOSE_JUNK, "rm -f .git/objects/pack/*"),
     (_AGE_LOGS, "find .git/logs -type f ! -name stash -delete"),
     (
@@ -69,6 +57,7 @@ FORGERIES = [
         "printf '%040d\\n' 1 > .git/refs/heads/apart",
     ),
     ("echo new > new; git hash-object -w new > .git/refs/heads/apart",),
+    ("git rev-parse HEAD:one0 > .git/refs/heads/apart",),
     (
         "printf 'tree %040d\\nparent %s\\nauthor a <a> 1 +0000\\ncommitter a <a> 1 +0000\\n\\n' 1 "
         "$(git rev-parse HEAD) | git hash-object -t commit -w --literally --stdin "
@@ -128,7 +117,7 @@ async def test_a_large_pack_that_lies_is_found_out_by_some_of_its_objects(tmp_pa
         git(there.project, "gc", "-q")
         before = reached(there.project)
         # The length of a stored block decides the size: one junk object is as large as all.
-        line = _FALSE_PACK.replace('zlib.compress(b"x")', 'zlib.compress(b"x" * 16, 0)').replace(
+        line = FALSE_PACK.replace('zlib.compress(b"x")', 'zlib.compress(b"x" * 16, 0)').replace(
             "body, places =", "import os; body, places ="
         )
         padded = line.replace(
@@ -136,7 +125,7 @@ async def test_a_large_pack_that_lies_is_found_out_by_some_of_its_objects(tmp_pa
             "body += os.urandom(200_000)\nmade = hashlib.sha1(body).digest()",
         )
         result = await there.shell(
-            f"{padded}{_ALL} | python3 /tmp/false_pack.py $P sums; {_REMOVE}"
+            f"{padded}{EVERY_OBJECT} | python3 /tmp/false_pack.py $P sums; {_REMOVE}"
         )
         assert "it leaves a damaged pack" in result.remarks[-1]
         assert reached(there.project) == before
@@ -212,6 +201,7 @@ async def test_git_that_only_renews_the_time_of_a_pack_is_not_held_up(tmp_path: 
         ("git update-index --split-index", "git status; echo 1 > x; git add x"),
         ("git bisect start HEAD HEAD~2", "git bisect good", "git bisect reset"),
         ("echo 1 > one0; git merge -q --autostash apart -m m",),
+        ("git branch -q --track follower main", "git branch -qm follower f2; git branch -qd f2"),
         ("git commit-graph write --reachable", f"{GIT} commit -q --allow-empty -m x"),
         ("git commit-graph write --reachable --split", "git commit-graph write --reachable"),
     ],
@@ -232,6 +222,20 @@ async def test_what_git_keeps_between_two_commands_reaches_the_project(
             assert not result.is_held_back, result.remarks
         git(there.project, "status")
         git(there.project, "fsck", "--full")
+
+
+async def test_settings_of_a_repository_that_programs_obey_are_held_back(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        before = there.read(".git/config")
+        _judged(there)
+        for line in ("git config core.fsmonitor ./x", "git config branch.main.remote ./elsewhere"):
+            result = await there.shell(line)
+            assert "- .git/config: protected" in result.remarks[-1]
+            assert there.read(".git/config") == before
+        there.forbidden[".git/config"] = "a rule of the user"
+        result = await there.shell("git branch -q --track follower main")
+        assert "- .git/config: a rule of the user" in result.remarks[-1]
 
 
 async def test_a_shallow_repository_keeps_its_end_until_the_rest_is_there(tmp_path: Path) -> None:

@@ -90,10 +90,15 @@ class SessionWorkspace(FileFinder):
         Permission to run a command covers ordinary files.  It covers neither files that programs
         obey nor paths that a rule of the user names.
         """
+        # `git commit` writes below `.git` all the time; objects and refs are records, not programs.
+        return self._forbids(path, protected=is_protected(path) and not is_git_record(path))
+
+    def forbids_record(self, path: str) -> str:
+        return self._forbids(path, protected=False)
+
+    def _forbids(self, path: str, *, protected: bool) -> str:
         if self._gate is None:
             return ""
-        # `git commit` writes below `.git` all the time; objects and refs are records, not programs.
-        protected = is_protected(path) and not is_git_record(path)
         # A rule may name either tool, and the stricter one counts.
         for tool in ("write", "edit"):
             action = ToolAction(

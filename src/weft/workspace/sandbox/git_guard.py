@@ -169,7 +169,7 @@ async def ask_git(git: SafeGit, change: RepositoryChange) -> str:
         return why
     if change.has_new_graph and (await git.run("commit-graph", "verify")).exit_code:
         return "it leaves a commit-graph that does not fit the commits"
-    if why := await _why_not_uncut(git, change):
+    if why := await _why_not_uncut(git, change) or await _why_not_branches(git, change):
         return why
     losses, after = change.losses, change.after
     asked = set(losses.unmerged.values())
@@ -199,6 +199,19 @@ async def _why_not_uncut(git: SafeGit, change: RepositoryChange) -> str:
     parents = {line[7:] for line in found.output.splitlines() if line.startswith("parent ")}
     if any(is_oid(oid) and not change.after.has_object(oid) for oid in parents):
         return "it lets the history lead to commits that are not there (.git/shallow)"
+    return ""
+
+
+async def _why_not_branches(git: SafeGit, change: RepositoryChange) -> str:
+    """Which branch would name what is no commit."""
+    if not change.branches:
+        return ""
+    lines = _lines(sorted(change.branches))
+    found = await git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=lines)
+    for line in found.output.splitlines():
+        oid, _, kind = line.partition(" ")
+        if kind != "commit" and oid in change.branches:
+            return f"it lets {change.branches[oid]} name what is no commit"
     return ""
 
 
@@ -251,6 +264,8 @@ class RepositoryChange:
         self.made, self.unmade = made or set(), unmade or set()
         self.uncut: set[str] = set()
         """Commits that `shallow` no longer names."""
+        self.branches: dict[str, str] = {}
+        """Objects in packs that branches name now, which have to be commits."""
         self.packs = PackCheck()
         self.kept: set[str] = set()
         """Removed files that are to be kept, as the steps name them."""
@@ -288,7 +303,7 @@ class RepositoryChange:
         """True when files do not tell whether all is well."""
         losses = self.losses
         return bool(losses.unmerged or losses.dropped or self.missing or self.packs) or bool(
-            self.uncut or self.has_new_graph
+            self.uncut or self.branches or self.has_new_graph
         )
 
     @property
@@ -352,6 +367,14 @@ class RepositoryChange:
                 return f"it leaves {name} with nothing that git can read"
             if why := git_shape.why_not_named(self.after, name, now):
                 return why
+            if git_shape.is_branch(name):
+                self.branches[now] = name
+        # What a loose object is, was seen just now.
+        self.branches = {
+            oid: name
+            for oid, name in self.branches.items()
+            if not git_shape.is_loose(self.after, oid)
+        }
         return ""
 
     def _find_losses(self, names: Iterable[str]) -> None:

@@ -81,14 +81,13 @@ def why_not_named(after: GitRecords, name: str, oid: str) -> str:
     if not after.has_object(oid):
         return f"it lets {name} name an object that is not there"
     path = after.where(f"objects/{oid[:2]}/{oid[2:]}")
-    if path is None or not os.path.isfile(path):
+    if path is None or not is_loose(after, oid):
         return ""
     content = loose_content(path, oid)
     if content is None:
         return f"it lets {name} name an object that git cannot read"
     if not content.startswith(b"commit "):
-        is_branch = name.startswith("refs/heads/") or name.endswith("HEAD")
-        return f"it lets {name} name what is no commit" if is_branch else ""
+        return f"it lets {name} name what is no commit" if is_branch(name) else ""
     return next(
         (
             f"it lets {name} name a commit that lacks {needed[:12]}"
@@ -97,6 +96,17 @@ def why_not_named(after: GitRecords, name: str, oid: str) -> str:
         ),
         "",
     )
+
+
+def is_branch(name: str) -> bool:
+    """True for a ref that must name a commit."""
+    return name.startswith("refs/heads/") or name.endswith("HEAD")
+
+
+def is_loose(after: GitRecords, oid: str) -> bool:
+    """True for an object in a file of its own."""
+    path = after.where(f"objects/{oid[:2]}/{oid[2:]}")
+    return path is not None and os.path.isfile(path)
 
 
 def why_not_derived(after: GitRecords, removed: Collection[str]) -> str:

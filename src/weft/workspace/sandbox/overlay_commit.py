@@ -19,6 +19,7 @@ from weft.errors import ToolError
 from weft.workspace.base import ChangedFile, unkept
 from weft.workspace.boundaries.workspace import MAX_BYTES, MovedRange, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.git_settings import only_follows
 from weft.workspace.history.watchers import note_own_write
 from weft.workspace.sandbox.merge import merge
 from weft.workspace.sandbox.overlay_apply import (
@@ -75,6 +76,10 @@ class ChangeJudge(Protocol):
 
     def forbids_link(self, path: str) -> str:
         """The same for a link that a command makes there: what lies below gets other names."""
+        ...
+
+    def forbids_record(self, path: str) -> str:
+        """The same for a protected file in which nothing changes that programs obey."""
         ...
 
 
@@ -290,8 +295,7 @@ class OverlayCommit:
             self._failed.append(f"{shown}: pipes, sockets and devices are not carried over")
             return None
         # Rules before staleness: a forbidden path must not even be merged or kept aside.
-        is_link = step.after is not None and step.after.kind == "link"
-        if why := (self._judge.forbids_link if is_link else self._judge.forbids)(shown):
+        if why := await self._why_forbidden(step, shown, root, upper):
             self._refused.append(f"{shown}: {why}")
             return None
         if step.is_stale:
@@ -305,6 +309,18 @@ class OverlayCommit:
             self._refused.append(f"{shown}: {error}")
             return None
         return step
+
+    async def _why_forbidden(self, step: ApplyStep, shown: str, root: str, upper: str) -> str:
+        if step.after is not None and step.after.kind == "link":
+            return self._judge.forbids_link(shown)
+        why = self._judge.forbids(shown)
+        if not why or step.do != "put" or not f"/{step.path}".endswith("/.git/config"):
+            return why
+        before = await self._threads.run(lambda: _content(f"{root}/{step.path}", step.before))
+        after = await self._threads.run(lambda: _content(f"{upper}/{step.path}", step.after))
+        if before is None or after is None or not only_follows(before, after):
+            return why
+        return self._judge.forbids_record(shown)
 
     async def _admit(self, step: ApplyStep, shown: str, root: str, upper: str) -> None:
         """Ask the boundaries.

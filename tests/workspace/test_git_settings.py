@@ -1,0 +1,53 @@
+"""Which changes of a repository's settings only say what branches follow."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.workspace.git_settings import only_follows
+
+BASE = b'[core]\n\tbare = false\n[remote "origin"]\n\turl = https://example.com/x\n'
+BRANCH = b'[branch "x"]\n\tremote = origin\n\tmerge = refs/heads/x\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (BASE, BASE + BRANCH),
+        (BASE + BRANCH, BASE),
+        (BASE + BRANCH, BASE + BRANCH.replace(b'"x"', b'"feature/y"')),
+        (BASE + BRANCH, BASE + BRANCH + b"\trebase = true\n"),
+        (BASE, BASE + b'[branch "x"]\n\tremote = .\n\tmerge = refs/heads/main\n'),
+        (BASE, BASE + b'[branch "x"]\n\tpushRemote = origin\n'),
+        (
+            BASE + b'[branch "o"]\n\tmergeoptions = x\n',
+            BASE + b'[branch "o"]\n\tmergeoptions = x\n',
+        ),
+    ],
+)
+def test_what_a_branch_follows_is_let_through(before: bytes, after: bytes) -> None:
+    assert only_follows(before, after)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        BASE.replace(b"false", b"true"),
+        BASE + b"[core]\n\tfsmonitor = ./x\n",
+        BASE + b'[branch "x"]\n\tremote = elsewhere\n',
+        BASE + b'[branch "x"]\n\tremote = ext::sh -c x\n',
+        BASE + b'[branch "x"]\n\tremote = ../evil\n',
+        BASE + b'[branch "x"]\n\tmergeoptions = --no-verify\n',
+        BASE + b'[branch "x"] remote = origin\n',
+        BASE + b'[branch "x"]\n\tmerge = refs/heads/x\n [core]\n\tpager = x\n',
+        BASE + b'[branch "x"]\n\tmerge = refs/heads/x\\\n[core]\n\tpager = x\n',
+        BASE + b'[branch "x"]\r\n\tmerge = refs/heads/x\r\n',
+        BASE + b'[branch "x"]\n\tmerge = refs/heads/x ; y\n',
+        BASE + b'[branch "x"]\n[include]\n\tpath = evil\n',
+        BASE + b'[remote "evil"]\n\turl = x\n[branch "x"]\n\tremote = evil\n',
+        BASE.replace(b"[remote", b'[branch "x"]\n\tmerge = refs/heads/x\n[REMOTE'),
+        b'[branch "x"]\n\tmerge = refs/heads/x\n\tbare = false\n',
+    ],
+)
+def test_anything_else_is_not(after: bytes) -> None:
+    assert not only_follows(BASE, after)
