@@ -12,6 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCAL := $(VENV)/.local-ready
+ORACLES := $(VENV)/oracles
 
 export PROMPT DIR
 WORKERS ?= 2
@@ -73,6 +74,16 @@ MINUTES ?= 60
 .PHONY: soak
 soak: $(READY) ## Twenty sessions in one application for an hour (MINUTES=5 for less): nothing grows
 	$(BIN)/python -m tests.crash.soak --minutes $(MINUTES)
+
+# Beside the environment, not in it: the SDKs bring versions of their own of what we depend on, and the
+# suite runs without them.
+.PHONY: oracles
+oracles: $(ORACLES)/.ready ## Judge our requests by the vendors' own SDKs, over real sockets
+	PYTHONPATH=$(ORACLES) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/oracles tests/providers/test_oracles.py
+
+$(ORACLES)/.ready: pyproject.toml | $(READY)
+	$(BIN)/python -m pip install --quiet --upgrade --target $(ORACLES) --group oracles
+	touch $@
 
 .PHONY: walks
 walks: $(READY) ## Write docs/walks.md: the files that four everyday calls go through

@@ -29,7 +29,8 @@ def advised(error: ProviderError, context: ErrorContext) -> ProviderError:
     """The error with what can be done about it; as it is where nothing is known."""
     is_down = context.provider == "ollama" and "could not reach" in str(error)
     advice = "`ollama serve` starts it" if is_down else _advice(error.topic, context)
-    return error.reworded(f"{error}; {advice}") if advice else error
+    # The vendor's sentence goes on, so its full stop goes.
+    return error.reworded(f"{str(error).rstrip('. ')}; {advice}") if advice else error
 
 
 def _advice(topic: str, context: ErrorContext) -> str:
@@ -62,7 +63,7 @@ def _model(context: ErrorContext) -> str:
     if context.provider == "ollama":
         return f"`ollama pull {context.model}` downloads it"
     near = did_you_mean(context.model, context.known_models()).removeprefix("; ")
-    return _joined(near, f"`weft models list {context.provider}` shows those that are known")
+    return _joined(f"`weft models list {context.provider}` shows those that are known", near)
 
 
 def _source(context: ErrorContext) -> str:

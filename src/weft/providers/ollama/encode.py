@@ -55,11 +55,16 @@ def _tools(tools: tuple[ToolSpec, ...]) -> list[Json]:
             "function": {
                 "name": wire_name(tool.name),
                 "description": tool.description,
-                "parameters": as_object(tool.schema),
+                "parameters": _parameters(tool.schema),
             },
         }
         for tool in tools
     ]
+
+
+def _parameters(schema: Json) -> Json:
+    # Not among the keywords that its API has for the whole object.
+    return {k: v for k, v in as_object(schema).items() if k != "additionalProperties"}
 
 
 def _messages(request: ModelRequest, info: ModelInfo) -> list[Json]:
