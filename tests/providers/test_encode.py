@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -32,6 +33,7 @@ from weft.providers.ollama.encode import encode as ollama
 from weft.providers.openai.encode import encode as responses
 from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI, ChatDialect
 from weft.providers.openai_chat.encode import encode as chat
+from weft.providers.openai_chat.stream import ChatWire
 
 PIXEL = "iVBORw0KGgo="
 READ = ToolSpec(
@@ -609,3 +611,13 @@ def test_of_many_pictures_only_the_newest_are_shown() -> None:
         assert seen(count)[:10] == ["an older image left out"] * 10
         assert seen(count)[10:] == [PIXEL] * (count - 10)
     assert seen(31).count(PIXEL) == 11
+
+
+@pytest.mark.parametrize(("provider", "model"), [("moonshot", "kimi-k3"), ("zai", "glm-5.3")])
+def test_kimi_and_glm_get_their_reasoning_back_beside_calls(provider: str, model: str) -> None:
+    """Kimi answers 400 to a call without it: "reasoning_content is missing"."""
+    wire = ChatWire(ProviderAccess(key="k"), provider, shipped().vendor(provider))
+    thought = Thinking(text="hm", signature="reasoning_content", provider=provider, model=model)
+    said = (user("a"), model_says(thought, call(1)), gave(call(1)))
+    sent = wire.http(ask(model, *said), shipped().info(provider, model))
+    assert json.loads(sent.body)["messages"][1]["reasoning_content"] == "hm"

@@ -86,6 +86,8 @@ DEEPSEEK = ChatDialect(reasoning_back=True, thinking_switch=True, schemas=False)
 MISTRAL = ChatDialect(effort=True, short_ids=True, user_may_follow_results=False)
 XAI = ChatDialect(effort=True, strict_sampling=True, conversation_header="x-grok-conv-id")
 WITH_EFFORT = ChatDialect(effort=True)
+# Kimi refuses a call of a tool whose reasoning is missing; GLM thinks on where it finds it.
+WITH_REASONING = ChatDialect(reasoning_back=True)
 OPENROUTER = ChatDialect(effort_object=True, cache_marks=True)
 GEMINI = ChatDialect(effort=True, signs_calls=True)
 # The least that every server takes: strict ones refuse a field that they do not know.

@@ -19,6 +19,7 @@ from weft.providers.openai_chat.encode import (
     OPENAI,
     OPENROUTER,
     WITH_EFFORT,
+    WITH_REASONING,
     XAI,
     encode,
 )
@@ -34,6 +35,9 @@ DIALECTS = {
     "api.groq.com": WITH_EFFORT,
     "api.together.xyz": WITH_EFFORT,
     "openrouter.ai": OPENROUTER,
+    "api.moonshot.ai": WITH_REASONING,
+    "api.moonshot.cn": WITH_REASONING,
+    "api.z.ai": WITH_REASONING,
     "generativelanguage.googleapis.com": GEMINI,
 }
 """The dialects of servers that differ from most, by host."""
