@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.chat_driver import RecordingScreen, driven_chat
 from tests.support.weft_program import call, text
-from weft.app import App
+from weft.app import App, open_app
 from weft.cli.chat.approval_text import NO_LABEL
 from weft.cli.chat.commands.chat_commands import ChatCommands
 from weft.cli.chat.screens.screen import (
@@ -122,6 +122,22 @@ async def test_another_clients_answer_takes_the_question_away(app: App) -> None:
         await session.respond_to_permission("allow_once")
         await talk.screen.until(lambda: "Done." in talk.screen.words())
         assert talk.screen.question is None
+
+
+@pytest.mark.process
+async def test_a_rule_that_allows_silently_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    rules = tmp_path / ".config" / "weft" / "config.toml"
+    rules.parent.mkdir(parents=True)
+    rules.write_text('[permissions]\nallow = ["shell(echo hi)"]\n')
+    calls = [[call("shell", command="echo hi")], [text("Again."), call("shell", command="echo hi")]]
+    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    opened = open_app(tmp_path / "project", tmp_path / "weft.db", environ=environ)
+    async with opened as app, driven_chat(app, *calls, "Done.") as talk:
+        await talk.say("go")
+        await talk.screen.until(lambda: "Done." in talk.screen.words())
+        cards = talk.screen.of(ToolCard)
+        assert [card.allowed_by for card in cards] == ["echo hi", ""]
 
 
 async def test_all_edits_are_allowed_from_here_on(app: App) -> None:

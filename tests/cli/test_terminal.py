@@ -86,7 +86,7 @@ def test_a_whole_conversation_and_the_next_day(weft: WeftProgram, terminal: Tmux
     assert "● Edited calc.py  +1 −1 · you allowed it" in screen
     assert (weft.project / "calc.py").read_text().endswith("a + b\n")
     terminal.keys("2")
-    screen = terminal.wait_for("The test passes.", "allowed for this session")
+    screen = terminal.wait_for("The test passes.", "you allowed it in this session")
     assert "passed" in screen
     assert "\nreturn a + b" in screen
     terminal.wait_for("context 2%")

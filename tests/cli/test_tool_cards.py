@@ -153,6 +153,11 @@ def test_what_was_not_allowed_has_the_users_words() -> None:
     assert lines(bare) == ["● Not allowed: rm x"]
 
 
+def test_an_approval_that_reaches_further_is_said() -> None:
+    allowed = shell("ls", was_shown=True, allowed_for="session")
+    assert lines(allowed) == ["● Ran ls  you allowed it in this session"]
+
+
 def test_a_rule_that_allowed_is_named() -> None:
     assert lines(shell("git status", allowed_by="git *")) == [
         '● Ran git status  allowed by "git *"'

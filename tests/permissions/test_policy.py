@@ -106,6 +106,15 @@ def test_a_shell_rule_means_the_very_same_text() -> None:
     assert decide(RUN, mode="default", rules=[starred]).verdict == "ask"
 
 
+def test_a_rule_that_allows_is_named() -> None:
+    rule = PermissionRule(verdict="allow", tool="shell", pattern="git diff")
+    action = ToolAction(tool="shell", kind="run", target="git diff")
+    assert decide(action, mode="default", rules=[rule]).rule == "git diff"
+    tool = PermissionRule(verdict="allow", tool="shell")
+    assert decide(action, mode="default", rules=[tool]).rule == "shell"
+    assert decide(action, mode="bypass", rules=[rule]).rule == "", "the mode allows it"
+
+
 def test_a_grant_answers_an_ask_but_no_denial() -> None:
     grant = PermissionGrant(pattern=grant_pattern(EDIT), scope="turn")
     deny = PermissionRule(verdict="deny", tool="edit", pattern="src/*")

@@ -24,7 +24,7 @@ DIFF = """\
 def card(name: str, text: str = "", **fields: Any) -> ToolCard:
     own = {
         key: fields.pop(key)
-        for key in ("was_shown", "duration_ms", "output", "allowed_by")
+        for key in ("was_shown", "duration_ms", "output", "allowed_by", "allowed_for")
         if key in fields
     }
     args = fields.pop("args", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from weft.events import (
@@ -29,7 +30,7 @@ from weft.events import (
     TurnStarted,
     UsageRecorded,
 )
-from weft.ids import CallUid, EntryId, NodeId, RequestId, TurnId
+from weft.ids import CallUid, EntryId, NodeId, RequestId, SessionId, TurnId
 from weft.messages import File, Node, Part, Text, ToolCall, ToolResult, Usage
 from weft.view import (
     AnswerBlock,
@@ -144,15 +145,17 @@ def test_what_was_asked_about_is_not_shown_twice() -> None:
 
 @pytest.mark.parametrize(("action", "word"), [("allow_turn", "turn"), ("allow_always", "session")])
 def test_an_approval_that_reaches_further_is_put_on_record(action: Any, word: str) -> None:
-    story = SessionView()
+    """On the card of the call; an agent's own card is elsewhere, so there it is a note."""
     request = PermissionRequest(
         request_id=RequestId("r"), call_uid=CALL, node=NODE, tool_name="shell"
     )
-    (note,) = told(
-        story,
-        request,
-        PermissionResolved(request_id=RequestId("r"), action=action, pattern="shell(ls)"),
-    )
+    resolved = PermissionResolved(request_id=RequestId("r"), action=action, pattern="shell(ls)")
+    shell = ToolCall(call_uid=CALL, name="shell", args={"command": "ls"})
+    (card,) = told(SessionView(), answer("", shell), request, resolved, completed(text="a"))
+    assert isinstance(card, ToolCard)
+    assert card.allowed_for == word
+    of_agent = msgspec.structs.replace(request, child=SessionId("ses_1"))
+    (note,) = told(SessionView(), of_agent, resolved)
     assert isinstance(note, NoteBlock)
     assert word in note.text
     assert "shell(ls)" in note.text

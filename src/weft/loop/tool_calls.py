@@ -128,6 +128,8 @@ class ToolCallBatch:
         self._permission = self._own.approver or PermissionAsk(
             environment, pending, self._node, self._own.record_as
         )
+        self._allowed_by: dict[CallUid, str] = {}
+        """The rule that allowed a call without a question; screens name it."""
         self._gave_outcome: set[CallUid] = set()
         self.invalid = 0
         """Calls that could not be acted on: unknown tools, malformed arguments."""
@@ -383,6 +385,8 @@ class ToolCallBatch:
         self, ready: ReadyCall, decision: PolicyDecision
     ) -> bool | ReplacedInput:
         if decision.verdict == "allow":
+            if decision.rule:
+                self._allowed_by[ready.call.call_uid] = decision.rule
             return True
         if decision.verdict == "deny":
             return self._denied(ready, f"Denied: {decision.reason}.")
@@ -547,6 +551,8 @@ class ToolCallBatch:
         # Masked before it is cut: half of a secret, at the edge of the cut, would not be
         # recognised.
         outcome = self._redacted(outcome)
+        if rule := self._allowed_by.pop(call.call_uid, ""):
+            outcome = msgspec.structs.replace(outcome, data={**outcome.data, "allowed_by": rule})
         facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)
         moved = self._env.moved_ranges()
         self._settle([*facts, *moved.facts], {**blobs, **moved.blobs})

@@ -98,6 +98,8 @@ class PolicyDecision(msgspec.Struct, frozen=True):
     """Of an ask: only the user can answer it, because a rule of theirs asks, or the target is
     protected.
     """
+    rule: str = ""
+    """Of an allow that a rule gave: what the rule covers."""
 
 
 def grant_pattern(action: ToolAction) -> str:
@@ -126,9 +128,11 @@ def decide(
     if strictest.verdict != "ask":
         return strictest
     # Not `covers`: a rule that allows many targets does not reach a delicate one.
-    verdicts = {rule.verdict for rule in rules if _speaks_of(rule, action)}
+    speaking = [rule for rule in rules if _speaks_of(rule, action)]
+    verdicts = {rule.verdict for rule in speaking}
     if "allow" in verdicts and "ask" not in verdicts:
-        return PolicyDecision("allow", "a rule allows it")
+        allows = next(rule for rule in speaking if rule.verdict == "allow")
+        return PolicyDecision("allow", "a rule allows it", rule=allows.pattern or allows.tool)
     # The whole text, never a prefix: a grant for `git status` is none for `git status; rm -r .`.
     if any(grant.pattern == grant_pattern(action) for grant in grants):
         return PolicyDecision("allow", "you allowed it before")

@@ -57,6 +57,8 @@ class ToolCard(ViewBlock, frozen=True, tag="tool"):
     duration_ms: int = 0
     was_shown: bool = False
     """The user has just seen what it would do, in the request that asked for approval."""
+    allowed_for: Literal["", "turn", "session"] = ""
+    """For how long the user allowed it, where that reaches beyond this call."""
     output: str = ""
     """The end of what it had printed when it was stopped."""
     allowed_by: str = ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -113,6 +113,7 @@ class SessionView:
         }
         self._shown: set[str] = set()
         """Calls that the user was asked about."""
+        self._allowed_for: dict[str, Literal["", "turn", "session"]] = {}
         self._rules: set[str] = set()
         """Rules that were named on a card already."""
         self._lookups = LookupGroup()
@@ -296,6 +297,7 @@ class SessionView:
             return []  # it never began: that the turn was stopped says all
         if self._agents.is_open(call_uid) and "child" in result.data:
             return []  # its row comes with the end of the agent
+        allowed_for = self._allowed_for.pop(call_uid, "")
         was_stopped = result.status in ("aborted", "interrupted")
         card = ToolCard(
             name=call.name,
@@ -303,6 +305,7 @@ class SessionView:
             result=result,
             duration_ms=duration_ms,
             was_shown=was_shown,
+            allowed_for=allowed_for,
             output=running.output if running is not None and was_stopped else "",
             allowed_by=self._allowed_by(result),
         )
@@ -451,11 +454,26 @@ class SessionView:
                 # A request that we never saw was made before we joined; the grant is on record, but
                 # what it was about is not known here.
                 request = requests.pop(request_id, None)
-                return _resolved(event, request) if request is not None else []
+                return self._resolved(event, request) if request is not None else []
             case QuestionAnswered(request_id=request_id, answer=answer):
                 asked = requests.pop(request_id, None)
                 question = asked.question if isinstance(asked, QuestionAsked) else ""
                 return [QuestionBlock(text=question, answer=answer)]
+
+    def _resolved(self, event: PermissionResolved, request: OpenRequest) -> list[AnyBlock]:
+        """An answer that reaches further is put on record: on the card of its call, or as a note
+        where that card is another session's.
+        """
+        if event.action not in ("allow_turn", "allow_always"):
+            return []
+        scope: Literal["turn", "session"] = "turn" if event.action == "allow_turn" else "session"
+        if isinstance(request, PermissionRequest) and request.child is None:
+            self._allowed_for[request.call_uid] = scope
+            return []
+        # What an agent was allowed is on the agent's record; its request here says what that is.
+        shown = request.always_pattern if isinstance(request, PermissionRequest) else ""
+        where = "for the rest of this turn" if scope == "turn" else "for this session"
+        return [NoteBlock(text=f"allowed {where}: {event.pattern or shown}", level="quiet")]
 
     def _queue(
         self,
@@ -551,16 +569,3 @@ def take_task_event(row: TaskRow, event: Event) -> None:
 def total_cost(cost_usd: float | None, usage: Usage) -> float | None:
     """The cost with one more call; None as soon as one price is unknown."""
     return (msgspec.structs.replace(NOTHING_USED, cost_usd=cost_usd) + usage).cost_usd
-
-
-def _resolved(event: PermissionResolved, request: OpenRequest) -> list[AnyBlock]:
-    # What an agent was allowed is on the agent's record; its request here says what that is.
-    shown = request.always_pattern if isinstance(request, PermissionRequest) else ""
-    pattern = event.pattern or shown
-    match event.action:
-        case "allow_turn":
-            return [NoteBlock(text=f"allowed for the rest of this turn: {pattern}", level="quiet")]
-        case "allow_always":
-            return [NoteBlock(text=f"allowed for this session: {pattern}", level="quiet")]
-        case _:
-            return []

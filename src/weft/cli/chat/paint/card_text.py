@@ -154,7 +154,7 @@ def _stopped(card: ToolCard, folder: str) -> CardText:
 
 def _approval(card: ToolCard) -> str:
     if card.was_shown:
-        return "you allowed it"
+        return f"you allowed it{f' in this {card.allowed_for}' if card.allowed_for else ''}"
     return f'allowed by "{clean_line(card.allowed_by)}"' if card.allowed_by else ""
 
 

@@ -108,7 +108,10 @@ def lookup_lines(card: LookupCard, width: int, theme: PaintTheme) -> list[Styled
             elif number:
                 words[-1][0].append(StyledSpan(" ·", "quiet"))
             link = file_link(name, theme.folder) if said.verb == "Read" else ""
-            shown = fitted(name, width - 4 - cells(lead))
+            room = width - 4 - cells(lead)
+            # The name matters more than how often it was found.
+            short = name if cells(name) <= room else name.rpartition(" (")[0] or name
+            shown = fitted(short, room)
             words.append(([StyledSpan(lead), StyledSpan(shown, "", 0, link)], 1))
     return _filled([spans for spans, _ in words], width)
 
