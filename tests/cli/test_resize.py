@@ -64,7 +64,7 @@ def test_a_resize_while_idle_leaves_one_region(weft: WeftProgram, terminal: Tmux
     terminal.keys("Enter")
     terminal.wait_for("row 59", "asks first")
     terminal.type("a draft that is long enough to be wrapped at forty columns, and then some more")
-    for width, height in ((60, 24), (40, 12), (110, 40), (24, 10), (100, 24)):
+    for width, height in ((60, 24), (40, 20), (110, 40), (50, 24), (100, 24)):
         terminal.resize(width, height)
         terminal.wait_for("some more")
     terminal.keys("C-e")

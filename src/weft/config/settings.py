@@ -126,14 +126,20 @@ KEYS: dict[str, SettingKey] = {
         kind=bool,
         default=True,
         about="Whether the chat shows a spinner while it works; without one, seconds only.",
-        safe=True,
+        personal=True,
+    ),
+    "keys": SettingKey(
+        kind=Literal["emacs", "vi"],
+        default="emacs",
+        about="Keys of the chat's input line: those of a shell (emacs), or vi with a normal mode.",
+        personal=True,
     ),
     "notify": SettingKey(
         kind=bool,
         default=True,
         about="Whether the terminal calls you, when it has lost the focus and the chat asks or a "
         "turn of 20 seconds ends.",
-        safe=True,
+        personal=True,
     ),
     "theme": SettingKey(
         kind=Literal["auto", "dark", "light", "none"],

@@ -183,6 +183,7 @@ class _Start:
         settings = ScreenSettings(
             is_animated=bool(app.config.get("animation")),
             notifies=bool(app.config.get("notify")),
+            vi_keys=app.config.get("keys") == "vi",
             # Sixteen colours have no backgrounds of rows, so it would not matter.
             asks_background=app.config.get("theme") == "auto" and theme.has_rows,
         )

@@ -18,7 +18,7 @@ class ListPicker:
 
     def rows(self) -> list[tuple[int, ChoiceRow]]:
         """The rows that fit what was typed, with their numbers."""
-        if self.words and self._is_number(self.words):
+        if self.words and not self.question.is_searched and self._is_number(self.words):
             number = int(self.words) - 1
             return [(number, self.question.rows[number])]
         wanted = self.words.casefold().split()
@@ -53,14 +53,17 @@ class ListPicker:
 
     def typed(self, letter: str) -> int | None:
         """Take a typed letter; the row that it chooses, if it does."""
+        if self.question.is_searched:
+            # A digit, too: `opus 4` is looked for, not the fourth row.
+            if letter.isprintable():
+                self.words += letter
+                self.index = 0
+            return None
         if letter.isdecimal() and self._is_number(self.words):
             if len(self.question.rows) < 10:
                 number = int(letter) - 1
                 return number if 0 <= number < len(self.question.rows) else None
             return self._number(self.words + letter)
-        if self.question.is_searched and letter.isprintable():
-            self.words += letter
-            self.index = 0
         return None
 
     def _number(self, words: str) -> int | None:

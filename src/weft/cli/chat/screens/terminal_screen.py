@@ -24,6 +24,7 @@ from weft.cli.chat.paint.answer_flow import AnswerFlow
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.completion import ChatCompleter, OfferedCommand
 from weft.cli.chat.screens.external_editor import edited
+from weft.cli.chat.screens.line_input.line_history import LineHistory
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.cli.chat.screens.screen import (
     ChatClosed,
@@ -41,7 +42,6 @@ from weft.cli.chat.screens.terminal.key_decoder import (
     TerminalEvent,
     TerminalReply,
 )
-from weft.cli.chat.screens.terminal.line_history import LineHistory
 from weft.cli.chat.screens.terminal.question_panel import CALM_SECONDS, QuestionPanel
 from weft.cli.chat.screens.terminal.region_frame import (
     RegionFrame,
@@ -93,6 +93,7 @@ class ScreenSettings(NamedTuple):
 
     is_animated: bool = True
     notifies: bool = True
+    vi_keys: bool = False
     asks_background: bool = False
     """The terminal is asked whether it is dark or light."""
 
@@ -160,6 +161,7 @@ class TerminalScreen(ChatScreen):
             completer=ChatCompleter(folder, offered),
             history=LineHistory(history),
             clock=self._clock,
+            vi=settings.vi_keys,
         )
 
     # -- what the chat uses
@@ -487,7 +489,7 @@ class TerminalScreen(ChatScreen):
                 self._place(),
                 width=width,
                 styles=self._styles,
-                notice=self.input.search_notice or self._notice[0],
+                notice=self.input.search_notice or self._notice[0] or self.input.mode_notice,
             ),
             is_question=bool(asked),
         )

@@ -13,6 +13,12 @@ import anyio
 import anyio.to_thread
 
 from weft.cli.chat.screens.completion import ChatCompleter
+from weft.cli.chat.screens.line_input.editing_keys import edit
+from weft.cli.chat.screens.line_input.history_search import HistorySearch
+from weft.cli.chat.screens.line_input.input_rows import PLACEHOLDER, InputRows, input_rows
+from weft.cli.chat.screens.line_input.line_editor import LineEditor
+from weft.cli.chat.screens.line_input.line_history import LineHistory
+from weft.cli.chat.screens.line_input.vi_keys import ViKeys
 from weft.cli.chat.screens.screen import (
     BACK_HINT,
     CLEAR_HINT,
@@ -27,12 +33,7 @@ from weft.cli.chat.screens.screen import (
     TakeBack,
 )
 from weft.cli.chat.screens.terminal.completion_menu import CompletionMenu
-from weft.cli.chat.screens.terminal.editing_keys import edit
-from weft.cli.chat.screens.terminal.history_search import HistorySearch
-from weft.cli.chat.screens.terminal.input_rows import PLACEHOLDER, InputRows, input_rows
 from weft.cli.chat.screens.terminal.key_help import key_rows
-from weft.cli.chat.screens.terminal.line_editor import LineEditor
-from weft.cli.chat.screens.terminal.line_history import LineHistory
 from weft.cli.chat.screens.terminal.question_panel import QuestionPanel
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.text_cells import word_wrap
@@ -80,13 +81,20 @@ class ChatInput:
     """What is typed, and what is asked."""
 
     def __init__(
-        self, host: InputHost, *, completer: ChatCompleter, history: LineHistory, clock: Clock
+        self,
+        host: InputHost,
+        *,
+        completer: ChatCompleter,
+        history: LineHistory,
+        clock: Clock,
+        vi: bool = False,
     ) -> None:
         self._host = host
         self._completer = completer
         self._history = history
         self._twice = DoublePress(clock)
         self.editor = LineEditor()
+        self._vi = ViKeys(self.editor) if vi else None
         self.panel: QuestionPanel | None = None
         self.label: str | None = None
         """What is asked for, when a line is."""
@@ -201,6 +209,8 @@ class ChatInput:
         if key == "?" and not self.editor.text:
             self._shows_keys = True
             return
+        if self._takes_vi(key):
+            return
         if self._prefixed(key) or (self._menu is not None and self._press_menu(self._menu, key)):
             return
         if key == "c-d" and not self.editor.text:
@@ -212,6 +222,20 @@ class ChatInput:
                 self._changed()
         elif edit(self.editor, key):
             self._changed()
+
+    def _takes_vi(self, key: str) -> bool:
+        """A key of vi's; Esc in normal mode, and while a turn runs, is the chat's."""
+        if self._vi is None or (key == "escape" and self._host.live.is_busy):
+            return False
+        # `j` and `k` at the edge of the text go through the history, as the arrows do.
+        if self._vi.is_normal and key in "jk" and len(key) == 1 and "\n" not in self.editor.text:
+            (self._up if key == "k" else self._down)()
+            return True
+        before = self.editor.text
+        is_taken = self._vi.press(key)
+        if is_taken and self.editor.text != before:
+            self._changed()
+        return is_taken
 
     def _prefixed(self, key: str) -> bool:
         """Ctrl+X Ctrl+E: the editor, as in a shell."""
@@ -244,6 +268,8 @@ class ChatInput:
         self._history.add(text)
         self.editor.reset()
         self._menu, self._is_first = None, False
+        if self._vi is not None:
+            self._vi.insert_mode()
         self._host.notify("")
         self._host.tell(LineSubmitted(text, later))
 
@@ -447,6 +473,11 @@ class ChatInput:
             return ""
         found = "" if self._search.match is not None else " · no match"
         return f"search: {self._search.words}{found} · Ctrl+R older · Enter takes it · Esc"
+
+    @property
+    def mode_notice(self) -> str:
+        """What the status line says of vi's mode."""
+        return "-- NORMAL --" if self._vi is not None and self._vi.is_normal else ""
 
     def rows(self, *, width: int, limit: int, styles: RowStyles) -> InputRows | None:
         """The input line; dim while a question has the keyboard, and away when it is empty then."""

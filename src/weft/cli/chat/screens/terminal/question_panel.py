@@ -125,7 +125,9 @@ class QuestionPanel:
     def _choice(self, number: int, row: ChoiceRow, width: int, styles: RowStyles) -> list[str]:
         is_picked = number == self.picker.picked()
         mark = "❯" if is_picked else " "
-        label = f" {mark} {number + 1} {row.margin}{clean_line(row.label)}"
+        # A list that is filtered by typing has no numbers: a digit narrows it down.
+        place = "" if self.question.is_searched else f"{number + 1} "
+        label = f" {mark} {place}{row.margin}{clean_line(row.label)}"
         detail = clean_line(row.detail)
         if self.question.is_searched:
             return [_one_row(label, detail, is_picked, width, styles)]

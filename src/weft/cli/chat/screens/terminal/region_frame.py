@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from weft.cli.chat.screens.terminal.input_rows import InputRows
+from weft.cli.chat.screens.line_input.input_rows import InputRows
 from weft.cli.chat.screens.terminal.region_painter import ScreenSize
 
 

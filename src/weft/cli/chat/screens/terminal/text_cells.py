@@ -7,21 +7,30 @@ with its accents.  Cursor and line breaks never stand inside of one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import wcwidth
+
+from weft.cli.chat.paint.styled_text import cells, graphemes
+
+__all__ = [
+    "cells",
+    "cut",
+    "fit",
+    "fit_row",
+    "grapheme_cells",
+    "graphemes",
+    "next_grapheme",
+    "previous_grapheme",
+    "row_cells",
+    "tail_rows",
+    "without_attributes",
+    "word_wrap",
+]
 
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 """The escape sequences that a row of ours may hold: attributes and links."""
 LOOK_AHEAD = 64
 """Code points that one grapheme may have; a longer one is cut, it was made to be a nuisance."""
-
-
-def cells(text: str) -> int:
-    """The width of plain text."""
-    if text.isascii():
-        return len(text)
-    return sum(grapheme_cells(each) for each in graphemes(text))
 
 
 def row_cells(row: str) -> int:
@@ -32,11 +41,6 @@ def row_cells(row: str) -> int:
 def without_attributes(row: str) -> str:
     """The text of a row."""
     return _SEQUENCE.sub("", row) if "\x1b" in row else row
-
-
-def graphemes(text: str) -> Iterator[str]:
-    """The characters as a reader counts them."""
-    return iter(text) if text.isascii() else wcwidth.iter_graphemes(text)
 
 
 def grapheme_cells(grapheme: str) -> int:
@@ -52,7 +56,7 @@ def next_grapheme(text: str, at: int) -> int:
     """The end of the grapheme that begins here."""
     if at >= len(text):
         return len(text)
-    return at + len(next(graphemes(text[at : at + LOOK_AHEAD])))
+    return at + len(next(iter(graphemes(text[at : at + LOOK_AHEAD]))))
 
 
 def previous_grapheme(text: str, at: int) -> int:
@@ -103,22 +107,6 @@ def fit_row(row: str, width: int) -> str:
     return "".join(kept)
 
 
-def hard_wrap(text: str, width: int) -> list[str]:
-    """Plain text cut into pieces that fit, anywhere."""
-    width = max(1, width)
-    if text.isascii():
-        return [text[at : at + width] for at in range(0, len(text), width)] or [""]
-    pieces, piece, used = [], "", 0
-    for each in graphemes(text):
-        wide = grapheme_cells(each)
-        if used + wide > width:
-            pieces.append(piece)
-            piece, used = "", 0
-        piece += each
-        used += wide
-    return [*pieces, piece]
-
-
 def word_wrap(text: str, width: int) -> list[str]:
     """Plain text cut into rows between its words; a word that is too long is cut anywhere."""
     width = max(1, width)
@@ -136,7 +124,7 @@ def _wrapped_line(line: str, width: int) -> list[str]:
             rows.append(row.rstrip())
             row, used = "", 0
         while cells(bare) > width:
-            piece = cut(bare, width) or next(graphemes(bare))
+            piece = cut(bare, width) or next(iter(graphemes(bare)))
             rows.append(piece)
             word, bare = word[len(piece) :], bare[len(piece) :]
         row += word

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from weft.cli.chat.screens.terminal.line_editor import LineEditor
+from weft.cli.chat.screens.line_input.line_editor import LineEditor
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.text_cells import cells, fit, grapheme_cells, graphemes
 

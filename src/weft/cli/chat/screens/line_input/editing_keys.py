@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weft.cli.chat.screens.terminal.line_editor import LineEditor
+from weft.cli.chat.screens.line_input.line_editor import LineEditor
 
 _Action = Callable[[LineEditor], object]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.cli.chat.screens.terminal.line_history import LineHistory
+from weft.cli.chat.screens.line_input.line_history import LineHistory
 
 
 class HistorySearch:
