@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection
 from importlib import import_module
+from types import GenericAlias
 from typing import Any
 
 from tests.support.legality import (
@@ -91,20 +92,20 @@ def _request_type(protocol: str) -> Any:
 
 def _ollama(body: Json) -> list[str]:
     """The parts for which the request's own type takes any object, by the types that they have."""
-    types = import_module("ollama._types")
+    types: Any = import_module("ollama._types")
     return [
-        *misfits(body["messages"], list[types.Message], "messages"),
+        *misfits(body["messages"], _list_of(types.Message), "messages"),
         *misfits(body["options"], types.Options, "options"),
     ]
 
 
 def _google(body: Json) -> list[str]:
-    types = import_module("google.genai.types")
+    types: Any = import_module("google.genai.types")
     found = [f"body: unknown field {name!r}" for name in body if name not in _GOOGLE_FIELDS]
     expected = {
-        "contents": list[types.Content],
+        "contents": _list_of(types.Content),
         "systemInstruction": types.Content,
-        "tools": list[types.Tool],
+        "tools": _list_of(types.Tool),
         "toolConfig": types.ToolConfig,
         "generationConfig": types.GenerationConfig,
     }
@@ -112,6 +113,10 @@ def _google(body: Json) -> list[str]:
         if name in body:
             found += misfits(body[name], kind, name)
     return found + ([] if body.get("contents") else ["body: no field 'contents'"])
+
+
+def _list_of(item: Any) -> Any:
+    return GenericAlias(list, (item,))
 
 
 def _ollama_rules(body: Json) -> list[str]:

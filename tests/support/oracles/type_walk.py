@@ -108,14 +108,18 @@ def _of_fields(
     return found
 
 
+def _origin(hint: Any) -> Any:
+    return typing.get_origin(hint)
+
+
 @functools.cache
 def _typed_dict(cls: Any) -> tuple[dict[str, Any], frozenset[str]]:
-    hints = typing_extensions.get_type_hints(cls, include_extras=True)
+    hints: dict[str, Any] = typing_extensions.get_type_hints(cls, include_extras=True)
     # Evaluated late (`from __future__ import annotations`), so the class itself does not know them.
     required = {
         name
         for name, hint in hints.items()
-        if typing.get_origin(hint) in (typing.Required, typing_extensions.Required)
+        if _origin(hint) in (typing.Required, typing_extensions.Required)
         or (cls.__total__ and name in cls.__required_keys__)
     }
     return hints, frozenset(required)
