@@ -325,6 +325,28 @@ async def test_every_command_there_is_does_something(app: App) -> None:
         )
 
 
+async def test_the_last_answer_is_copied_or_its_last_code_block(app: App) -> None:
+    answer = (
+        "One:\n\n```sh\nls\n```\n\nTwo:\n\n- in a list\n\n  ```python\n  x = 1\n  y = 2\n  ```\n"
+    )
+    async with driven_chat(app, "Plain.", answer) as talk:
+        talk.screen.typed("/copy")
+        await talk.screen.until(
+            lambda: any("nothing to copy" in note.text for note in talk.screen.of(NoteBlock))
+        )
+        await talk.say("go")
+        talk.screen.typed("/copy code")
+        await talk.screen.until(
+            lambda: any("no code block" in note.text for note in talk.screen.of(NoteBlock))
+        )
+        await talk.say("on")
+        talk.screen.typed("/copy")
+        await talk.screen.until(lambda: talk.screen.copied == [answer])
+        talk.screen.typed("/copy code")
+        await talk.screen.until(lambda: talk.screen.copied[1:] == ["x = 1\ny = 2\n"])
+        assert "copied 2 lines" in talk.screen.notices
+
+
 async def test_every_command_in_the_table_is_carried_out(app: App) -> None:
     async with driven_chat(app, "Hello.") as talk:
         commands = ChatCommands(talk.chat)

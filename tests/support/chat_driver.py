@@ -33,6 +33,7 @@ class RecordingScreen(ChatScreen):
         self.blocks: list[AnyBlock] = []
         self.live = LiveArea()
         self.line = ""
+        self.copied: list[str] = []
         self.notices: list[str] = []
         self.question: ChoiceQuestion | str | None = None
         self._one_question = anyio.Lock()
@@ -70,6 +71,9 @@ class RecordingScreen(ChatScreen):
     def put_back(self, text: str) -> None:
         self.line = text + self.line
         self._wake()
+
+    def copy(self, text: str) -> None:
+        self.copied.append(text)
 
     async def next_input(self) -> Input:
         return await self._receiving.receive()

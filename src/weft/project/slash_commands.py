@@ -99,6 +99,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(
         "/export", "Write this conversation to a file: .md, .html, .json or .jsonl", "[file]"
     ),
+    SlashCommand("/copy", "Copy the last answer, or its last code block", "[code]"),
     SlashCommand("/quit", "Quit; the conversation can be resumed", aliases=("/exit", "/q")),
 )
 

@@ -14,7 +14,7 @@ from weft.cli.session_options import find_id, format_of
 from weft.errors import UsageError
 from weft.messages import Usage
 from weft.project.slash_commands import COMMANDS, find_slash
-from weft.view import AnswerBlock, NoteBlock, TableBlock, UserBlock
+from weft.view import AnswerBlock, NoteBlock, TableBlock, UserBlock, count_of
 
 MODES = {
     "default": "asks before files are changed and commands are run",
@@ -73,6 +73,7 @@ class ChatCommands(CommandGroup):
             "/files": self._files,
             "/todo": self._todo,
             "/export": self._export,
+            "/copy": self._copy,
             "/compact": self._compact,
             "/handover": self._handover,
             "/budget": self._budget,
@@ -375,6 +376,29 @@ class ChatCommands(CommandGroup):
         _refuse_existing(path)
         await conversation.app.sessions.export_session(session_id, format_of(path, None), path)
         self._say(f"written to {path}")
+
+    async def _copy(self, words: str) -> None:
+        page = await self._session("copy").line(limit=LISTED)
+        said = [message for _, message in page.items if message.role == "assistant"]
+        answer = next((each.content for each in reversed(said) if each.content), "")
+        if not answer:
+            raise UsageError("there is no answer to copy yet")
+        if words not in ("", "code"):
+            raise UsageError("/copy takes the last answer, /copy code its last code block")
+        text = last_code(answer) if words else answer
+        if text is None:
+            raise UsageError("the last answer has no code block; /copy takes all of it")
+        self._chat.screen.copy(text)
+        lines = text.rstrip("\n").count("\n") + 1
+        self._chat.screen.notify(f"copied {count_of(lines, 'line')}")
+
+
+def last_code(answer: str) -> str | None:
+    """The last code block of an answer, as it would be in a file; None when it has none."""
+    from markdown_it import MarkdownIt  # only to find it
+
+    blocks = [each for each in MarkdownIt().parse(answer) if each.type in ("fence", "code_block")]
+    return blocks[-1].content if blocks else None
 
 
 def _in_folder(path: str, folder: str) -> str:

@@ -31,6 +31,7 @@ from weft.cli.chat.screens.screen import (
 from weft.cli.line_reader import LineReader
 from weft.cli.sanitize import clean, clean_line
 from weft.clock import Clock, SystemClock
+from weft.errors import UsageError
 from weft.view import AnyBlock, LiveArea, UserBlock
 
 INPUTS = 1000
@@ -179,6 +180,9 @@ class PlainScreen(ChatScreen):
 
     def _prompt(self) -> None:
         self._write("\nYou: " if self._in_words else "\n> ")
+
+    def copy(self, text: str) -> None:
+        raise UsageError("plain lines cannot reach the clipboard; /export writes a file")
 
     async def next_input(self) -> Input:
         if self._was_command and not self._live.is_busy:

@@ -134,6 +134,14 @@ class ChatScreen(Protocol):
         """Put text into the input line, before what stands there."""
         ...
 
+    def copy(self, text: str) -> None:
+        """Put text into the clipboard of the user's terminal.
+
+        Raises:
+            UsageError: this screen cannot.
+        """
+        ...
+
     async def next_input(self) -> Input:
         """Wait for the user."""
         ...

@@ -7,6 +7,7 @@ next of twenty drawings a second.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import math
 import os
@@ -81,6 +82,8 @@ ESCAPE_SECONDS = 0.05
 NOTICE_SECONDS = 4.0
 SENT_ROWS = 4
 INPUTS = 1000
+MOST_COPIED = 100_000
+"""What terminals take of text for the clipboard, in base64."""
 BACKGROUND_QUERY = "\x1b]11;?\x1b\\"
 DRAWING_SHARE = 10
 """Between two drawings of the stream at least so many times what one takes: a slow machine draws
@@ -239,6 +242,13 @@ class TerminalScreen(ChatScreen):
         self._sent = ""
         self.input.put_back(text)
         self._work.set()
+
+    def copy(self, text: str) -> None:
+        # OSC 52: the terminal does it, also over ssh; many take no more than this much.
+        data = base64.b64encode(text.encode())
+        if len(data) > MOST_COPIED:
+            raise UsageError("that is more than terminals take; /export writes it to a file")
+        self._write(f"\x1b]52;c;{data.decode()}\x1b\\")
 
     async def next_input(self) -> Input:
         try:
