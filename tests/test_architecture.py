@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "session": "messages permissions events tree state store actors loop",
     "config": "messages permissions workspace providers transport",
     "hooks": "messages permissions events workspace loop config",
-    "project": "messages permissions events state workspace tools config hooks",
+    "project": "messages permissions redact events state workspace tools config hooks",
     "agents": f"{_TO_SESSION} project",
     "loom": _TO_SESSION,
     "export": "messages events tree state store",

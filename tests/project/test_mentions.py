@@ -241,7 +241,7 @@ async def test_the_file_that_was_allowed_is_the_one_that_is_read(project: Projec
         project.outside.symlink_to(secret)
         return True
 
-    reader = MentionReader(LocalWorkspace(str(project.path)), ask=ask)
+    reader = MentionReader(LocalWorkspace(str(project.path)), redact=Redactor(), ask=ask)
     with pytest.raises(UsageError, match="changed"):
         await reader.attached([f"@{project.outside}"])
 

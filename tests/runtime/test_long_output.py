@@ -6,8 +6,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from weft.project.masked_text import PIECE_CHARACTERS, masked_in_pieces
 from weft.redact import Redactor
-from weft.runtime.tool_contexts import PIECE_CHARACTERS, masked_in_pieces
 
 pytestmark = pytest.mark.anyio
 

@@ -305,7 +305,8 @@ class ToolCallBatch:
             return None
         except ToolError as error:
             self.ran += 1
-            self._record(call, ToolOutcome(text=str(error), is_error=True), 0)
+            failed = ToolOutcome(text=str(error), is_error=True)
+            self._record(call, await self._masked_outcome(failed), 0)
             return None
         self.ran += 1
         return prepared
@@ -432,7 +433,8 @@ class ToolCallBatch:
             return await self._execute(ready)
         started = self._env.clock.monotonic()
         answer = await self._put(ready.call, question)
-        return ToolOutcome(text=answer), int((self._env.clock.monotonic() - started) * 1000)
+        outcome = await self._masked_outcome(ToolOutcome(text=answer))
+        return outcome, int((self._env.clock.monotonic() - started) * 1000)
 
     async def _put(self, call: ToolCall, question: UserQuestion) -> str:
         """The user's answer: one on record from before a crash, or a new one."""
@@ -524,7 +526,7 @@ class ToolCallBatch:
             outcome = msgspec.structs.replace(outcome, touched=(*left, *outcome.touched))
         _TOOL_ENDED.hit()
         duration_ms = int((clock.monotonic() - started) * 1000)
-        return await self._with_masked_output(outcome), duration_ms
+        return await self._masked_outcome(outcome), duration_ms
 
     async def _contained(
         self, tool: Tool, work: Callable[[], Awaitable[object]], check: Callable[[object], T]
@@ -547,31 +549,31 @@ class ToolCallBatch:
         raise FinalToolError(f"Stopped: it ran longer than {tool.timeout_seconds:g} seconds.")
 
     def _record(self, call: ToolCall, outcome: ToolOutcome, duration_ms: int) -> None:
+        """Note the result of a call; the outcome comes masked (`_masked_outcome`)."""
         limit = self._env.limits.result_characters
-        # Masked before it is cut: half of a secret, at the edge of the cut, would not be
-        # recognised.
-        outcome = self._redacted(outcome)
         if rule := self._allowed_by.pop(call.call_uid, ""):
             outcome = msgspec.structs.replace(outcome, data={**outcome.data, "allowed_by": rule})
         facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)
         moved = self._env.moved_ranges()
         self._settle([*facts, *moved.facts], {**blobs, **moved.blobs})
 
-    async def _with_masked_output(self, outcome: ToolOutcome) -> ToolOutcome:
-        """The outcome with secrets masked in the whole output, which may be megabytes."""
-        if outcome.full_text is None:
-            return outcome
-        text, masks = outcome.full_text.decode("utf-8", "replace"), self._env.redact_long
-        masked = self._env.redact(text) if masks is None else await masks(text)
-        return msgspec.structs.replace(outcome, full_text=masked.encode())
-
-    def _redacted(self, outcome: ToolOutcome) -> ToolOutcome:
-        data = outcome.data
+    async def _masked_outcome(self, outcome: ToolOutcome) -> ToolOutcome:
+        """The outcome without secrets; all of it, because what is shown is cut from it later, and
+        half of a secret at the edge of the cut would not be recognised.
+        """
+        data, full = outcome.data, outcome.full_text
         # The lines around a change come out of the file, and may hold a key that no one touched.
         if isinstance(diff := data.get("diff"), str):
-            data = {**data, "diff": self._env.redact(diff)}
-        text = self._env.redact(outcome.text)
-        return msgspec.structs.replace(outcome, text=text, data=data)
+            data = {**data, "diff": await self._masked(diff)}
+        if full is not None:
+            full = (await self._masked(full.decode("utf-8", "replace"))).encode()
+        text = await self._masked(outcome.text)
+        return msgspec.structs.replace(outcome, text=text, data=data, full_text=full)
+
+    async def _masked(self, text: str) -> str:
+        # A program's tool may answer with megabytes.
+        masks = self._env.redact_long
+        return self._env.redact(text) if masks is None else await masks(text)
 
     def _refuse(self, call: ToolCall, text: str, *, status: str) -> None:
         self._settle([refused(call.call_uid, self._node, text, status=status)])

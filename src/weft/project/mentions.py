@@ -36,6 +36,8 @@ from weft.messages import (
     image_problem,
 )
 from weft.permissions import PolicyDecision
+from weft.project.masked_text import masked_in_pieces
+from weft.redact import Redactor
 from weft.tools.text import decode, is_binary
 from weft.workspace import FileState, Workspace
 from weft.workspace.os_errors import kind_of
@@ -85,8 +87,8 @@ class MentionReader:
         self,
         workspace: Workspace,
         *,
+        redact: Redactor,
         home: str = "",
-        redact: Callable[[str], str] = str,
         ask: AskRead | None = None,
         judge: JudgeRead = lambda path: PolicyDecision("allow"),
     ) -> None:
@@ -209,7 +211,7 @@ class MentionReader:
             if files > MOST_FILES:
                 raise UsageError(f"a message attaches at most {MOST_FILES} files; {_LET_IT_READ}")
             state = await self._allowed(each)
-            parts.append(self._part(state, each.name))
+            parts.append(await self._part(state, each.name))
             # The size on disk and not of what was read, which is cut at the limit for images.
             room -= state.size
             if room < 0:
@@ -253,7 +255,7 @@ class MentionReader:
             raise UsageError(f"{located.name!r} changed while it was being read; try again")
         return state
 
-    def _part(self, state: FileState, name: str) -> Image | File:
+    async def _part(self, state: FileState, name: str) -> Image | File:
         image = _image(state, name, state.path)
         if image is not None:
             return image
@@ -267,7 +269,7 @@ class MentionReader:
             raise UsageError(
                 f"{name!r} is neither text nor an image that models take ({IMAGE_NAMES})"
             )
-        return File(name=state.path, text=self._redact(text.text))
+        return File(name=state.path, text=await masked_in_pieces(self._redact, text.text))
 
 
 _LET_IT_READ: Final = "name it without the @, and the model reads the parts that it needs"

@@ -8,9 +8,7 @@ commands: a file that a turn has read need not be read again by the next.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
-
-import anyio.lowlevel
+from typing import TYPE_CHECKING
 
 from weft.events import Fact, SystemNote, ToolOutput
 from weft.ids import BlobId, CallUid
@@ -24,23 +22,6 @@ from weft.tools import ReadLog, ToolContext, ToolOutcome
 
 if TYPE_CHECKING:
     from weft.runtime.background_commands import BackgroundShells
-
-
-PIECE_CHARACTERS: Final = 64 * 1024
-"""Text that is masked in one go: some ten milliseconds of work."""
-
-
-async def masked_in_pieces(redact: Redactor, text: str) -> str:
-    """A long text without secrets; other tasks run between its pieces.
-
-    On the loop and not in a thread, which would hold the interpreter's lock for as long.  A cancel
-    waits until it is done: the outcome of a tool that has run must not get lost.
-    """
-    masked, live = [], redact.live()
-    for start in range(0, len(text), PIECE_CHARACTERS):
-        masked.append(live.feed(text[start : start + PIECE_CHARACTERS]))
-        await anyio.lowlevel.cancel_shielded_checkpoint()
-    return "".join((*masked, live.finish()))
 
 
 class ToolContexts:

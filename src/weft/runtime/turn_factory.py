@@ -33,9 +33,10 @@ from weft.loop import (
     TurnLimits,
 )
 from weft.messages import ModelName
+from weft.project.masked_text import masked_in_pieces
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
-from weft.runtime.tool_contexts import ToolContexts, masked_in_pieces
+from weft.runtime.tool_contexts import ToolContexts
 from weft.runtime.turn_settings import is_planned, open_options
 from weft.session import TurnFactory
 from weft.state import SessionState
