@@ -192,3 +192,19 @@ async def test_logs_swap_files_and_lfs_objects_are_not_made_again(tmp_path: Path
         result = await there.shell("rm -r run.log .a.swp .git/lfs")
         held = {change.path: change.data_before for change in result.changes or ()}
         assert {name: held.get(name) for name in names} == dict.fromkeys(names, b"only here\n")
+
+
+@pytest.mark.parametrize("size", [10, LARGE])
+async def test_a_file_that_another_was_moved_over_counts_as_removed(
+    tmp_path: Path, size: int
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "*.db\n")
+        there.write("new.db", b"n" * (size + 1))
+        there.write("old.db", b"o" * size)
+        result = await there.shell("mv new.db old.db")
+        assert (there.project / "old.db").read_bytes() == b"n" * (size + 1)
+        [path] = kept(there, "old.db")
+        assert path.read_bytes() == b"o" * size
+        assert f"- old.db (ignored): {path}" in result.remarks[0]
+        assert kept(there, "new.db") == []

@@ -42,7 +42,6 @@ from weft.workspace.sandbox.removals import (
     RemovalPlan,
     as_text,
     folder_size,
-    is_emptied,
     is_text,
     looks_same,
     plan_removals,
@@ -269,15 +268,15 @@ class OverlayCommit:
                     f"{as_text(self._shown(root, path))}: no rewind could bring it back "
                     f"({found.gone[path]}); {ASK_OUTSIDE}"
                 )
-            steps = [step for step in steps if not _loses(step) or step.path not in found.gone]
+            steps = [step for step in steps if not found.loses(step) or step.path not in found.gone]
         return [
-            self._kept_aside(step) if step.path in found.aside and _loses(step) else step
+            self._kept_aside(step) if step.path in found.aside and found.loses(step) else step
             for step in steps
         ], found
 
     def _name_removed(self, done: Sequence[ApplyStep], removals: RemovalPlan, root: str) -> None:
         for step in done:
-            if not _loses(step):
+            if not removals.loses(step):
                 continue
             shown = self._shown(root, step.path)
             if why := removals.aside.get(step.path):
@@ -539,7 +538,7 @@ def _beyond_history(
     step: ApplyStep, shown: Callable[[str], str], removals: RemovalPlan
 ) -> ChangedFile | None:
     """A removed file that a rewind has to name, for it cannot bring it back."""
-    if not _loses(step) or step.before is None:
+    if not removals.loses(step) or step.before is None:
         return None
     why = removals.aside.get(step.path) or removals.gone.get(step.path)
     if not why:
@@ -557,12 +556,7 @@ def _beyond_history(
 
 
 def _is_reported(step: ApplyStep, removals: RemovalPlan) -> bool:
-    return _is_worth_reporting(step) or (_loses(step) and step.path in removals.kept)
-
-
-def _loses(step: ApplyStep) -> bool:
-    """True for a step after which what a file held is not there any more."""
-    return step.do == "remove" or is_emptied(step)
+    return _is_worth_reporting(step) or (removals.loses(step) and step.path in removals.kept)
 
 
 def _came_from_elsewhere(step: ApplyStep, taken: Container[int]) -> bool:

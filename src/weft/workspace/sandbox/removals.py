@@ -39,6 +39,12 @@ class RemovalPlan(msgspec.Struct, kw_only=True):
     gone: dict[str, str] = {}
     """Files that nothing brings back, with the reason."""
     gone_bytes: int = 0
+    overwritten: set[str] = set()
+    """Files that another file of the project was moved over."""
+
+    def loses(self, step: ApplyStep) -> bool:
+        """True for a step after which what a file held is not there any more."""
+        return step.do == "remove" or is_emptied(step) or step.path in self.overwritten
 
     @property
     def is_bulk(self) -> bool:
@@ -57,10 +63,16 @@ def plan_removals(
     if not removed:
         return plan
     moved = _Moved(steps, is_same)
+    by_path = {step.path: step for step in steps if step.do == "put"}
     for step, why in removed:
         assert step.before is not None
         size = step.before.disk_bytes
-        if moved.has(step):
+        if (place := moved.place_of(step)) is not None:
+            over = by_path.get(place)
+            if over is not None and place not in plan.overwritten and (why := _unheld(over)):
+                plan.overwritten.add(place)
+                # The loop comes to it: what was there is gone like a removed file.
+                removed.append((over, why))
             continue
         if why == IGNORED and step.before.data is not None:
             plan.kept.add(step.path)
@@ -82,7 +94,13 @@ def why_not_held(step: ApplyStep) -> str:
         return ""
     if before is None or before.kind not in ("file", "link"):
         return ""
-    if step.is_remade:
+    return _unheld(step)
+
+
+def _unheld(step: ApplyStep) -> str:
+    """Why the history does not hold what is at a path now; empty when it does."""
+    before = step.before
+    if step.is_remade or before is None or before.kind not in ("file", "link"):
         return ""
     if not is_text(step.path):
         return "its name is not text"
@@ -151,7 +169,11 @@ class _Moved:
 
     def __init__(self, steps: Sequence[ApplyStep], is_same: Callable[[str, str], bool]) -> None:
         put = [step for step in steps if step.do == "put" and step.after is not None]
-        self._hashes = {step.after.hash for step in put if step.after is not None}
+        self._hashes = {
+            step.after.hash: step.path
+            for step in put
+            if step.after is not None and step.after.hash is not None
+        }
         self._is_same = is_same
         self._copies: dict[int, list[str]] = {}
         # The content of a large or an ignored file was not read; copies that the overlay made of a
@@ -160,9 +182,13 @@ class _Moved:
             if step.is_copy and step.after is not None:
                 self._copies.setdefault(size_of(step.after), []).append(step.path)
 
-    def has(self, step: ApplyStep) -> bool:
+    def place_of(self, step: ApplyStep) -> str | None:
+        """Where a removed file is now; None where it is nowhere, and for what was moved over."""
         assert step.before is not None
-        if step.before.hash is not None and step.before.hash in self._hashes:
-            return True
+        if step.do != "remove":
+            return None
+        digest = step.before.hash
+        if digest is not None and digest in self._hashes:
+            return self._hashes[digest]
         copies = self._copies.get(size_of(step.before), [])
-        return any(self._is_same(step.path, copy) for copy in copies if copy != step.path)
+        return next((copy for copy in copies if self._is_same(step.path, copy)), None)
