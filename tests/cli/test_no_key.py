@@ -329,3 +329,48 @@ async def test_a_key_that_was_just_saved_is_used_and_masked(tmp_path: Path) -> N
         await driver.say("hi")
         assert driver.screen.words() == "hello"
         assert server.asked[0].headers["x-api-key"] == "sk-ant-0123456789"
+
+
+# --- names and settings that are wrong -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["-m", ""], 2, "unknown model ''"),
+        (["-m", "sonnet:ultra"], 2, "no thinking level 'ultra' in 'sonnet:ultra'; there are"),
+        (["-m", "azure:x"], 1, "azure has no address; set AZURE_OPENAI_ENDPOINT"),
+        (["-m", "vertex"], 1, "set GOOGLE_CLOUD_PROJECT"),
+        (["-m", "bedrock:sonnet"], 1, "`weft auth login bedrock`"),
+        (["--fallback-model", "nonsense", "-m", "opus"], 2, "unknown model 'nonsense'"),
+        (["--fallback-model", "nobody:x", "-m", "opus"], 2, "no provider 'nobody'"),
+    ],
+)
+def test_a_model_that_cannot_be_had_is_one_sentence(
+    weft: WeftProgram, arguments: list[str], code: int, said: str
+) -> None:
+    done = weft.call("-p", *arguments, "hi")
+    assert done.returncode == code
+    assert len(done.stderr.splitlines()) == 1
+    assert said in done.stderr
+    assert "crashed" not in done.stderr
+    assert done.stderr.count("weft auth login") <= 1
+
+
+def test_a_proxy_of_a_kind_that_cannot_be_used_ends_a_run_with_its_sentence(
+    weft: WeftProgram,
+) -> None:
+    environ = {"HTTPS_PROXY": "socks4://u:secret@127.0.0.1:1", "ANTHROPIC_API_KEY": "k"}
+    done = weft.call("-p", "hi", env=environ)
+    assert done.returncode == 1
+    assert "a proxy with scheme 'socks4' is not supported" in done.stderr
+    assert "crashed" not in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_a_provider_that_is_no_table_is_said_without_the_parsers_signs(weft: WeftProgram) -> None:
+    weft.config.mkdir(parents=True)
+    (weft.config / "config.toml").write_text("[providers]\nx = 5\n")
+    done = weft.call("-p", "hi")
+    assert done.returncode == 2
+    assert "$" not in done.stderr

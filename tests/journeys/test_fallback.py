@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.world import World, facts
+from weft.errors import UsageError
 from weft.events import AnswerRestarted, ErrorRaised, ModelCallStarted, TurnFinished, UsageRecorded
 from weft.messages import Usage
 from weft.providers import ModelInfo
@@ -99,9 +100,9 @@ async def test_words_of_the_model_that_failed_are_taken_back_and_counted(world: 
         assert sum(fact.usage.output_tokens == 77 for fact in used) == 3
 
 
-async def test_a_fallback_that_cannot_be_had_is_passed_over(world: World) -> None:
-    one, two = first(*[DOWN] * 9), model("second", "Here.")
-    config = {"model.fallback": ["nobody:x", "bare-nonsense", "scripted:second"]}
-    async with world.open(one, two, config=config) as app:
-        session = await app.sessions.start_session()
-        assert (await session.send_message("go")).text == "Here."
+async def test_a_fallback_that_is_no_model_is_refused_at_the_start(world: World) -> None:
+    for wrong in ("nobody:x", "bare-nonsense"):
+        config = {"model.fallback": ["scripted:second", wrong]}
+        with pytest.raises(UsageError, match=wrong.partition(":")[0]):
+            async with world.open(first("Here."), config=config):
+                pass

@@ -26,7 +26,6 @@ from weft.errors import (
     ProviderUnavailable,
     RateLimited,
     RequestRefused,
-    UsageError,
 )
 from weft.messages import Text
 from weft.providers import ChatMessage, Model, ModelRequest, TextPiece
@@ -131,7 +130,7 @@ async def test_azure_takes_a_token_of_entra_id_and_the_address_of_the_v1_interfa
 
 async def test_azure_without_an_address_or_a_key_says_what_to_set() -> None:
     nowhere = make_provider("azure", ProviderAccess(key="k"), HttpClient(), shipped())
-    with pytest.raises(UsageError, match="set AZURE_OPENAI_ENDPOINT"):
+    with pytest.raises(RequestRefused, match="set AZURE_OPENAI_ENDPOINT"):
         await said(nowhere.model("m"))
     async with cloud("azure", speaking("openai"), "m", {}) as (model, _):
         with pytest.raises(AuthFailed, match="set AZURE_OPENAI_API_KEY"):
@@ -300,7 +299,7 @@ async def test_vertex_speaks_claude() -> None:
 
 async def test_vertex_without_a_project_says_what_to_set() -> None:
     async with cloud("vertex", speaking("google"), "gemini-3.8-flash", {}, key="t") as (model, _):
-        with pytest.raises(UsageError, match="set GOOGLE_CLOUD_PROJECT"):
+        with pytest.raises(RequestRefused, match="set GOOGLE_CLOUD_PROJECT"):
             await said(model)
 
 

@@ -55,6 +55,7 @@ logger = logging.getLogger(__name__)
 UNLOAD_EVERY_SECONDS = 60.0
 MOST_UNLOAD_SECONDS = 960.0
 """The longest pause when unloading fails again and again."""
+_MODEL_SETTINGS = ("model.default", "model.architect", "model.editor", "model.fallback")
 _NOT_OPEN = "the app is not open: use `async with weft.open() as app`"
 
 
@@ -292,9 +293,11 @@ class App:
         if self._models is None:
             return
         for name, setting in self.config.untrusted.items():
-            if name in ("model.default", "model.architect", "model.editor") and setting.value:
+            if name in _MODEL_SETTINGS and setting.value:
+                named = setting.value
                 try:
-                    self._models.check(setting.value)
+                    for each in [named] if isinstance(named, str) else named:
+                        self._models.check(each)
                 except UsageError as error:
                     self.config.leave_out(name, f"{setting.source}: {name}: {error}"[:400])
 
@@ -398,6 +401,9 @@ class App:
             self._providers or default_providers(self._environ, self.config, self._clock)
         )
         self._check_models()
+        for name in self.config.get("model.fallback"):
+            # Now, and not when the first model is down: then it would be too late.
+            self._models.check(name)
         self._host = SessionHost(
             Services(
                 stores=self._stores,

@@ -14,7 +14,7 @@ from weft.errors import UsageError, WeftError, did_you_mean
 from weft.messages import ModelName, Usage, parse_model_name
 from weft.providers import Model, ModelInfo, Provider
 from weft.providers.catalogue import shipped
-from weft.thinking import KnownLevels
+from weft.thinking import THINKING_LEVELS, KnownLevels
 
 FALLBACK = "anthropic:claude-sonnet-5-5"
 
@@ -130,6 +130,10 @@ class ModelRegistry:
             return bare
         if not found.model:
             raise unknown_model(name, catalogue, order)
+        before, _, word = name.rpartition(":")
+        if find_model(before, catalogue, order) is not None:
+            known = ", ".join(THINKING_LEVELS)
+            raise UsageError(f"no thinking level {word!r} in {name!r}; there are {known}")
         return found
 
     def normal(self, name: str) -> str:

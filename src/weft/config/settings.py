@@ -613,7 +613,8 @@ def _value(
         if may_set(name, value):
             return SettingValue(_fitted(known(name), value), source)
     except msgspec.ValidationError as error:
-        why = f"{name} in {source}{_line_of(name, data)} is not right: {error}"
+        said, _, _ = str(error).partition(" - at `$[")
+        why = f"{name} in {source}{_line_of(name, data)} is not right: {said}"
         raise UsageError(why) from error
     except UsageError as error:
         raise UsageError(f"{source}{_line_of(name, data)}: {error}") from error

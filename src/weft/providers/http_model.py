@@ -20,7 +20,7 @@ import anyio
 import msgspec
 
 from weft.clock import Clock, SystemClock
-from weft.errors import AuthFailed, ProviderError, ProviderUnavailable, RequestRefused
+from weft.errors import AuthFailed, ProviderError, ProviderUnavailable, RequestRefused, UsageError
 from weft.messages import clean_text
 from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
 from weft.providers.catalogue import PRICES, CatalogueModel, CatalogueProvider, ModelCatalogue
@@ -253,6 +253,11 @@ class HttpModel(Model):
                 reply = await self._reply(request, stack)
             except ProviderError as error:
                 raise self._advised(error) from error
+            except UsageError as error:
+                # A setting or a variable that is only looked at now (a proxy, a project of a
+                # cloud). It ends the turn with its sentence; as a usage error it would be taken
+                # for a crash.
+                raise RequestRefused(str(error)) from error
             events = self._events(reply, wire.frames(), wire.decoder(request))
             # A loop that is left by `break` does not close an async generator: it would end
             # whenever it is collected, in some other task.

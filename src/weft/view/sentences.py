@@ -39,7 +39,8 @@ def finish_sentence(reason: FinishReason, detail: str) -> str:
         sentence = detail or plain
         advice = "set it in the environment, or save it with `weft auth login PROVIDER`"
         # The provider's own sentence often says so already, and twice is no help.
-        return sentence if "weft auth" in sentence else f"{sentence}; {advice}"
+        is_told = "weft auth" in sentence or "gcloud auth" in sentence
+        return sentence if is_told else f"{sentence}; {advice}"
     return f"{plain}: {detail}" if detail and detail != plain else plain
 
 

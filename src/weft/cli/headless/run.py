@@ -260,11 +260,12 @@ class _Run:
             from weft.cli.local_model import NO_KEY_LINES  # only for those who have no key
 
             raise CommandExit(NO_KEY, NO_KEY_LINES)
-        model = named or self._app.host.default_model()
-        if model.startswith(("local:", "local/")):
+        host = self._app.host
+        model = host.default_model() if named is None else host.normal_model(named)
+        if model.startswith("local:"):
             from weft.cli.local_model import make_ready  # only for embedded models
 
-            await make_ready(self._app.host.normal_model(model), output.complain)
+            await make_ready(model, output.complain)
 
     async def _in_app(self, session: Session) -> int:
         options = message_options(self._options, existing=not self._is_new)

@@ -38,9 +38,9 @@ def find_credentials(access: ProviderAccess) -> AwsCredentials:
             session_token=table.get("aws_session_token", ""),
         )
     raise AuthFailed(
-        "there are no credentials for bedrock; set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID "
-        "and AWS_SECRET_ACCESS_KEY (`aws configure export-credentials --format env` prints those "
-        "of a login)"
+        "there are no credentials for bedrock; set AWS_BEARER_TOKEN_BEDROCK (`weft auth login "
+        "bedrock` saves it), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (`aws configure "
+        "export-credentials --format env` prints those of a login)"
     )
 
 
