@@ -39,6 +39,16 @@ async def test_a_new_file_is_written_with_its_folders(bench: ToolBench) -> None:
     assert [touched.action for touched in outcome.touched] == ["created"]
 
 
+async def test_a_long_change_is_shown_whole_before_and_kept_in_part_after(
+    bench: ToolBench,
+) -> None:
+    content = "".join(f"line {number}\n" for number in range(3_000))
+    prepared = await bench.prepare("write", path="long.txt", content=content)
+    assert prepared.preview.endswith("+line 2999")
+    outcome = await prepared.run()
+    assert outcome.data["diff"].endswith("more lines)")
+
+
 async def test_an_existing_file_must_have_been_read_in_this_version(bench: ToolBench) -> None:
     file = bench.write("a.txt", "old\n")
     with pytest.raises(RetryableToolError, match="have not read it"):

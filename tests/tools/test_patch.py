@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from weft.errors import FinalToolError
-from weft.tools.diff import MAX_LINES, unified
+from weft.tools.diff import MAX_LINES, bounded, unified
 from weft.tools.fuzzy_match import nearest
 from weft.tools.patch import TextReplacement, apply
 from weft.tools.text import decode, in_lf
@@ -137,5 +137,6 @@ def test_a_diff_turns_the_old_text_into_the_new(before: list[str], after: list[s
 def test_a_huge_diff_is_cut_and_quick() -> None:
     old = "\n".join(f"a{n}" for n in range(20_000))
     diff = unified(old, "\n".join(f"b{n}" for n in range(20_000)), "f")
-    assert diff.count("\n") <= MAX_LINES
-    assert diff.endswith("more lines)")
+    assert diff.count("\n") == 40_000 + 2, "what is about to be approved is shown whole"
+    assert bounded(diff).count("\n") <= MAX_LINES
+    assert bounded(diff).endswith("more lines)")

@@ -1,4 +1,4 @@
-"""Unified diff: what the user sees of a change, bounded in time and size."""
+"""Unified diff: what the user sees of a change, bounded in time, and for the record in size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ take for ever.
 
 
 def unified(old: str, new: str, path: str) -> str:
-    """The change from `old` to `new`, empty when there is none."""
+    """The change from `old` to `new` with every line of it, empty when there is none."""
     before, after = old.split("\n"), new.split("\n")
     if _ends_whole(old) and _ends_whole(new):
         # What stands behind the last newline is no line: a new file would seem to have had one.
@@ -28,7 +28,7 @@ def unified(old: str, new: str, path: str) -> str:
     cut_before = before[first : len(before) - max(0, tail - _CONTEXT)]
     cut_after = after[first : len(after) - max(0, tail - _CONTEXT)]
     lines += _hunks(cut_before, cut_after, first)
-    return _bounded(lines)
+    return "\n".join(lines)
 
 
 def _ends_whole(text: str) -> bool:
@@ -81,7 +81,9 @@ def _hunk(
     return lines
 
 
-def _bounded(lines: list[str]) -> str:
+def bounded(diff: str) -> str:
+    """The beginning of a diff, as much as a record keeps of it."""
+    lines = diff.split("\n")
     shown = "\n".join(lines[:MAX_LINES])
     left = len(lines) - MAX_LINES
     if len(shown) > MAX_CHARACTERS:

@@ -15,7 +15,7 @@ from weft.events import FileTouched
 from weft.ids import BlobId
 from weft.permissions import ToolAction, is_protected
 from weft.tools.base import PreparedCall, ToolContext, ToolOutcome
-from weft.tools.diff import unified
+from weft.tools.diff import bounded, unified
 from weft.tools.text import DecodedText, decode, in_lf
 from weft.workspace import FileState
 
@@ -116,8 +116,11 @@ async def prepare_change(
         touched = await context.workspace.write(target.path, data, expected=expected)
         context.reads.saw(target.path, after)
         seen = {target.path: after}
-        return ToolOutcome(text=summary(), touched=(touched,), data={"diff": preview, "read": seen})
+        # The record is bounded; what was approved stands whole in its request.
+        kept = {"diff": bounded(preview), "read": seen}
+        return ToolOutcome(text=summary(), touched=(touched,), data=kept)
 
+    # All of it, whatever its length: what is not shown cannot be approved.
     preview = _preview(target, data)
     return PreparedCall(
         action=action(tool, target.path, context, edits=True),
