@@ -18,6 +18,7 @@ from weft.cli.chat.screens.screen import (
     TakeBack,
 )
 from weft.cli.chat.screens.terminal.window_title import AttentionBell, background_of
+from weft.cli.chat.screens.terminal_screen import ScreenSettings
 from weft.clock import ManualClock
 from weft.events import Todo
 from weft.view import (
@@ -250,3 +251,17 @@ async def test_a_message_carries_the_marks_of_a_prompt(tmp_path: Path) -> None:
         driven.screen.show(UserBlock(text="hello", node_id="n"))
         await driven.terminal.shows("› hello")
         assert "\x1b]133;A;redraw=0\x1b\\" in driven.terminal.written
+
+
+@pytest.mark.process
+async def test_a_command_of_the_user_may_be_the_status_line(tmp_path: Path) -> None:
+    command = """tr ',' '\\n' | grep -c model; printf '\\033[2Jsecond'"""
+    settings = ScreenSettings(status_command=f"printf '\\033[31mmy line \\n'; {command}")
+    async with driven_screen(tmp_path, settings=settings) as driven:
+        driven.screen.watch(LiveArea(model="x:model"))
+        await driven.terminal.until(lambda: driven.terminal.text.endswith(" my line"))
+        assert "asks first" not in driven.terminal.text
+    failing = ScreenSettings(status_command="echo no; exit 1")
+    async with driven_screen(tmp_path, settings=failing) as driven:
+        driven.screen.watch(LiveArea(model="x:model"))
+        await driven.terminal.shows("asks first · model")

@@ -141,6 +141,14 @@ KEYS: dict[str, SettingKey] = {
         "turn of 20 seconds ends.",
         personal=True,
     ),
+    "statusline": SettingKey(
+        kind=str,
+        default="",
+        about="A command whose first line of output is the chat's status line; it gets the state "
+        "as JSON on its standard input, at most once a second.",
+        # A project could have a program of its own run by that.
+        personal=True,
+    ),
     "theme": SettingKey(
         kind=Literal["auto", "dark", "light", "none"],
         default="auto",

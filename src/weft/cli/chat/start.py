@@ -33,7 +33,7 @@ from weft.view import NoteBlock
 if TYPE_CHECKING:  # loaded where a terminal can be drawn on
     from weft.cli.chat.screens.terminal_screen import TerminalScreen
 
-TERMINAL_OFF = b"\x1b[0m\x1b[?25h\x1b[?7h\x1b[?2026l\x1b[?2004l\x1b[?1004l\x1b[<u"
+TERMINAL_OFF = b"\x1b[0m\x1b[?25h\x1b[?7h\x1b[?2026l\x1b[?2004l\x1b[?1004l\x1b[=0;1u"
 """Attributes off, cursor and wrapping on, no bracketed paste, focus reports or key codes: all that
 the terminal screen may have left behind.
 """
@@ -184,6 +184,7 @@ class _Start:
             is_animated=bool(app.config.get("animation")),
             notifies=bool(app.config.get("notify")),
             vi_keys=app.config.get("keys") == "vi",
+            status_command=str(app.config.get("statusline")),
             # Sixteen colours have no backgrounds of rows, so it would not matter.
             asks_background=app.config.get("theme") == "auto" and theme.has_rows,
         )

@@ -58,6 +58,7 @@ from weft.cli.chat.screens.terminal.region_rows import (
     STILL,
     RegionRows,
 )
+from weft.cli.chat.screens.terminal.status_command import StatusCommand
 from weft.cli.chat.screens.terminal.status_line import StatusPlace, status_row
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.terminal_device import TerminalPort
@@ -97,6 +98,8 @@ class ScreenSettings(NamedTuple):
     is_animated: bool = True
     notifies: bool = True
     vi_keys: bool = False
+    status_command: str = ""
+    """A command whose output is the status line."""
     asks_background: bool = False
     """The terminal is asked whether it is dark or light."""
 
@@ -129,6 +132,8 @@ class TerminalScreen(ChatScreen):
         self._place = place
         self._is_animated = settings.is_animated
         self._title = WindowTitle(self._write, os.path.basename(folder) or folder)
+        command = settings.status_command
+        self._status_command = StatusCommand(command, folder) if command else None
         self._bell = AttentionBell(self._write, os.environ, is_on=settings.notifies)
         self._rewraps = rewraps
         self._size = terminal.size()
@@ -185,6 +190,8 @@ class TerminalScreen(ChatScreen):
                 group.start_soon(self._tick)
                 group.start_soon(self._watch_size)
                 group.start_soon(self.input.complete)
+                if self._status_command is not None:
+                    group.start_soon(self._keep_status, self._status_command)
                 await self._read_keys()
                 group.cancel_scope.cancel()
         except* OSError:
@@ -230,6 +237,8 @@ class TerminalScreen(ChatScreen):
 
     def refresh(self) -> None:
         self._activity.look(self._live)
+        if self._status_command is not None:
+            self._status_command.changed()
         self._work.set()
         self._awake.set()
 
@@ -406,6 +415,12 @@ class TerminalScreen(ChatScreen):
                 self._awake = anyio.Event()
                 await self._awake.wait()
 
+    async def _keep_status(self, command: StatusCommand) -> None:
+        while True:
+            await command.wait()
+            await command.next_line(self._live, self._place())
+            self._work.set()
+
     def _draw_stream(self) -> None:
         """Draw everything: finished blocks, the answer in flight, the region."""
         if not self._is_on:
@@ -494,16 +509,19 @@ class TerminalScreen(ChatScreen):
             rule=self._styles("quiet", "─" * size.columns),
             input=self.input.rows(width=width, limit=input_limit(size), styles=self._styles),
             below=self.input.below(width=width, limit=size.rows // 3, styles=self._styles),
-            status=status_row(
-                self._live,
-                self._place(),
-                width=width,
-                styles=self._styles,
-                notice=self.input.search_notice or self._notice[0] or self.input.mode_notice,
-            ),
+            status=self._status(width),
             is_question=bool(asked),
         )
         return frame_of(parts, size)
+
+    def _status(self, width: int) -> str:
+        notice = self.input.search_notice or self._notice[0] or self.input.mode_notice
+        own = self._status_command.line if self._status_command is not None else ""
+        if own and not notice:
+            return self._styles("quiet", fit(f" {own}", width))
+        return status_row(
+            self._live, self._place(), width=width, styles=self._styles, notice=notice
+        )
 
     def _lookup_rows(self) -> list[str]:
         """Reads and searches that may still be joined by another: the card is printed when

@@ -10,6 +10,8 @@ from weft.view import LiveArea, RunningTool, TaskRow, count_of
 
 OUTPUT_ROWS = 4
 THOUGHT_ROWS = 2
+WIDEST_THOUGHT = 118
+"""Longer rows are hard to read; answers keep to the same."""
 QUEUE_ROWS = 3
 _PREPARING_ROOM = 36
 """Cells that the rest of that line takes: the verb, seconds, and which key stops it."""
@@ -101,7 +103,8 @@ class RegionRows:
             if tokens:
                 parts.append(f"↓ {_thousands(tokens)} tokens")
         style = "ask" if silent and not live.running else ""
-        thoughts = tail_rows(clean(live.thinking), self._width - 2, THOUGHT_ROWS)
+        room = min(self._width - 2, WIDEST_THOUGHT)
+        thoughts = tail_rows(clean(live.thinking), room, THOUGHT_ROWS)
         return [
             self._line(parts, style),
             *(self._styles("quiet italic", f"  {row}") for row in thoughts),

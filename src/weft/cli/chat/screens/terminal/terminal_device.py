@@ -18,10 +18,12 @@ from weft.cli.chat.screens.terminal.region_painter import ScreenSize
 from weft.cli.early_prompt import EarlyPrompt
 from weft.file_io import write_all
 
-ON = "\x1b[?2004h\x1b[?1004h\x1b[>1u"
+ON = "\x1b[?2004h\x1b[?1004h\x1b[=1;1u"
 """Bracketed paste, focus reports, and keys that say which they are (Shift+Enter)."""
-OFF = "\x1b[0m\x1b[?25h\x1b[?7h\x1b[?2026l\x1b[?2004l\x1b[?1004l\x1b[<u"
-"""All of it off; the program writes the same when it ends without passing here."""
+OFF = "\x1b[0m\x1b[?25h\x1b[?7h\x1b[?2026l\x1b[?2004l\x1b[?1004l\x1b[=0;1u"
+"""All of it off; the program writes the same once more when it ends.  So the codes of keys are set
+and not pushed: a second pop would take what the user's shell has pushed.
+"""
 _READ = 1 << 16
 
 
