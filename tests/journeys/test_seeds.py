@@ -50,10 +50,11 @@ async def test_the_model_sees_after_reopening_what_it_saw_before(world: World, l
         "user: and now?",
     ]
     assert (after.system, after.tools) == (before.system, before.tools)
-    answer = before.messages[1]
+    # Behind the user's message stands the note on the environment.
+    answer = before.messages[2]
     assert isinstance(answer, ChatMessage)
     assert [type(part) for part in answer.parts] == [Thinking, Text, ToolCall, ToolCall]
-    results = before.messages[2]
+    results = before.messages[3]
     assert isinstance(results, CallResults)
     assert [result.provider_id for result in results.results] == ["v1", "v2"]
 

@@ -56,7 +56,7 @@ def test_instructions_are_bounded_and_say_so(tmp_path: Path) -> None:
     assert "left out" in text
 
 
-async def test_the_model_is_told_and_a_changed_file_begins_a_new_epoch(tmp_path: Path) -> None:
+async def test_the_model_is_told_and_a_changed_file_is_told_in_a_message(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("use tabs")
     model = ScriptedModel([[SayText(text="one")], [SayText(text="two")], [SayText(text="three")]])
     async with weft.open(tmp_path, store="memory") as app:
@@ -67,5 +67,5 @@ async def test_the_model_is_told_and_a_changed_file_begins_a_new_epoch(tmp_path:
         await session.send_message("c")
     first, second, third = (request.system for request in model.requests)
     assert "use tabs" in first
-    assert first == second
-    assert "use spaces" in third
+    assert first == second == third
+    assert "use spaces" in repr(model.last_request.messages[-1])

@@ -104,12 +104,14 @@ def results_in(request: ModelRequest) -> list[str]:
 
 
 async def facts(session: Session, *kinds: type[Any]) -> list[Any]:
-    """The facts of these kinds that the session has stored so far."""
+    """The facts of these kinds that the session has stored so far, without the notes on the
+    environment, which almost every session has.
+    """
     found: list[Any] = []
     end = (await session.editor_snapshot()).seq
     async with await session.subscribe(after=0, live=False) as events:
         while events.cursor < end:
             event: Event = await anext(events)
-            if isinstance(event, kinds):
+            if isinstance(event, kinds) and not getattr(event, "environment", None):
                 found.append(event)
     return found

@@ -166,25 +166,31 @@ async def until_queued(session: Session, count: int = 1) -> None:
 
 
 async def facts(session: Session, *kinds: type[E]) -> list[E]:
-    """The facts of these kinds that the session has stored so far."""
+    """The facts of these kinds that the session has stored so far, without the notes on the
+    environment, which almost every session has.
+    """
     found: list[E] = []
     end = (await session.editor_snapshot()).seq
     async with await session.subscribe(after=0, live=False) as events:
         while events.cursor < end:
             event: Event = await anext(events)
-            if isinstance(event, kinds):
+            if isinstance(event, kinds) and not getattr(event, "environment", None):
                 found.append(event)
     return found
 
 
 def request_lines(request: ModelRequest) -> list[str]:
-    """The messages of a request, a line each: `user: …`, `assistant: …`, `result: …`."""
+    """The messages of a request, a line each: `user: …`, `assistant: …`, `result: …`.
+
+    Without the notes on the environment, which `tests/journeys/test_prompt.py` is about.
+    """
     lines: list[str] = []
     for message in request.messages:
         match message:
             case ChatMessage(role=role, parts=parts):
                 text = "".join(part.text for part in parts if isinstance(part, Text))
-                lines.append(f"{role}: {text}")
+                if not text.startswith("<environment>"):
+                    lines.append(f"{role}: {text}")
             case CallResults(results=results):
                 lines += [f"result: {result.text}" for result in results]
     return lines

@@ -28,7 +28,12 @@ from weft.errors import StoreError, UsageError, WeftError
 from weft.ids import SessionId
 from weft.messages import File, Image, Text
 from weft.project.saved_rules import SavedRules
-from weft.project.system_prompt import MOST_PROBLEMS, SystemPromptWriter
+from weft.project.system_prompt import (
+    MOST_PROBLEMS,
+    PromptTerms,
+    SystemPromptWriter,
+    machine_name,
+)
 from weft.providers import Provider
 from weft.redact import Redactor
 from weft.runtime.ports.local import HookProvider
@@ -112,11 +117,21 @@ class App:
         self._redact = Redactor(
             known_secrets(self._environ, self.places.config, self.config.get("providers")), watch
         )
-        self._prompter = SystemPromptWriter(self.places.config, self.places.user, self._redact)
+        self._prompter = SystemPromptWriter(
+            self.places.config, self.places.user, self._redact, self._prompt_terms()
+        )
         self._host: SessionHost | None = None
         self._sessions: SessionManager | None = None
         self._socket: AsyncCloseable | None = None
         self._models: ModelRegistry | None = None
+
+    def _prompt_terms(self) -> PromptTerms:
+        runner = self._workspaces.runner
+        return PromptTerms(
+            platform=machine_name(),
+            shell="bash" if runner.which("bash") else "sh",
+            style=self.config.get("model.style"),
+        )
 
     # -- what programs use
 

@@ -95,6 +95,13 @@ KEYS: dict[str, SettingKey] = {
         "session's own.",
         safe=True,
     ),
+    "model.style": SettingKey(
+        kind=Literal["concise", "detailed", "explanatory"],
+        default="concise",
+        about="How models answer: concise, detailed (what was considered and checked) or "
+        "explanatory (teaches the code on the way).",
+        safe=True,
+    ),
     "agents.max_depth": SettingKey(
         kind=int,
         default=2,

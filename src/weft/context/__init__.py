@@ -28,6 +28,7 @@ from weft.context.compaction import (
     room,
     transcript,
 )
+from weft.context.environment import INSTRUCTIONS_VERSION, environment_text, told_on
 from weft.context.prefix import PrefixTool, PromptPrefix, RenderedPrefix, load_prefix, render_prefix
 from weft.context.sizes import estimate, estimate_text
 
@@ -35,6 +36,7 @@ __all__ = [
     "CONTINUE_PROMPT",
     "CUT_OFF",
     "INSTRUCTIONS",
+    "INSTRUCTIONS_VERSION",
     "KEPT_SHARE",
     "NO_RESULT",
     "ComposedMessages",
@@ -48,6 +50,7 @@ __all__ = [
     "build",
     "carried",
     "choose_cut",
+    "environment_text",
     "estimate",
     "estimate_text",
     "is_full",
@@ -58,5 +61,6 @@ __all__ = [
     "render",
     "render_prefix",
     "room",
+    "told_on",
     "transcript",
 ]

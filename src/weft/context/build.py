@@ -9,6 +9,7 @@ repaired for this: legality is made here, from the tree, every time.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -126,7 +127,8 @@ def build(
 def notes_for_model(tree: ConversationTree) -> dict[NodeId | None, list[str]]:
     """What the system said to the model too, by the node that it was said after."""
     notes: dict[NodeId | None, list[str]] = {}
-    for note in tree.notes:
+    # In the order in which they came: what was sent stays as it is in all later requests.
+    for note in heapq.merge(tree.notes, tree.environments, key=lambda note: note.order):
         if note.to_model:
             notes.setdefault(note.node, []).append(note.text)
     return notes

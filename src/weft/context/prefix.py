@@ -28,6 +28,15 @@ class PromptPrefix(msgspec.Struct, frozen=True, kw_only=True):
 
     system: str = ""
     tools: tuple[PrefixTool, ...] = ()
+    instructions: tuple[int, int] = (0, 0)
+    """Where in `system` the text of the instruction files stands: first character, and the one
+    behind the last.
+    """
+
+    @property
+    def instructions_text(self) -> str:
+        """What the instruction files said when the epoch began."""
+        return self.system[slice(*self.instructions)]
 
 
 class RenderedPrefix(msgspec.Struct, frozen=True, kw_only=True):

@@ -154,6 +154,8 @@ class _Gathered:
                 self._edits.setdefault(node_id, []).append(fact)
             case ToolComplete(call_uid=call_uid):
                 self._results.setdefault(call_uid, fact)
+            case SystemNote(environment=told) if told:
+                pass  # it tells of this machine; a session that is imported tells of its own
             case SystemNote():
                 self._notes.append(fact)
             case Compacted():

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.clock import Clock
-from weft.context import LineEntry, RenderedPrefix
+from weft.context import LineEntry, PromptPrefix, RenderedPrefix
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
 from weft.loop.hooks import TurnHooks
@@ -272,6 +272,10 @@ class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     with those that they say now.
 
     Raises `WeftError` when there is no such model any more, or no key for it.
+    """
+    notes: Callable[[Sequence[Fact], PromptPrefix], Sequence[Fact]] = lambda noted, prefix: ()
+    """What the model has to be told before its next call, besides what is noted: that its
+    environment has changed.
     """
     submitted: Callable[[SessionState, Any], Sequence[Fact]] | None = None
     """Where a structured result is not the end of the turn: the facts that stand in the place of

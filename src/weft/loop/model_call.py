@@ -92,13 +92,15 @@ class ModelCaller:
     def use(self, environment: ModelEnvironment) -> None:
         """Go on with another model, thinking level or limits."""
         before, self.environment = self.environment, environment
-        if environment.model_name == before.model_name:
-            return
-        self._line.render_for(environment.model.info)
-        self._could_not_compact = False
+        is_same = environment.model_name == before.model_name
+        if not is_same:
+            self._line.render_for(environment.model.info)
+            self._could_not_compact = False
         if environment.prefix.id != before.prefix.id:
             prefix = environment.prefix
-            frozen = PrefixFrozen(prefix=prefix.id, reason="another model")
+            frozen = PrefixFrozen(
+                prefix=prefix.id, reason="other tools" if is_same else "another model"
+            )
             self._pending.note(frozen, blobs={prefix.id: prefix.data})
 
     def _renew_if_possible(self) -> None:

@@ -147,6 +147,8 @@ class Turn:
         """Go on with the model, thinking and limits that the settings name now."""
         self._env = self._env.renewed(self._env)
         self._model.use(self._env.models)
+        prefix = self._env.models.prefix.prefix
+        self._pending.note(*self._env.notes(self._pending.facts, prefix))
 
     async def _settle_last_answer(self) -> bool:
         """Run what the last answer asked for and what has no result yet; there is such only after

@@ -90,15 +90,16 @@ class TurnLine:
         Composed anew only when something came to it.
         """
         tree = self._journal.state.tree
+        noted = len(tree.notes) + len(tree.environments)
         composed = self._composed
-        if composed is None or composed[:2] != (self._composer, len(tree.notes)):
+        if composed is None or composed[:2] != (self._composer, noted):
             messages = self._composer.compose(
                 self._entries,
                 summary=self._context.summary,
                 upto=self._context.upto,
                 notes=notes_for_model(tree),
             )
-            composed = self._composed = (self._composer, len(tree.notes), messages)
+            composed = self._composed = (self._composer, noted, messages)
         return composed[2]
 
 

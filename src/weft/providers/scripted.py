@@ -403,7 +403,10 @@ def _user_text(message: ChatMessage | CallResults) -> str:
 def _newest_user_text(request: ModelRequest) -> str:
     for message in reversed(request.messages):
         if isinstance(message, ChatMessage) and message.role == "user":
-            return _user_text(message)
+            # What Weft says of the environment stands behind what the user said.
+            if (text := _user_text(message)).startswith("<environment>"):
+                continue
+            return text
     return ""
 
 

@@ -285,6 +285,11 @@ class SessionAgentHost:
     def mode(self) -> Mode:
         return self._port.permission_mode
 
+    def mode_of(self, state: SessionState) -> Mode:
+        """The permission mode in force, also while the session is just being opened."""
+        port = self._trees.ports.get(self.session_id)
+        return state.settings.permission_mode if port is None else port.permission_mode
+
     @property
     def is_aborting(self) -> bool:
         port = self._trees.ports.get(self.session_id)

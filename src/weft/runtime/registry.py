@@ -24,6 +24,7 @@ from weft.runtime.agent_host import AgentTrees
 from weft.runtime.output_types import OutputTypes
 from weft.runtime.ports.local import UNLOADED, HookProvider, LocalPort
 from weft.runtime.services import Services
+from weft.runtime.session_prompt import SessionPrompt
 from weft.runtime.tool_contexts import ToolContexts
 from weft.runtime.tool_table import SessionTools, tool_table
 from weft.runtime.turn_factory import SessionTurnFactory
@@ -403,8 +404,10 @@ class SessionRegistry:
             plain, files, store.blob, services.workspaces.sandbox, services.workspaces.added
         )
         contexts = ToolContexts(workspace, files, host, services.redact)
+        asking = self._asking.get(session_id, "wait")
+        prompt = SessionPrompt(services, host, store.blob, has_user=asking != "no")
         factory = SessionTurnFactory(
-            services, host, contexts, None if hooks is None else hooks.of_turns
+            services, host, contexts, prompt, None if hooks is None else hooks.of_turns
         )
         self.factories[session_id] = factory
         return SessionEnvironment(
@@ -420,7 +423,7 @@ class SessionRegistry:
             keep_rule=lambda text: anyio.to_thread.run_sync(
                 services.saved_rules.add, project_path, text
             ),
-            asking=self._asking.get(session_id, "wait"),
+            asking=asking,
             ceiling=self.agents.ceiling(parent),
             # Looked up at each decision: what the user denies the parent holds for agents that
             # already run.

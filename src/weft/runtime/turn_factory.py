@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from weft.context import PrefixTool, PromptPrefix, RenderedPrefix, render_prefix
 from weft.events import (
     Fact,
     ModelCallStarted,
@@ -36,6 +35,7 @@ from weft.messages import ModelName
 from weft.project.masked_text import masked_in_pieces
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
+from weft.runtime.session_prompt import SessionPrompt
 from weft.runtime.tool_contexts import ToolContexts
 from weft.runtime.turn_settings import is_planned, open_options
 from weft.session import TurnFactory
@@ -59,6 +59,7 @@ class SessionTurnFactory(TurnFactory):
         services: Services,
         host: SessionAgentHost,
         contexts: ToolContexts,
+        prompt: SessionPrompt,
         hooks: TurnHooks | None = None,
     ) -> None:
         self._services = services
@@ -67,31 +68,16 @@ class SessionTurnFactory(TurnFactory):
         self._contexts = contexts
         self.hooks = hooks
         """What the next turn asks; None where there are no hooks."""
-        self._system: str | None = None
-        self._rendered: dict[tuple[str, tuple[str, ...]], RenderedPrefix] = {}
+        self._prompt = prompt
+        self._is_planning = False
+        """The environment that was made last is one of plan mode."""
 
-    def prefix(self, state: SessionState, options: Mapping[str, Any]) -> RenderedPrefix:
-        """System prompt and tools of a turn, rendered once for each different one."""
-        tools = self._settings.tools_of(state, options)
-        if self._system is None:
-            has_tools = self._settings.can_call_tools(state, options)
-            system = self._services.prompter.system(state, has_tools=has_tools)
-            agents = self._host.agents_text(state) if "agent" in tools else ""
-            self._system = f"{system}\n\n{agents}".strip()
-        if is_planned(options):
-            from weft.agents.plan import PLANNER  # as above
+    async def prepare(self, state: SessionState) -> None:
+        await self._prompt.load(state)
 
-            return _rendered(f"{self._system}\n\n{PLANNER}", tools)
-        if "schema" in options:
-            return _rendered(self._system, tools)
-        # Vendors cache a request by the bytes of its beginning. The same object for every call
-        # makes sure that not one of them changes.
-        key = (self._system, tuple(tools))
-        if key not in self._rendered:
-            self._rendered = {key: _rendered(self._system, tools)}
-        return self._rendered[key]
-
-    def opening(self, state: SessionState, started: TurnStarted) -> Commit:
+    def opening(
+        self, state: SessionState, started: TurnStarted, facts: Sequence[Fact] = ()
+    ) -> Commit:
         if is_planned(started.options) and started.continued and not self._plans_next(state):
             return Commit(facts=())  # a plan goes on, and no model is asked first
         model = self._settings.model(state, started.options)
@@ -99,15 +85,18 @@ class SessionTurnFactory(TurnFactory):
         # Before anything is on record: a model that cannot be had fails the command, and no turn is
         # begun.
         self._services.models.resolve(name)
-        self._system = None  # instructions may have changed since the last turn
-        rendered = self.prefix(state, started.options)
+        self._prompt.turn_begins()
+        rendered = self._prompt.prefix(state, started.options)
         call = ModelCallStarted(
             turn_id=started.turn_id,
             node=new_node_id(self._services.clock.now()),
             model=name,
             prefix=rendered.id,
         )
-        notes = self._level_notes(model, state, started)
+        notes = (
+            *self._level_notes(model, state, started),
+            *self._prompt.opening_notes(state, facts, rendered.prefix),
+        )
         # A prefix is stored once, by its hash; a turn with the same one only names it.
         if rendered.id == state.prefix:
             return Commit(facts=(*notes, call))
@@ -180,7 +169,7 @@ class SessionTurnFactory(TurnFactory):
             journal=journal,
             model=self._services.models.resolve(model.name),
             model_name=model.name,
-            prefix=self.prefix(state, options),
+            prefix=self._prompt.prefix(state, options),
             clock=self._services.clock,
             sleep=self._services.sleep,
             limits=limits,
@@ -189,6 +178,7 @@ class SessionTurnFactory(TurnFactory):
             hooks=self.hooks,
             fallback=fallback,
         )
+        self._is_planning = self._prompt.is_planning(state)
         return TurnEnvironment(
             models=models,
             calls=self._call_environment(
@@ -198,6 +188,7 @@ class SessionTurnFactory(TurnFactory):
             renewed=lambda environment: self._renewed(
                 environment, options if fallback is None else fallback.options
             ),
+            notes=lambda noted, prefix: self._prompt.notes_since(journal.state, noted, prefix),
         )
 
     def _fallback(self, options: Mapping[str, Any]) -> FallbackModels | None:
@@ -245,18 +236,19 @@ class SessionTurnFactory(TurnFactory):
         state, models = environment.journal.state, environment.models
         named = self._settings.model(state, options)
         thinking, limits = named.effort or "default", self._settings.limits(state, options)
-        set_now = (named.name, thinking, limits)
-        if set_now == (models.model_name, models.thinking, models.limits):
+        is_planning = self._prompt.is_planning(state)
+        set_now = (named.name, thinking, limits, is_planning)
+        if set_now == (models.model_name, models.thinking, models.limits, self._is_planning):
             return environment
         replace = msgspec.structs.replace
         models = replace(models, thinking=thinking, limits=limits)
         calls = replace(environment.calls, limits=limits)
-        if named.name == models.model_name:
+        if (named.name, is_planning) == (models.model_name, self._is_planning):
             return replace(environment, models=models, calls=calls)
         model = self._services.models.resolve(named.name)
-        self._system = None  # what it says depends on what the model can do
         tools = self._settings.tools_of(state, options)
-        prefix = self.prefix(state, options)
+        prefix = self._prompt.prefix(state, options)
+        self._is_planning = is_planning
         return replace(
             environment,
             models=replace(models, model=model, model_name=named.name, prefix=prefix),
@@ -288,11 +280,3 @@ class SessionTurnFactory(TurnFactory):
 def _submit_in(tools: Mapping[str, Tool]) -> SubmitTool | None:
     """The tool that takes the result, where there is one."""
     return next((tool for tool in tools.values() if isinstance(tool, SubmitTool)), None)
-
-
-def _rendered(system: str, tools: Mapping[str, Tool]) -> RenderedPrefix:
-    described = tuple(
-        PrefixTool(name=tool.name, description=tool.description, schema=tool.schema)
-        for tool in tools.values()
-    )
-    return render_prefix(PromptPrefix(system=system, tools=described))

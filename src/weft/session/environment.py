@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from weft.clock import Clock
-from weft.events import TurnStarted
+from weft.events import Fact, TurnStarted
 from weft.ids import BlobId, CallUid, SessionId, TurnId
 from weft.loop import Commit, PermissionGate, SessionWork, TurnJournal
 from weft.messages import Usage
@@ -85,9 +85,14 @@ class FileRestorer(Protocol):
 class TurnFactory(Protocol):
     """Makes turns for a session: picks its model, tools and prompt."""
 
-    def opening(self, state: SessionState, started: TurnStarted) -> Commit:
+    async def prepare(self, state: SessionState) -> None:
+        """Read what `opening`, which does not wait, needs from the store."""
+
+    def opening(
+        self, state: SessionState, started: TurnStarted, facts: Sequence[Fact] = ()
+    ) -> Commit:
         """The facts with which a turn's first model call begins, for the append that starts the
-        turn.
+        turn; `facts` are those that come before them in it.
 
         Raises:
             UsageError, ProviderError: no such model, or no key for it; the turn does not start.

@@ -130,6 +130,10 @@ class TreeNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     level: str = "info"
     to_model: bool = False
     seq: int = 0
+    environment: dict[str, str] = {}
+    """What the model knows of its environment from here on, by subject."""
+    order: int = 0
+    """Its place among all notes."""
 
 
 class ConversationTree(msgspec.Struct, kw_only=True):
@@ -143,6 +147,8 @@ class ConversationTree(msgspec.Struct, kw_only=True):
     """Tops of hidden subtrees (a map, because its order is kept)."""
     compactions: list[TreeCompaction] = []
     notes: list[TreeNote] = []
+    environments: list[TreeNote] = []
+    """The notes on the environment: said to the model alone, and no part of the history."""
     pins: dict[NodeId, bool] = {}
     """The pinned nodes.
 
@@ -233,15 +239,16 @@ class ConversationTree(msgspec.Struct, kw_only=True):
             self.pins.pop(node, None)
 
     def _add_note(self, fact: SystemNote) -> None:
-        self.notes.append(
-            TreeNote(
-                node=fact.node,
-                text=fact.text,
-                level=fact.level,
-                to_model=fact.to_model,
-                seq=fact.seq,
-            )
+        note = TreeNote(
+            node=fact.node,
+            text=fact.text,
+            level=fact.level,
+            to_model=fact.to_model,
+            seq=fact.seq,
+            environment=fact.environment,
+            order=len(self.notes) + len(self.environments),
         )
+        (self.environments if note.environment else self.notes).append(note)
 
     # -- reading
 

@@ -34,13 +34,8 @@ from weft.workspace.safe_read import (
 from weft.workspace.seen_versions import SeenVersions
 
 if TYPE_CHECKING:
-    from weft.workspace.git import (
-        GitRepository,
-        SafeGit,
-        find_repository,
-        open_safe_git,
-        read_pointer,
-    )
+    from weft.workspace.git import SafeGit, open_safe_git
+    from weft.workspace.git_repository import GitRepository, find_repository, read_pointer
     from weft.workspace.ignore import ignore_of
     from weft.workspace.process.runner import LocalRunner, kill_orphans
 
@@ -83,12 +78,12 @@ __all__ = [
 _HOMES = {
     "LocalRunner": "process.runner",
     "kill_orphans": "process.runner",
-    "GitRepository": "git",
+    "GitRepository": "git_repository",
     "SafeGit": "git",
-    "find_repository": "git",
+    "find_repository": "git_repository",
     "ignore_of": "ignore",
     "open_safe_git": "git",
-    "read_pointer": "git",
+    "read_pointer": "git_repository",
 }
 
 

@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from weft.workspace.git import read_pointer
+from weft.workspace.git_repository import read_pointer
 
 LARGEST_RECORD: Final = 64 * 1024 * 1024
 """Bytes that are read of one file: a reflog or `packed-refs` larger than this is none of git's."""

@@ -76,6 +76,8 @@ class SystemNote(FactBase, frozen=True, tag="system_note"):
     """The head when it was added: the model sees it after that node."""
     background: CommandEnd | None = None
     """The end of a background command, which this note reports."""
+    environment: dict[str, str] = {}
+    """What the model knows of its environment from here on, by subject."""
 
 
 class ErrorRaised(FactBase, frozen=True, tag="error_raised"):

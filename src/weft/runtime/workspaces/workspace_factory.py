@@ -109,9 +109,14 @@ class WorkspaceFactory:
         )
         return FileHistoryRunner(project, self.added, lambda: self.runner, places)
 
+    @property
+    def may_be_sandboxed(self) -> bool:
+        """Whether commands run in a sandbox where this machine has one; it is not asked here."""
+        return self._own_runner is None and self._config.get("sandbox.mode") != "off"
+
     def sandbox(self) -> SandboxFactory | None:
         """The sandbox that commands run in; None where they run as they are."""
-        if self._own_runner is not None or self._config.get("sandbox.mode") == "off":
+        if not self.may_be_sandboxed:
             return None
         if self._sandbox is None:
             from weft.runtime.workspaces.sandbox import SandboxFactory  # with the first command

@@ -108,6 +108,7 @@ class SessionRecovery:
         """Close what a dead process left in doubt, so that its turn can go on."""
         from weft.loop import settle_interrupted
 
+        await self._env.turns.prepare(self._log.state)
         state = self._log.state
         found = await self._evidence()
         facts = settle_interrupted(state, found)
@@ -115,10 +116,9 @@ class SessionRecovery:
         if started is not None and started.call is not None:
             # The lost call is asked again, under a new name and with today's prompt: the model, the
             # tools or the key may have changed since.
-            opening = self._env.turns.opening(
-                state, TurnStarted(turn_id=started.turn_id, options=started.options)
-            )
             facts += promote(state, facts, self._env.clock.now())
+            again = TurnStarted(turn_id=started.turn_id, options=started.options)
+            opening = self._env.turns.opening(state, again, facts)
             commit = msgspec.structs.replace(
                 opening,
                 facts=(*facts, *opening.facts),

@@ -174,6 +174,7 @@ class TurnScheduler:
         """Append what was decided, and do what is to be done then."""
         commit = Commit(facts=plan.facts, blobs=plan.blobs)
         if plan.then == "start_turn" and plan.facts:
+            await self._env.turns.prepare(self._log.state)
             commit = self._with_opening(plan.facts)
         # No facts of its own: an interrupted turn goes on. What it left in doubt is settled first,
         # in an append of its own.
@@ -217,7 +218,7 @@ class TurnScheduler:
         started = next(fact for fact in facts if isinstance(fact, TurnStarted))
         # One append for the prompt and the start of its model call: between two of them a crash
         # would leave a turn that has never asked and an answer to nothing.
-        opening = self._env.turns.opening(self._log.state, started)
+        opening = self._env.turns.opening(self._log.state, started, facts)
         return msgspec.structs.replace(opening, facts=(*facts, *opening.facts))
 
     def _start_turn(self) -> None:

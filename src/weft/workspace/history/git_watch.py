@@ -24,8 +24,9 @@ import msgspec
 from weft.errors import ToolError
 from weft.workspace.base import ChangedFile, Runner
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.git import GitRepository, find_repository, open_safe_git
+from weft.workspace.git import open_safe_git
 from weft.workspace.git_records import GitRecords, indexed, is_whole, pack_of
+from weft.workspace.git_repository import GitRepository, find_repository
 from weft.workspace.sandbox.git_guard import MOST_NAMED, ReadingRunner, RepositoryChange, ask_git
 
 Stamp: TypeAlias = tuple[int, int, int]

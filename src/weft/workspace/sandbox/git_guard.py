@@ -39,7 +39,7 @@ from weft.errors import ToolError
 from weft.ids import BlobId
 from weft.workspace.base import ChangedFile, ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.git import GitRepository, SafeGit, open_safe_git
+from weft.workspace.git import SafeGit, open_safe_git
 from weft.workspace.git_records import (
     STASH,
     GitRecords,
@@ -52,6 +52,7 @@ from weft.workspace.git_records import (
     loose_object,
     pack_of,
 )
+from weft.workspace.git_repository import GitRepository
 from weft.workspace.sandbox import git_shape
 from weft.workspace.sandbox.overlay_plan import ApplyStep
 from weft.workspace.sandbox.pack_check import PackCheck

@@ -1,0 +1,70 @@
+"""Environment notes: what the model is told of the place where it works, and when.
+
+The date, the git branch, the permission mode and the like change while a session lasts.  They never
+stand in the prefix, whose bytes vendors cache: all of them go with the first message, and later
+only those that have changed.  What was told is kept in the note, so that a line knows what its
+model knows, also after a restart, on another branch and behind a compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from weft.ids import NodeId
+from weft.tree import ConversationTree
+
+INSTRUCTIONS_VERSION: Final = "instructions"
+"""The subject whose value names a version of the instructions; every other value is a sentence."""
+
+
+def told_on(
+    tree: ConversationTree,
+    tip: NodeId | None,
+    known: tuple[NodeId | None, Mapping[str, str]] | None = None,
+) -> Mapping[str, str]:
+    """What the model was told on the line that ends at `tip`, by subject; empty when nothing.
+
+    What a summary stands for is forgotten with the messages that it was told with.  `known` is what
+    holds at some node since the newest compaction: the walk up the line can end there, so that a
+    turn costs the same however long the line is.
+    """
+    compaction = tree.compaction_for(tip)
+    # A note at the last node that was summarized is still sent: it comes after the summary.
+    first = 0 if compaction is None else tree.nodes[compaction.upto].depth
+    told = {note.node: note.environment for note in tree.environments}
+    if known is not None:
+        told[known[0]] = dict(known[1])
+    for node in tree.ancestors(tip):
+        if node in told:
+            return told[node]
+        if tree.nodes[node].depth <= first:
+            break
+    return {}
+
+
+def environment_text(now: Mapping[str, str], told: Mapping[str, str], instructions: str) -> str:
+    """The note that brings a model from what it was told to what is so now; empty when it
+    knows all.
+    """
+    sentences = {subject: text for subject, text in now.items() if subject != INSTRUCTIONS_VERSION}
+    changed = [text for subject, text in sentences.items() if told.get(subject) != text]
+    pieces = []
+    if changed:
+        lines = "\n".join(changed)
+        pieces.append(f"<environment>\n{lines}\n</environment>")
+    if now.get(INSTRUCTIONS_VERSION) != told.get(INSTRUCTIONS_VERSION):
+        pieces.append(_changed_instructions(instructions))
+    return "\n\n".join(pieces)
+
+
+def _changed_instructions(text: str) -> str:
+    if not text:
+        return (
+            "<environment>\nThe instruction files were removed: what the system prompt has "
+            "of them no longer counts.\n</environment>"
+        )
+    return (
+        "<environment>\nThe instruction files have changed. These count now, in place of those in "
+        f"the system prompt:\n\n{text}\n</environment>"
+    )

@@ -1,0 +1,123 @@
+"""The environment of a session as a model is told it: a sentence each on the date, the git
+repository, the permission mode and the sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from weft.errors import WeftError
+from weft.permissions import Mode
+from weft.workspace import find_repository, read_pointer
+
+_BRANCH: Final = re.compile(r"ref: refs/heads/([^\s\x00-\x20~^:?*\[\\\x7f]{1,200})")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_UNDER_WAY: Final = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "BISECT_LOG": "a bisection",
+}
+"""Files of a git directory that are there while something is half done."""
+_MODES: Final[dict[Mode, str]] = {
+    "plan": "plan. Nothing may be changed now: you have the tools that read and search. Look as "
+    "far as you need, then answer with a plan: what to change in which files, in which order, and "
+    "how to check it. The user decides whether it is carried out, and switches the mode then.",
+    "default": "default. Edits and commands {ask}.",
+    "accept_edits": "accept_edits. Edits in the project run without asking; commands {ask}.",
+    "auto": "auto. Edits and sandboxed commands run without asking; other actions {ask}.",
+    "bypass": "bypass. Nothing is asked for, so take care with what cannot be undone.",
+}
+_ASK: Final = "may ask the user for permission first"
+_NO_USER: Final = "that would need permission are denied: no user is there to ask"
+
+
+class SandboxTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What the settings say of the sandbox for commands."""
+
+    is_on: bool
+    network: bool = False
+    unix_sockets: bool = False
+
+
+class SessionSurroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the environment of a session is found out from."""
+
+    project: str
+    now: float
+    """Wall-clock time."""
+    mode: Mode
+    sandbox: SandboxTerms
+    has_user: bool
+    redact: Callable[[str], str] = str
+
+
+def environment_of(given: SessionSurroundings) -> dict[str, str]:
+    """The sentences by subject, in the order in which they are told."""
+    # In the machine's own time zone: "today" is the user's, not Greenwich's.
+    date = time.strftime("%Y-%m-%d (%A)", time.localtime(given.now))
+    found = {
+        "date": f"Date: {date}",
+        "git": given.redact(git_sentence(given.project)),
+        "mode": mode_sentence(given.mode, has_user=given.has_user),
+        "sandbox": sandbox_sentence(given.sandbox, has_user=given.has_user),
+    }
+    return {subject: text for subject, text in found.items() if text}
+
+
+def mode_sentence(mode: Mode, *, has_user: bool) -> str:
+    """What may be done without asking."""
+    ask = _ASK if has_user else _NO_USER
+    return f"Permission mode: {_MODES[mode].format(ask=ask)}"
+
+
+def sandbox_sentence(terms: SandboxTerms, *, has_user: bool) -> str:
+    """Where commands run, and what they cannot do there."""
+    if not terms.is_on:
+        return "Sandbox: none. Commands run with all rights of the user."
+    sockets = "" if terms.unix_sockets else ", no unix sockets"
+    network = "the network" if terms.network else f"no network{sockets}"
+    said = (
+        "Sandbox: commands can write only in the project and in temporary folders; files with "
+        f"secrets are hidden from them; they have {network}."
+    )
+    if not has_user:
+        return said
+    return (
+        f"{said} One that cannot work there can be run with outside_sandbox, which asks the user."
+    )
+
+
+def git_sentence(project: str) -> str:
+    """The branch, and what is half done on it; empty where there is no repository.
+
+    Read from the repository's files: to ask git would start a process before every turn.
+    """
+    try:
+        repository = find_repository(project)
+    except WeftError:
+        return ""
+    if repository is None:
+        return ""
+    # The file is the project's own text: only what can be a branch or a commit is told.
+    head = read_pointer(f"{repository.records}/HEAD") or ""
+    if branch := _BRANCH.fullmatch(head):
+        place = f"on branch {branch[1]}"
+    elif _COMMIT.fullmatch(head):
+        place = f"no branch, at commit {head[:12]}"
+    else:
+        return ""
+    half_done = ", ".join(dict.fromkeys(_under_way(repository.records)))
+    return f"Git: {place}" + (f"; {half_done} is under way" if half_done else "")
+
+
+def _under_way(records: str) -> Iterator[str]:
+    return (what for name, what in _UNDER_WAY.items() if os.path.lexists(f"{records}/{name}"))

@@ -1,0 +1,227 @@
+"""The prompt of a session: the prefix of its epoch, and the notes on what has changed since.
+
+Vendors cache a request by the bytes of its beginning.  So the prefix stays the same, byte for byte,
+until the model, the tools or what the user has set for the prompt change; everything else (the
+date, the git branch, the permission mode, an edit of an instruction file) is told in notes on the
+line.  A switch to or from plan mode changes the tools, and begins an epoch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from weft.context import (
+    INSTRUCTIONS_VERSION,
+    PrefixTool,
+    PromptPrefix,
+    RenderedPrefix,
+    environment_text,
+    load_prefix,
+    render_prefix,
+    told_on,
+)
+from weft.events import Fact, NewMessage, SystemNote
+from weft.ids import BlobId, NodeId
+from weft.loop import tip_after
+from weft.project.environment import (
+    SandboxTerms,
+    SessionSurroundings,
+    environment_of,
+    mode_sentence,
+)
+from weft.runtime.agent_host import SessionAgentHost
+from weft.runtime.services import Services
+from weft.runtime.turn_settings import is_planned
+from weft.state import SessionState
+from weft.tools import ALL, COMPANIONS, BuiltinTool, DelegateTool, Tool
+
+
+class SessionPrompt:
+    """What the models of one session are told before the conversation, and beside it."""
+
+    def __init__(
+        self,
+        services: Services,
+        host: SessionAgentHost,
+        blob: Callable[[BlobId], Awaitable[bytes | None]],
+        *,
+        has_user: bool,
+    ) -> None:
+        self._services = services
+        self._settings = host.settings
+        self._host = host
+        self._blob = blob
+        self._has_user = has_user
+        self._epoch: RenderedPrefix | None = None
+        """The prefix that the log names, once it is known here."""
+        self._instructions: str | None = None
+        """What the instruction files say in this turn; None: to be read."""
+        self._told: tuple[int, dict[str, str]] | None = None
+        """What the model of the turn was told, and how many compactions there were then; None: the
+        line says it.
+        """
+        self._told_at: NodeId | None = None
+        """The node where that holds."""
+
+    async def load(self, state: SessionState) -> None:
+        """Read the prefix that another process began an epoch with."""
+        if state.prefix is None or (self._epoch is not None and self._epoch.id == state.prefix):
+            return
+        data = await self._blob(state.prefix)
+        if data is not None:
+            self._epoch = RenderedPrefix(prefix=load_prefix(data), data=data, id=state.prefix)
+
+    def turn_begins(self) -> None:
+        """Have the instruction files read again: they may have changed since the last turn."""
+        self._instructions = None
+
+    # -- the prefix
+
+    def prefix(self, state: SessionState, options: Mapping[str, Any]) -> RenderedPrefix:
+        """System prompt and tools of a turn: those of the epoch, unless they have to be others."""
+        tools = self._settings.tools_of(state, options)
+        epoch = self._epoch
+        if epoch is not None:
+            kept = self._rendered(state, options, tools, epoch.prefix.instructions_text)
+            # The same object for every call: what is encoded from it is kept beside it.
+            if kept.id == epoch.id:
+                return epoch
+        self._epoch = self._rendered(state, options, tools, self._instructions_now(state))
+        return self._epoch
+
+    def is_planning(self, state: SessionState) -> bool:
+        """True where the permission mode takes away the tools that change something."""
+        return self._host.mode_of(state) == "plan"
+
+    def _rendered(
+        self,
+        state: SessionState,
+        options: Mapping[str, Any],
+        tools: Mapping[str, Tool],
+        instructions: str,
+    ) -> RenderedPrefix:
+        # Tools that are not described can still be called: a model that remembers one is told why
+        # it may not use it.
+        described = [tool for tool in tools.values() if self._is_described(tool, state)]
+        text = self._services.prompter.system(
+            state,
+            instructions,
+            tools=[tool.name for tool in described],
+            has_tools=self._settings.can_call_tools(state, options),
+        )
+        if "agent" in tools and (agents := self._host.agents_text(state)):
+            text = f"{text}\n\n{agents}"
+        if is_planned(options):
+            from weft.agents.plan import PLANNER  # loaded with the first plan
+
+            text = f"{text}\n\n{PLANNER}"
+        first = text.find(instructions) if instructions else 0
+        return render_prefix(
+            PromptPrefix(
+                system=text,
+                tools=tuple(
+                    PrefixTool(name=tool.name, description=tool.description, schema=tool.schema)
+                    for tool in described
+                ),
+                instructions=(first, first + len(instructions)) if first >= 0 else (0, 0),
+            )
+        )
+
+    def _is_described(self, tool: Tool, state: SessionState) -> bool:
+        if tool.name == "ask" and isinstance(tool, BuiltinTool) and not self._has_user:
+            return False
+        if not self.is_planning(state):
+            return True
+        # What an agent does is judged by the same mode; and without the shell there is no output of
+        # its commands to look at.
+        is_pure = tool.effect == "pure" and tool.name not in COMPANIONS
+        return is_pure or isinstance(tool, DelegateTool)
+
+    def _instructions_now(self, state: SessionState) -> str:
+        if self._instructions is None:
+            project = state.about.project_path
+            self._instructions = self._services.prompter.instructions(project).text.strip()
+        return self._instructions
+
+    # -- notes
+
+    def opening_notes(
+        self, state: SessionState, facts: Sequence[Fact], prefix: PromptPrefix
+    ) -> tuple[Fact, ...]:
+        """What the model has to be told with the message that begins a turn, which is among
+        `facts`.
+        """
+        if not _reaches_machine(prefix):
+            return ()
+        # The message is not in the tree yet, and need not follow the head: one that was edited
+        # stands beside the one it replaces.  Its line knows what is known above it.
+        added = [fact.node for fact in facts if isinstance(fact, NewMessage)]
+        above = added[0].parent if added else tip_after(state, ())
+        known = None
+        if self._told is not None and self._told[0] == len(state.tree.compactions):
+            known = (self._told_at, self._told[1])
+        told = dict(told_on(state.tree, above, known))
+        node = added[-1].id if added else above
+        return self._notes(state, self._environment(state), told, node, prefix)
+
+    def notes_since(
+        self, state: SessionState, noted: Sequence[Fact], prefix: PromptPrefix
+    ) -> tuple[Fact, ...]:
+        """What the model has to be told in the middle of a turn: another permission mode, and all
+        of it where a compaction took what it was told.
+        """
+        if not _reaches_machine(prefix):
+            return ()
+        tip = tip_after(state, noted)  # may be among what is noted, and not in the tree
+        # A walk along the line, so it is taken only where something may have been forgotten.
+        if self._told is None or self._told[0] != len(state.tree.compactions):
+            told = dict(told_on(state.tree, tip_after(state, ())))
+            return self._notes(state, self._environment(state), told, tip, prefix)
+        told = self._told[1]
+        mode = mode_sentence(self._host.mode_of(state), has_user=self._has_user)
+        if told["mode"] == mode:
+            return ()
+        return self._notes(state, {**told, "mode": mode}, dict(told), tip, prefix)
+
+    def _notes(
+        self,
+        state: SessionState,
+        now: dict[str, str],
+        told: dict[str, str],
+        node: NodeId | None,
+        prefix: PromptPrefix,
+    ) -> tuple[Fact, ...]:
+        told.setdefault(INSTRUCTIONS_VERSION, _version(prefix.instructions_text))
+        self._told, self._told_at = (len(state.tree.compactions), now), node
+        text = environment_text(now, told, self._instructions_now(state))
+        if not text:
+            return ()
+        return (SystemNote(text=text, to_model=True, node=node, environment=now),)
+
+    def _environment(self, state: SessionState) -> dict[str, str]:
+        config = self._services.config
+        surroundings = SessionSurroundings(
+            project=state.about.project_path,
+            now=self._services.clock.now(),
+            mode=self._host.mode_of(state),
+            sandbox=SandboxTerms(
+                is_on=self._services.workspaces.may_be_sandboxed,
+                network=config.get("sandbox.network"),
+                unix_sockets=config.get("sandbox.unix_sockets"),
+            ),
+            has_user=self._has_user,
+            redact=self._services.redact,
+        )
+        version = _version(self._instructions_now(state))
+        return {**environment_of(surroundings), INSTRUCTIONS_VERSION: version}
+
+
+def _reaches_machine(prefix: PromptPrefix) -> bool:
+    """Whether the environment matters: a program's own tools need not have one."""
+    return any(tool.name in ALL for tool in prefix.tools)
+
+
+def _version(instructions: str) -> str:
+    return hashlib.sha256(instructions.encode()).hexdigest()[:16] if instructions else ""

@@ -1,0 +1,132 @@
+"""Git repositories found by their files: where the work tree and the git directory lie.
+
+Git is not asked, and nothing here is slow to load: it is looked up before every turn.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from weft.errors import FinalToolError
+
+_LARGEST_POINTER: Final = 64 * 1024
+
+
+class GitRepository(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a repository lies; every link is followed."""
+
+    top: str
+    """The top of the work tree."""
+    records: str
+    """The git directory of this work tree: its HEAD and index."""
+    common: str
+    """The git directory that all work trees share; `records` itself, but for a linked work tree."""
+
+    @property
+    def is_linked(self) -> bool:
+        """True for a work tree that `git worktree add` made."""
+        return self.records != self.common
+
+
+def find_repository(folder: str) -> GitRepository | None:
+    """The repository that a folder lies in; None where there is none.  Git is not asked.  Blocks.
+
+    Raises:
+        FinalToolError: what is there belongs to another folder, or to another user.
+    """
+    real = os.path.realpath(folder)
+    for top in _upwards(real):
+        records = _records_of(top)
+        if records is not None:
+            common = _common_of(records, top)
+            _check_owner(real, records, common)
+            return GitRepository(top=top, records=records, common=common)
+    return None
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    while True:
+        yield folder
+        if (parent := os.path.dirname(folder)) == folder:
+            return
+        folder = parent
+
+
+def _records_of(top: str) -> str | None:
+    """The git directory that `.git` is, or names.
+
+    A folder that is one itself (a bare repository) does not count: it may have come in an archive.
+    """
+    path = f"{top}/.git"
+    if os.path.isdir(path):
+        records = os.path.realpath(path)
+        return records if os.path.lexists(f"{records}/HEAD") else None
+    text = read_pointer(path)
+    if text is None or not text.startswith("gitdir:"):
+        return None
+    records = os.path.realpath(os.path.join(top, text.removeprefix("gitdir:").strip()))
+    if not os.path.lexists(f"{records}/HEAD"):
+        raise FinalToolError(f"{path} names {records!r}, which is not a git directory")
+    return records
+
+
+def _common_of(records: str, top: str) -> str:
+    """The shared git directory.
+
+    Only one that knows this work tree is believed, so that no folder claims another's repository.
+    """
+    text = read_pointer(f"{records}/commondir")
+    if text is None:
+        owner = os.path.dirname(records)
+        if os.path.basename(records) == ".git" and owner != top:
+            raise FinalToolError(f"the .git of {top!r} is that of another folder, {owner!r}")
+        return records
+    # Both ways have to agree.  A pointer alone could come in an archive and name any repository of
+    # the user's, whose index and branches an agent would then change.
+    common = os.path.realpath(os.path.join(records, text))
+    back = read_pointer(f"{records}/gitdir") or ""
+    known = os.path.realpath(os.path.join(records, os.path.dirname(back)))
+    if os.path.dirname(records) != f"{common}/worktrees" or known != top:
+        raise FinalToolError(
+            f"the .git of {top!r} belongs to no worktree of {common!r}; "
+            "`git worktree repair` may help"
+        )
+    return common
+
+
+def _check_owner(folder: str, *places: str) -> None:
+    """A repository that another user put above the folder is not the folder's own."""
+    try:
+        # As git's `safe.directory`: in a shared folder any user can put a `.git` above ours.
+        known = {os.geteuid(), os.stat(folder).st_uid}
+        foreign = [place for place in places if os.stat(place).st_uid not in known]
+    except OSError as error:
+        raise FinalToolError(f"the repository of {folder!r}: {error.strerror}") from error
+    for place in foreign:
+        raise FinalToolError(f"{place!r} belongs neither to you nor to the owner of {folder!r}")
+
+
+def read_pointer(path: str) -> str | None:
+    """The one line of a small regular file, such as `commondir`; None where there is none."""
+    data = read_small(path)
+    return None if data is None else os.fsdecode(data).rstrip("\r\n")
+
+
+def read_small(path: str) -> bytes | None:
+    """The content of a small regular file; None where there is none."""
+    try:
+        # Without blocking: a named pipe called `.git` would hold us for ever.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return None
+        return os.read(handle, _LARGEST_POINTER)
+    finally:
+        os.close(handle)
