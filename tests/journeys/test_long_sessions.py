@@ -105,7 +105,8 @@ async def test_the_model_is_given_the_same_as_ever(plain_world: World) -> None:
         await session.send_message("go")
         assert len(await session.messages()) == 42
     assert "What was done so far." in str(model.last_request.messages[0])
-    assert len(model.last_request.messages) == 1 + 2 * KEPT + 1
+    # The summary, what was kept, the message, and the note on the environment behind it.
+    assert len(model.last_request.messages) == 1 + 2 * KEPT + 1 + 1
 
 
 @pytest.mark.requirement("session:line")
