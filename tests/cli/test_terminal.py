@@ -139,7 +139,7 @@ def test_what_is_being_typed_when_a_question_comes_up_never_answers_it(
 ) -> None:
     """Digits of a sentence that is under way are dropped; the sentence is there afterwards."""
     steps = [call("shell", command="sleep 3"), call("shell", command="touch made")]
-    terminal.start("-m", weft.script(steps, "Done."), "start")
+    terminal.start("-m", weft.script(steps, "Done."), "go")
     terminal.wait_for("sleep 3", ASK)
     terminal.keys("1")
     terminal.wait_for("Running sleep 3", "Running 1 command")
