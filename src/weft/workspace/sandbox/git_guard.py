@@ -370,13 +370,16 @@ class RepositoryChange:
                 return why
             if git_shape.is_branch(name):
                 self.branches[now] = name
-        # What a loose object is, was seen just now.
-        self.branches = {
-            oid: name
-            for oid, name in self.branches.items()
-            if not git_shape.is_loose(self.after, oid)
-        }
+        self._leave_out_commits()
         return ""
+
+    def _leave_out_commits(self) -> None:
+        """Leave out the branches whose commits are known, so that git is asked about few: a loose
+        object was read just now, and what a ref or a reflog named was good enough for git.
+        """
+        asked = {oid for oid in self.branches if not git_shape.is_loose(self.after, oid)}
+        asked -= self.before.tips() if asked else set()
+        self.branches = {oid: name for oid, name in self.branches.items() if oid in asked}
 
     def _find_losses(self, names: Iterable[str]) -> None:
         losses = self.losses
