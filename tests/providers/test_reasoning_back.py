@@ -12,14 +12,18 @@ import weft
 from tests.support.loopback_server import LoopbackConnection, serving
 from tests.support.vendor_ends import GOOD_ENDS
 from tests.support.vendor_replies import VendorReply, environment, refused, stream, vendor_app
+from weft.errors import ProviderUnavailable
 from weft.ids import CallUid
 from weft.messages import CallResult, CallResults, ChatMessage, Text, Thinking, ToolCall
 from weft.providers import ModelRequest, StreamEvent, TextDone, TextPiece
 from weft.providers.catalogue import shipped
+from weft.providers.credentials import ProviderAccess
 from weft.providers.google.decode import GeminiDecoder
 from weft.providers.google.encode import encode as encode_gemini
 from weft.providers.openai_chat.encode import GEMINI, OPENROUTER
 from weft.providers.openai_chat.encode import encode as encode_chat
+from weft.providers.vendors import access_from, make_provider
+from weft.transport import HttpClient
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
@@ -262,6 +266,40 @@ async def test_a_turn_goes_on_once_without_thinking_that_is_bound_to_something_e
     # Refused once and sent without; from then on it is left out from the start, and only it.
     assert [b"sig-1" in body for body in bodies] == [False, True, False, False]
     assert b"sig-2" in bodies[-1]
+
+
+@pytest.mark.parametrize(
+    ("cloud", "model"),
+    [("bedrock", "global.anthropic.claude-sonnet-5-5"), ("vertex", "claude-sonnet-5-5")],
+)
+async def test_other_clouds_are_asked_once_more_without_bound_thinking(
+    cloud: str, model: str
+) -> None:
+    answered = VendorReply(b"", 503)
+    refusal = refused(400, {"message": BOUND})
+
+    async def handler(line: LoopbackConnection) -> None:
+        while asked := await line.request():
+            reply = refusal if b"sig-1" in asked.body else answered
+            await line.reply(reply.body, status=reply.status, headers=reply.headers)
+
+    own = Thinking(text="hm", signature="sig-1", provider=cloud, model=model)
+    said = ChatMessage(role="assistant", parts=(own, Text(text="one")), model=f"{cloud}:{model}")
+    request = ModelRequest(model=model, messages=(user("a"), said, user("b")))
+    async with serving(handler) as server:
+        client = HttpClient()
+        environ = {
+            "AWS_REGION": "eu-west-1",
+            "GOOGLE_CLOUD_PROJECT": "p",
+        }
+        given = ProviderAccess(base_url=server.url, key="t-1")
+        access = access_from(cloud, environ, shipped(), given)
+        asked = make_provider(cloud, access, client, shipped()).model(model)
+        with pytest.raises(ProviderUnavailable):
+            async with asked.stream(request) as events:
+                [event async for event in events]
+        await client.aclose()
+    assert [b"sig-1" in each.body for each in server.asked] == [True, False]
 
 
 async def test_a_refusal_of_another_kind_is_not_sent_again(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ BASE_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 
 
+REFUSED_REASONING = r"bound to a different|[Ii]nvalid.{0,12}signature|thinking.{0,4} block"
+"""What the service says when it does not take reasoning back, here and on other clouds."""
 SHORT_CACHE_SECONDS = 300.0
 LONG_CACHE_SECONDS = 3600.0
 _MOST_SESSIONS = 4_096
@@ -51,7 +53,7 @@ class SessionPace:
 class AnthropicWire(RemoteVendor):
     """The Messages API over HTTP."""
 
-    refused_reasoning = r"bound to a different|[Ii]nvalid.{0,12}signature|thinking.{0,4} block"
+    refused_reasoning = REFUSED_REASONING
 
     def __init__(self, access: ProviderAccess, provider: str, catalogue: CatalogueProvider) -> None:
         super().__init__(access, provider, catalogue)

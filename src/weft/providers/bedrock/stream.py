@@ -18,6 +18,7 @@ from weft.clock import Clock, SystemClock
 from weft.errors import ProviderUnavailable, RequestRefused
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import encode
+from weft.providers.anthropic.stream import REFUSED_REASONING
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.bedrock.aws_credentials import find_credentials, find_region
 from weft.providers.bedrock.event_stream import EventFrame, FrameReader
@@ -45,6 +46,8 @@ _KINDS = {
 class BedrockWire(RemoteVendor):
     """`InvokeModelWithResponseStream` over HTTP."""
 
+    refused_reasoning = REFUSED_REASONING
+
     def __init__(self, access: ProviderAccess, provider: str, catalogue: CatalogueProvider) -> None:
         super().__init__(access, provider, catalogue)
         self.clock: Clock = SystemClock()
@@ -58,7 +61,7 @@ class BedrockWire(RemoteVendor):
                 f"{self.provider}:{request.model} is not one of Anthropic's models, which are the "
                 "ones that can be used there (global.anthropic.claude-sonnet-5-5)"
             )
-        body = encode(request, info)
+        body = encode(self._accepted(request), info)
         # Both stand in the address.
         del body["model"], body["stream"]
         model = quote(request.model, safe="")

@@ -15,10 +15,14 @@ from weft.transport import HttpRequest
 BASE_URL = "https://generativelanguage.googleapis.com"
 
 
+REFUSED_REASONING = r"[Tt]hought.?[Ss]ignature"
+"""What the service says when it does not take a signature back."""
+
+
 class GeminiWire(RemoteVendor):
     """`generateContent` over HTTP."""
 
-    refused_reasoning = r"(?i)thought.?signature"
+    refused_reasoning = REFUSED_REASONING
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access

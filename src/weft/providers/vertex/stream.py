@@ -9,11 +9,13 @@ import msgspec
 from weft.errors import UsageError
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import encode as encode_anthropic
+from weft.providers.anthropic.stream import REFUSED_REASONING as OF_CLAUDE
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.catalogue import CatalogueProvider
 from weft.providers.credentials import ProviderAccess, as_json
 from weft.providers.google.decode import GeminiDecoder
 from weft.providers.google.encode import encode as encode_gemini
+from weft.providers.google.stream import REFUSED_REASONING as OF_GEMINI
 from weft.providers.http_model import RemoteVendor, StreamDecoder
 from weft.providers.normalize import real_names
 from weft.providers.vertex.google_token import GoogleToken
@@ -24,6 +26,8 @@ ANTHROPIC_VERSION = "vertex-2023-10-16"
 
 class VertexWire(RemoteVendor):
     """`streamGenerateContent` and `streamRawPredict` over HTTP."""
+
+    refused_reasoning = f"{OF_CLAUDE}|{OF_GEMINI}"
 
     def __init__(self, access: ProviderAccess, provider: str, catalogue: CatalogueProvider) -> None:
         super().__init__(access, provider, catalogue)
@@ -39,7 +43,8 @@ class VertexWire(RemoteVendor):
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         is_claude = _is_claude(request.model)
-        body = encode_anthropic(request, info) if is_claude else encode_gemini(request, info)
+        accepted = self._accepted(request)
+        body = encode_anthropic(accepted, info) if is_claude else encode_gemini(accepted, info)
         if is_claude:
             del body["model"]  # it stands in the address
             body = {"anthropic_version": ANTHROPIC_VERSION, **body}
