@@ -83,6 +83,8 @@ oracles: $(ORACLES)/.ready ## Judge our requests by the vendors' own SDKs, over 
 
 $(ORACLES)/.ready: pyproject.toml | $(READY)
 	$(BIN)/python -m pip install --quiet --upgrade --target $(ORACLES) --group oracles
+	# Only for its data file: with what it depends on, it would be 220 MB.
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(ORACLES) litellm
 	touch $@
 
 .PHONY: walks
