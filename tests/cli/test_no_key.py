@@ -24,7 +24,7 @@ from weft.cli.parse import parse
 from weft.cli.session_options import session_options_of
 from weft.config.api_keys import KeyFile
 from weft.providers.script import SayText, ScriptedAnswer
-from weft.transport import HttpClient
+from weft.transport import HttpClient, HttpRequest
 
 # --- a run -----------------------------------------------------------------------------
 
@@ -251,6 +251,10 @@ async def test_openrouter_gives_a_key_through_the_browser(tmp_path: Path) -> Non
         # Another page guesses the port, and not the path.
         place = callback.rpartition("/")[0]
         assert b"Not found" in await fetch(browser, f"{place}/x?code=code-1", method="GET")
+        short = (await driver.screen.noted("/auth?")).split()[1]
+        async with browser.send(HttpRequest(url=short, method="GET")) as reply:
+            assert reply.status == 302
+            assert reply.headers["location"].startswith(f"{server.url}/auth?")
         page = await fetch(browser, f"{callback}?code=code-1", method="GET")
         assert b"go back to the terminal" in page
         await browser.aclose()

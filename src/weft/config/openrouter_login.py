@@ -35,6 +35,7 @@ _PAGE: Final = (
     "<!doctype html><meta charset=utf-8><title>Weft</title><p>Weft has what it needs. "
     "You can close this window and go back to the terminal."
 )
+_NO_PAGE: Final = "<!doctype html><title>Weft</title><p>Not found."
 
 
 class KeyFlow:
@@ -45,6 +46,7 @@ class KeyFlow:
         self._verifier = secrets.token_urlsafe(48)
         # A path that no other page on this machine can guess.
         self._path = f"/{secrets.token_urlsafe(16)}"
+        self._short_path = f"/{secrets.token_urlsafe(4)}"
         self._port = port
         self._code = ""
         self._arrived = anyio.Event()
@@ -63,6 +65,11 @@ class KeyFlow:
         )
         where = target(self._base_url)
         return f"{where.scheme}://{where.authority}/auth?{query}"
+
+    @property
+    def short_url(self) -> str:
+        """An address on this machine that leads there: one line, which terminals make a link of."""
+        return f"http://localhost:{self._port}{self._short_path}"
 
     async def code(self) -> str:
         """Wait for the code that the browser brings."""
@@ -105,20 +112,21 @@ class KeyFlow:
         """Answer one request of the browser."""
         async with stream:
             with anyio.move_on_after(_HEAD_SECONDS):
-                code = await self._read(stream)
-                found = bool(code)
-                page = _PAGE if found else "<!doctype html><title>Weft</title><p>Not found."
-                head = f"HTTP/1.1 {'200 OK' if found else '404 Not Found'}\r\n"
-                head += "content-type: text/html; charset=utf-8\r\nconnection: close\r\n"
-                head += f"content-length: {len(page)}\r\n\r\n"
-                await stream.send((head + page).encode())
+                asked = await self._read(stream)
+                code = _code_in(asked) if urlsplit(asked).path == self._path else ""
+                if asked == self._short_path:
+                    await _answer(stream, "302 Found", "", f"location: {self.url}\r\n")
+                elif code:
+                    await _answer(stream, "200 OK", _PAGE)
+                else:
+                    await _answer(stream, "404 Not Found", _NO_PAGE)
                 # Only after the page: the flow may end, and with it this server.
-                if found and not self._arrived.is_set():
+                if code and not self._arrived.is_set():
                     self._code = code
                     self._arrived.set()
 
     async def _read(self, stream: ByteStream) -> str:
-        """The code in a request; empty for one that is not ours."""
+        """The path and query that the browser asks for; empty where it is no request."""
         head = b""
         while b"\r\n\r\n" not in head and len(head) < _MOST_HEAD:
             try:
@@ -126,22 +134,27 @@ class KeyFlow:
             except anyio.EndOfStream:
                 return ""
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-        if len(words) < 2 or words[0] != "GET" or urlsplit(words[1]).path != self._path:
-            return ""
-        return _code_in(words[1])
+        return words[1] if len(words) > 1 and words[0] == "GET" else ""
+
+
+async def _answer(stream: ByteStream, status: str, page: str, more: str = "") -> None:
+    head = f"HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\n{more}"
+    head += f"connection: close\r\ncontent-length: {len(page)}\r\n\r\n"
+    await stream.send((head + page).encode())
 
 
 async def openrouter_key(
     base_url: str,
     environ: Mapping[str, str],
     *,
-    show: Callable[[str], None],
+    show: Callable[[str, str], None],
     paste: Callable[[], Awaitable[str | None]],
 ) -> str:
     """A key that the user allows in the browser.
 
-    `base_url` is where OpenRouter is.  `show` is called with the address to open; `paste` may bring
-    the address at which the browser ended, where that is on another machine, or None to give up.
+    `base_url` is where OpenRouter is.  `show` is called with a short address for this machine and
+    one for any; `paste` may bring the address at which the browser ended, where that is on another
+    machine, or None to give up.
 
     Raises:
         AuthFailed, ProviderUnavailable: OpenRouter gave none.
@@ -150,7 +163,7 @@ async def openrouter_key(
     client = HttpClient(proxies=proxies_of(environ))
     try:
         async with key_flow(base_url) as flow:
-            show(flow.url)
+            show(flow.short_url, flow.url)
             code = await _first(flow.code, paste)
         # Outside of the flow: its task group would wrap an error.
         if not code:

@@ -156,10 +156,10 @@ class LoginDialog:
         await self._keep("openrouter", key)
         return True
 
-    def _show_address(self, url: str) -> None:
+    def _show_address(self, short: str, url: str) -> None:
         opener = _opener()
-        opened = "opening" if opener else "open this address in a browser:"
-        self._note(f"{opened} {url}")
+        opened = "opening" if opener else "open"
+        self._note(f"{opened} {short} in a browser here, or on another machine: {url}")
         if opener:
             try:
                 # Not waited for: a browser that was not running stays as long as its window.
