@@ -28,6 +28,7 @@ class AnswerFlow:
     def __init__(self) -> None:
         self._done = ""
         """What was settled of the text in flight."""
+        self._painted: tuple[object, list[StyledLine]] = (None, [])
 
     @property
     def is_begun(self) -> bool:
@@ -81,8 +82,12 @@ class AnswerFlow:
         return shown
 
     def _lines(self, shown: str, width: int, theme: PaintTheme) -> list[StyledLine]:
-        painter = markdown_painter(width, theme)
-        return painter.lines(shown, is_open=True, start=len(self._done))
+        # A drawing asks twice, for what to settle and for what is left.
+        key = (shown, len(self._done), width, theme)
+        if self._painted[0] != key:
+            painter = markdown_painter(width, theme)
+            self._painted = (key, painter.lines(shown, is_open=True, start=len(self._done)))
+        return self._painted[1]
 
 
 def _rows(lines: list[StyledLine], width: int) -> list[StyledLine]:

@@ -6,6 +6,8 @@ ours.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from weft.cli.chat.paint.record_lines import block_lines
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.view import (
@@ -13,6 +15,7 @@ from weft.view import (
     AnyBlock,
     LookupCard,
     NoteBlock,
+    PermissionBlock,
     ThinkingBlock,
     ToolCard,
     TurnEndBlock,
@@ -53,4 +56,14 @@ class BlockRenderer:
 
     def lines(self, block: AnyBlock) -> list[str]:
         """The lines of a block, each with its own styles and no newline."""
+        if isinstance(block, PermissionBlock):
+            return list(_preview(block, self._width, self._theme))
         return [self._theme.line(line) for line in block_lines(block, self._width, self._theme)]
+
+
+@lru_cache(maxsize=2)
+def _preview(block: PermissionBlock, width: int, theme: PaintTheme) -> tuple[str, ...]:
+    """A preview, painted once: a question is drawn many times a second and may show thousands of
+    lines.
+    """
+    return tuple(theme.line(line) for line in block_lines(block, width, theme))
