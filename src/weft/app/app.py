@@ -46,6 +46,7 @@ from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
 from weft.store import Store
 from weft.store.location import StoreArgument, location_of, open_location
 from weft.workspace import Runner
+from weft.workspace.process.search_path import find_program
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
     from weft.hooks.config import HookTable
@@ -126,10 +127,11 @@ class App:
         self._models: ModelRegistry | None = None
 
     def _prompt_terms(self) -> PromptTerms:
-        runner = self._workspaces.runner
+        # As the runner finds it, which is made with the first command.
+        absolute = [part for part in self._environ.get("PATH", "").split(":") if part[:1] == "/"]
         return PromptTerms(
             platform=machine_name(),
-            shell="bash" if runner.which("bash") else "sh",
+            shell="bash" if find_program("bash", ":".join(absolute)) else "sh",
             style=self.config.get("model.style"),
         )
 
