@@ -26,7 +26,6 @@ from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, Stream
 from weft.providers.catalogue import PRICES, CatalogueModel, CatalogueProvider, ModelCatalogue
 from weft.providers.credentials import ProviderAccess, with_query
 from weft.providers.error_advice import ErrorContext, advised
-from weft.providers.errors import MAX_BODY, from_event, from_reply, read_body, read_value
 from weft.providers.normalize import proofs_of, without_proofs
 from weft.transport import EventParser, HttpReply, HttpRequest, HttpTransport
 
@@ -34,6 +33,8 @@ PATIENCE_SECONDS: Final = 600.0
 """How long a stream may send nothing but keep-alives."""
 MAX_LIST: Final = 4 * 1024 * 1024
 """Bytes of a list of models that are read."""
+MOST_OF_REFUSAL: Final = 64 * 1024
+"""Bytes of an answer that is none."""
 _DRAIN_SECONDS: Final = 0.25
 _MOST_PROOFS: Final = 100_000
 
@@ -305,6 +306,8 @@ class HttpModel(Model):
         # all.
         if reply.status == 200 and not kind.startswith(("application/json", "text/html")):
             return
+        from weft.providers.errors import from_event, from_reply, read_body  # not while all is well
+
         body = await _bounded(reply)
         provider, secret = self._wire.provider, self._wire.secret
         if reply.status != 200:
@@ -449,7 +452,7 @@ def _is_something_else(reply: HttpReply, size: int) -> bool:
     return size > 0 or "content-length" in reply.headers
 
 
-async def _bounded(reply: HttpReply, most: int = MAX_BODY) -> bytes:
+async def _bounded(reply: HttpReply, most: int = MOST_OF_REFUSAL) -> bytes:
     """The body of a refusal, as far as it is of interest; one that breaks off is taken as far as it
     came."""
     body = bytearray()
@@ -537,6 +540,8 @@ def _without_nulls(value: object) -> object:
 
 def error_in_stream(provider: str, error: object, secret: str = "") -> Exception:
     """The error that a vendor sent as an event."""
+    from weft.providers.errors import from_event, read_value  # not while all is well
+
     return from_event(provider, read_value({"error": error}), secret=secret)
 
 

@@ -24,9 +24,7 @@ def redact(text: str) -> str:
     if KEY_BEGINS in text:
         text = mask_keys(text)
     for group in shape_groups():
-        if group.gate(text):
-            for shape in group.shapes:
-                text = shape.mask(text)
+        text = group.mask(text)
     return text
 
 

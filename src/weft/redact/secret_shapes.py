@@ -59,7 +59,16 @@ class ShapeGroup(msgspec.Struct, frozen=True):
 
     gate: Callable[[str], object]
     """False for a text that holds no secret of the group."""
-    shapes: tuple[SecretShape, ...]
+    shapes: tuple[SecretShape, ...] = ()
+    word: str = ""
+    """A name with a value: its shapes are made when one gets through the gate (`_named`)."""
+
+    def mask(self, text: str) -> str:
+        """The text with every secret of the group masked."""
+        if self.gate(text):
+            for shape in self.shapes or _named(self.word):
+                text = shape.mask(text)
+        return text
 
 
 def _has(source: str) -> Callable[[str], object]:
@@ -229,10 +238,14 @@ _SECRETS = (
 )
 
 
-def _named(word: str, kind: str, has: str, shortest: int) -> tuple[SecretShape, ...]:
+@cache
+def _named(word: str) -> tuple[SecretShape, ...]:
     """A value behind its name, as JSON, TOML, YAML and programs write it: in quotes, or in YAML to
     the end of the line.
     """
+    is_password = word in _PASSWORDS
+    kind, shortest = ("password", 8) if is_password else ("secret", 12)
+    has = _HAS_SIGN if is_password else _HAS_DIGIT_AND_LETTER
     # The name without its first letter, which may be upper or lower case: a pattern that opens with
     # a literal is found fast, and looking for the word first spares even that.
     value = f"{_NO_EXAMPLE}{has}{_LETTER}{{{shortest},512}}+"
@@ -270,15 +283,7 @@ def _named(word: str, kind: str, has: str, shortest: int) -> tuple[SecretShape, 
 
 def _named_groups() -> tuple[ShapeGroup, ...]:
     """One group for each name: most texts hold none of them, and are passed over at once."""
-    kinds = (
-        (_PASSWORDS, "password", _HAS_SIGN, 8),
-        (_SECRETS, "secret", _HAS_DIGIT_AND_LETTER, 12),
-    )
-    return tuple(
-        ShapeGroup(_assigns(spelt), _named(spelt, kind, has, shortest))
-        for words, kind, has, shortest in kinds
-        for spelt in words
-    )
+    return tuple(ShapeGroup(_assigns(spelt), word=spelt) for spelt in (*_PASSWORDS, *_SECRETS))
 
 
 _COOKIE_LETTER = r"(?:[^\r\n\"'`$]|\$(?![({]))"
