@@ -28,7 +28,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 
 
 def system(tools: tuple[str, ...], style: str = "concise") -> str:
-    terms = PromptTerms(platform="Linux 6.12", shell="bash", style=style)  # type: ignore[arg-type]
+    terms = PromptTerms(platform="Linux 6.12", shell_name="bash", style=style)  # type: ignore[arg-type]
     nowhere = Path("/nowhere")
     state = SessionState(session_id=SessionId("s"))
     state.about.project_path = "/home/me/project"

@@ -131,7 +131,7 @@ class App:
         absolute = [part for part in self._environ.get("PATH", "").split(":") if part[:1] == "/"]
         return PromptTerms(
             platform=machine_name(),
-            shell="bash" if find_program("bash", ":".join(absolute)) else "sh",
+            shell_name="bash" if find_program("bash", ":".join(absolute)) else "sh",
             style=self.config.get("model.style"),
         )
 

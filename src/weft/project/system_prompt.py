@@ -28,7 +28,7 @@ MOST_PROBLEMS = 20
 
 SYSTEM: Final = """\
 You are Weft, a coding agent. You work with the user on the project in {project}, through the tools
-you are given. The machine runs {platform}; commands run in {shell}.
+you are given. The machine runs {platform}; commands run in {shell_name}.
 
 # Work
 
@@ -83,7 +83,7 @@ class PromptTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What stays the same for all sessions of an application."""
 
     platform: str = "an unknown system"
-    shell: str = "sh"
+    shell_name: str = "sh"
     style: AnswerStyle = "concise"
 
 
@@ -176,7 +176,7 @@ class SystemPromptWriter:
         return SYSTEM.format(
             project=project,
             platform=terms.platform,
-            shell=terms.shell,
+            shell_name=terms.shell_name,
             asking=ASKING if "ask" in tools else NO_ASKING,
             style=STYLES[terms.style],
         )
