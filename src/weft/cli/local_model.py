@@ -42,7 +42,8 @@ async def make_ready(model: str, say: Callable[[str], None]) -> None:
             # Before the download: a hundred megabytes that cannot be used would be the first thing
             # that a new user gets.
             raise UsageError("local models need llama.cpp: run `pip install 'weft[local]'`")
-        say(f"downloading {name} ({size_of(name) // 10**6} MB), only this once")
+        about = "; it is small and not meant for coding" if name == "smollm2" else ""
+        say(f"downloading {name} ({size_of(name) // 10**6} MB), only this once{about}")
         await pull_weights(name, os.environ)
 
 
