@@ -60,9 +60,9 @@ def test_an_edit_is_read_line_by_line() -> None:
         "Removed line 10: return a - b",
         "Added line 10: return a + b",
     ]
-    assert plain_lines(edit(was_shown=True), "/work/calc")[0] == (
+    assert plain_lines(edit(was_shown=True), "/work/calc") == [
         "Edited calc.py, 1 line added, 1 removed, you allowed it."
-    )
+    ], "its lines were read out with the question"
 
 
 def test_commands_say_how_they_ended() -> None:

@@ -38,6 +38,7 @@ from weft.view import (
     HistoryMessage,
     LookupCard,
     NoteBlock,
+    QuestionBlock,
     RetryNotice,
     SessionView,
     ThinkingBlock,
@@ -244,6 +245,37 @@ def test_a_stored_conversation_becomes_blocks() -> None:
     ]
     assert isinstance(blocks[2], LookupCard)
     assert [(card.name, card.args) for card in blocks[2].cards] == [("read", {"path": "a"})]
+
+
+def test_stored_results_are_shown_as_they_were() -> None:
+    def shown(name: str, content: str, *, is_error: bool = True) -> list[AnyBlock]:
+        calls = ({"id": "c", "name": name, "args": {"question": "Which?", "command": "ls"}},)
+        result = HistoryMessage(role="tool", content=content, tool_call_id="c", is_error=is_error)
+        said = HistoryMessage(role="assistant", content="", tool_calls=calls)
+        return history_blocks([said, result])
+
+    for content, status in (
+        ("Denied by the user. They said: no", "denied"),
+        ("Stopped while it ran. It may …", "aborted"),
+        ("Interrupted: the program ended", "interrupted"),
+        ("cat: no such file", "done"),
+    ):
+        (card,) = shown("shell", content)
+        assert isinstance(card, ToolCard)
+        assert card.result.status == status
+    assert shown("shell", "Not run: the turn was stopped before this call.") == []
+    (asked,) = shown("ask", "this one", is_error=False)
+    assert asked == QuestionBlock(text="Which?", answer="this one")
+
+
+def test_a_stopped_call_has_the_time_that_it_ran() -> None:
+    running = ToolExecuting(
+        call_uid=CALL, node=NODE, tool_name="shell", args={"command": "ls"}, at=100.0
+    )
+    stopped = msgspec.structs.replace(completed(status="aborted", is_error=True), at=106.3)
+    (card,) = told(SessionView(), running, stopped)
+    assert isinstance(card, ToolCard)
+    assert card.duration_ms == 6300
 
 
 def test_a_result_whose_call_is_not_known_has_no_card() -> None:

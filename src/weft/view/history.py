@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from weft.ids import CallUid
 from weft.messages import ToolResult
-from weft.view.blocks import AnswerBlock, AnyBlock, NoteBlock, ToolCard, UserBlock
+from weft.view.blocks import (
+    AnswerBlock,
+    AnyBlock,
+    NoteBlock,
+    QuestionBlock,
+    ToolCard,
+    UserBlock,
+)
 from weft.view.card_groups import LookupGroup
 from weft.view.snapshot import HistoryMessage
 
@@ -29,6 +36,32 @@ def open_calls(messages: Iterable[HistoryMessage]) -> dict[str, tuple[str, dict[
     return calls
 
 
+_STATUSES: dict[str, Literal["denied", "aborted", "interrupted"]] = {
+    "Denied by the user.": "denied",
+    "Denied: ": "denied",
+    "Stopped while it ran.": "aborted",
+    "Interrupted: ": "interrupted",
+}
+"""How the results begin of calls that did not come to their end; stored messages say no more."""
+
+
+def _result_blocks(name: str, args: dict[str, object], message: HistoryMessage) -> list[AnyBlock]:
+    """A stored result, as the chat has shown it."""
+    text = message.content
+    if message.is_error and text.startswith("Not run: "):
+        return []
+    if name == "ask" and not message.is_error:
+        return [QuestionBlock(text=str(args.get("question", "")), answer=text)]
+    begun = [each for each in _STATUSES if message.is_error and text.startswith(each)]
+    result = ToolResult(
+        call_uid=CallUid(message.tool_call_id or ""),
+        text=text,
+        is_error=message.is_error,
+        status=_STATUSES[begun[0]] if begun else "done",
+    )
+    return [ToolCard(name=name, args=args, result=result)]
+
+
 def _single_blocks(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
     blocks: list[AnyBlock] = []
     calls: dict[str, tuple[str, dict[str, object]]] = {}
@@ -48,12 +81,7 @@ def _single_blocks(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
                 if (message.tool_call_id or "") not in calls:
                     continue
                 name, args = calls[message.tool_call_id or ""]
-                result = ToolResult(
-                    call_uid=CallUid(message.tool_call_id or ""),
-                    text=message.content,
-                    is_error=message.is_error,
-                )
-                blocks.append(ToolCard(name=name, args=args, result=result))
+                blocks += _result_blocks(name, args, message)
             case _:
                 blocks.append(NoteBlock(text=message.content))
     return blocks

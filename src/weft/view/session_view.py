@@ -114,6 +114,8 @@ class SessionView:
         self._shown: set[str] = set()
         """Calls that the user was asked about."""
         self._allowed_for: dict[str, Literal["", "turn", "session"]] = {}
+        self._began_at: dict[str, float] = {}
+        """When each running call began, in wall-clock seconds."""
         self._rules: set[str] = set()
         """Rules that were named on a card already."""
         self._lookups = LookupGroup()
@@ -265,7 +267,8 @@ class SessionView:
     def _tool(self, event: ToolExecuting | ToolOutput | ToolComplete) -> list[AnyBlock]:
         live = self.live
         match event:
-            case ToolExecuting(call_uid=call_uid, tool_name=name, args=args):
+            case ToolExecuting(call_uid=call_uid, tool_name=name, args=args, at=at):
+                self._began_at[call_uid] = at
                 live.running[call_uid] = RunningTool(
                     name=describe_call(name, args), tool=name, args=args
                 )
@@ -277,7 +280,11 @@ class SessionView:
                 # A signal may overtake the fact that announces its tool.
                 live.running.setdefault(call_uid, RunningTool(name="")).take(chunk)
                 return []
-            case ToolComplete(call_uid=call_uid, result=result, duration_ms=duration_ms):
+            case ToolComplete(call_uid=call_uid, result=result, duration_ms=duration_ms, at=at):
+                began = self._began_at.pop(call_uid, 0.0)
+                # A call that was stopped did not come to measure itself.
+                if not duration_ms and began:
+                    duration_ms = max(0, round((at - began) * 1000))
                 if isinstance(started := result.data.get("background"), dict):
                     name = str(started.get("id", ""))
                     live.tasks[name] = command_row(name, str(started.get("command", "")))

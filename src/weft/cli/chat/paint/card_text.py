@@ -147,7 +147,7 @@ def _stopped(card: ToolCard, folder: str) -> CardText:
     if card.result.status == "interrupted":
         how = "its effect is not known"
     else:
-        how = f"after {seconds}" if seconds else "before it began"
+        how = f"after {seconds}" if seconds else ""
     verb = "Interrupted:" if card.result.status == "interrupted" else "Stopped:"
     return CardText(verb, target, how, "stopped", output=_lines(card.output))
 

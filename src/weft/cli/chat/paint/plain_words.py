@@ -91,7 +91,9 @@ def _card(said: CardText) -> list[str]:
     if counts is not None and counts.rows:
         added = f"{count_of(counts.added, 'line')} added, {counts.removed} removed"
         how = f", {said.result.partition(' · ')[2]}" if " · " in said.result else ""
-        return [f"{said.verb} {said.target}, {added}{how}.", *_changed(counts, DIFF_LINES)]
+        # Lines that were read out with the question are not read out again.
+        lines = [] if "you allowed it" in how else _changed(counts, DIFF_LINES)
+        return [f"{said.verb} {said.target}, {added}{how}.", *lines]
     how = said.result.replace(" · ", ", ")
     joint = " " if how.startswith("—") else ", "
     return [f"{said.verb} {said.target}{joint if how else ''}{how}.", *_printed(said)]

@@ -32,7 +32,7 @@ from weft.cli.line_reader import LineReader
 from weft.cli.sanitize import clean, clean_line
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
-from weft.view import AnyBlock, LiveArea, UserBlock
+from weft.view import AnswerBlock, AnyBlock, LiveArea, UserBlock
 
 INPUTS = 1000
 FIRST_SECONDS = 30
@@ -78,6 +78,7 @@ class PlainScreen(ChatScreen):
         self._reading = anyio.CancelScope()
         self._closed = anyio.Event()
         self._was_busy = False
+        self._was_answer = False
         self._was_command = False
         """A command was typed: no turn will end to say that the next line is waited for."""
         self._twice = DoublePress(self._clock)
@@ -141,7 +142,11 @@ class PlainScreen(ChatScreen):
             if not self._in_words:
                 self._write(self._painter.paint(block))
                 continue
-            self._say(*plain_lines(block, self._folder))
+            lines = plain_lines(block, self._folder)
+            # An answer comes in pieces: who speaks is said before the first.
+            is_answer = isinstance(block, AnswerBlock)
+            self._say(*(lines[1:] if is_answer and self._was_answer else lines))
+            self._was_answer = is_answer
 
     def _say(self, *lines: str) -> None:
         text = "".join(f"{line}\n" for line in lines)
