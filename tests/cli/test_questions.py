@@ -189,6 +189,14 @@ async def test_a_preview_that_does_not_fit_is_printed_whole_above(tmp_path: Path
         assert all(history.count(f"echo {number}\n") == 1 for number in range(60))
 
 
+async def test_nothing_of_a_preview_is_cut_at_the_edge_of_the_window(tmp_path: Path) -> None:
+    long = "echo " + "x" * 300 + " && rm -rf everything"
+    async with asked(shell_permission(long), tmp_path) as state:
+        await state.terminal.shows("Allow this command?")
+        shown = "".join("".join(state.terminal.history).split())
+        assert "".join(long.split()) in shown
+
+
 @pytest.mark.parametrize("columns", [24, 40, 80])
 async def test_what_an_answer_covers_is_never_cut(tmp_path: Path, columns: int) -> None:
     scope = "python3 -m pytest tests/test_calc.py --maxfail=1 -k add"

@@ -18,7 +18,7 @@ from weft.cli.chat.screens.screen import (
     TakeBack,
 )
 from weft.cli.chat.screens.terminal.window_title import AttentionBell, background_of
-from weft.cli.chat.screens.terminal_screen import ScreenSettings
+from weft.cli.chat.screens.terminal_screen import QUIET_SECONDS, ScreenSettings
 from weft.clock import ManualClock
 from weft.events import Todo
 from weft.view import (
@@ -265,3 +265,18 @@ async def test_a_command_of_the_user_may_be_the_status_line(tmp_path: Path) -> N
     async with driven_screen(tmp_path, settings=failing) as driven:
         driven.screen.watch(LiveArea(model="x:model"))
         await driven.terminal.shows("asks first · model")
+
+
+async def test_a_resize_while_another_program_has_the_terminal_writes_nothing(
+    tmp_path: Path,
+) -> None:
+    async with driven_screen(tmp_path) as driven:
+        await driven.type("a draft")
+        async with driven.screen._away():
+            driven.terminal.written = ""
+            driven.terminal.resize(50, 20)
+            driven.screen.show(NoteBlock(text="later"))
+            await anyio.wait_all_tasks_blocked()
+            await anyio.sleep(QUIET_SECONDS * 2)  # a resize would be drawn after so long
+            assert driven.terminal.written == ""
+        await driven.terminal.shows("later", "› a draft", "─" * 50)

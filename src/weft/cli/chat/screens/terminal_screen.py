@@ -51,7 +51,7 @@ from weft.cli.chat.screens.terminal.region_frame import (
     frame_of,
     input_limit,
 )
-from weft.cli.chat.screens.terminal.region_painter import RegionPainter
+from weft.cli.chat.screens.terminal.region_painter import RegionPainter, ScreenSize
 from weft.cli.chat.screens.terminal.region_rows import (
     FRAMES_PER_SECOND,
     SPINNER,
@@ -62,7 +62,7 @@ from weft.cli.chat.screens.terminal.status_command import StatusCommand
 from weft.cli.chat.screens.terminal.status_line import StatusPlace, status_row
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.terminal_device import TerminalPort
-from weft.cli.chat.screens.terminal.text_cells import fit
+from weft.cli.chat.screens.terminal.text_cells import fit, row_cells
 from weft.cli.chat.screens.terminal.window_title import (
     POP,
     PUSH,
@@ -78,6 +78,7 @@ REDRAW_SECONDS = 0.05
 QUIET_SECONDS = 0.08
 """A window that is dragged sends many sizes; it is drawn once after so long without another."""
 REPLY_SECONDS = 0.15
+SIZE_TRIES = 5
 ESCAPE_SECONDS = 0.05
 """A terminal sends a sequence in one burst: so long after an ESC, it was the key."""
 NOTICE_SECONDS = 4.0
@@ -155,7 +156,10 @@ class TerminalScreen(ChatScreen):
         """The region is drawn; not before the start, while another program has the terminal, and
         while the window is being resized.
         """
-        self._cursor_row: int | None = None
+        self._resize = anyio.Event()
+        self._is_away = False
+        """Another program has the terminal."""
+        self._cursor: tuple[int, int] | None = None
         self._cursor_told = anyio.Event()
         self._one_question = anyio.Lock()
         """Two questions at once would take each other's answers: a request may come up while a list
@@ -189,6 +193,7 @@ class TerminalScreen(ChatScreen):
                 group.start_soon(self._keep_drawing)
                 group.start_soon(self._tick)
                 group.start_soon(self._watch_size)
+                group.start_soon(self._keep_size)
                 group.start_soon(self.input.complete)
                 if self._status_command is not None:
                     group.start_soon(self._keep_status, self._status_command)
@@ -199,23 +204,22 @@ class TerminalScreen(ChatScreen):
         finally:
             # Ends `next_input`, so that the chat ends when its terminal is gone.
             self._sending.close()
-            self._is_on = False
+            self._is_on, self._group = False, None
             with contextlib.suppress(OSError):
                 self._write(POP)
             self._terminal.leave()
 
     def close(self) -> None:
         self._receiving.close()
-        if not self._is_on:
+        if self._group is None or self._is_away:
             return
-        try:
+        # Also in the middle of a resize: what was said has to be on the screen.
+        self._is_on = True
+        with contextlib.suppress(OSError):
             self._draw_stream()
             self._painter.erase()
-        except OSError:
-            pass
         self._is_on = False
-        if self._group is not None:
-            self._group.cancel_scope.cancel()
+        self._group.cancel_scope.cancel()
 
     def greet(self, text: str) -> None:
         """The first line, before anything is shown."""
@@ -303,7 +307,8 @@ class TerminalScreen(ChatScreen):
     def redraw(self) -> None:
         """Something was typed: show it now."""
         self._awake.set()
-        self._draw()
+        if self._can_draw():
+            self._draw()
 
     def start_editor(self, text: str, done: Callable[[str], None]) -> None:
         """Have the user change the input in their own editor."""
@@ -339,11 +344,12 @@ class TerminalScreen(ChatScreen):
     async def _away(self) -> AsyncIterator[None]:
         """While another program has the terminal."""
         self._painter.erase()
-        self._is_on = False
+        self._is_on, self._is_away = False, True
         self._terminal.leave()
         try:
             yield
         finally:
+            self._is_away = False
             self._terminal.enter()
             self._size = self._terminal.size()
             self._is_on = True
@@ -368,7 +374,7 @@ class TerminalScreen(ChatScreen):
                 case PastedText(text=text):
                     self.input.paste(text)
                 case TerminalReply(kind="cursor", values=values):
-                    self._cursor_row = values[0]
+                    self._cursor = (values[0], values[1])
                     self._cursor_told.set()
                 case TerminalReply(kind="focus", values=values):
                     self._bell.has_focus = bool(values[0])
@@ -423,7 +429,7 @@ class TerminalScreen(ChatScreen):
 
     def _draw_stream(self) -> None:
         """Draw everything: finished blocks, the answer in flight, the region."""
-        if not self._is_on:
+        if not self._can_draw():
             return
         blocks, self._pending = self._pending, []
         painter = self._renderer()
@@ -435,6 +441,17 @@ class TerminalScreen(ChatScreen):
         asks = self.input.is_asked
         self._title.show(self._live, asks=asks)
         self._bell.look(self._live, seconds=self._activity.last_seconds, asks=asks)
+
+    def _can_draw(self) -> bool:
+        """The terminal is ours, and as large as we think."""
+        if not self._is_on:
+            return False
+        # Drawn for a width that the window no longer has, rows would be cut or broken, and nothing
+        # could be erased by counting them.  The signal that tells of it may come later.
+        if self._terminal.size() != self._size:
+            self._resize.set()
+            return False
+        return True
 
     def _first_line(self) -> list[str]:
         text, self._greeting = fit(self._greeting, self._size.columns), ""
@@ -475,16 +492,14 @@ class TerminalScreen(ChatScreen):
             return []
         lines = _preview(panel, painter)
         bare = panel.rows([], width=self._size.columns - 1, styles=self._styles)
-        if len(lines) + len(bare) + 2 <= self._size.rows - 5:
+        # A row of the region is cut at the edge of the window; above it, the terminal breaks it.
+        is_cut = any(row_cells(line) > self._size.columns for line in lines)
+        if not is_cut and len(lines) + len(bare) + 2 <= self._size.rows - 5:
             return []
         panel.is_printed = True
         return ["", *lines]
 
     def _draw(self, above: list[str] | tuple[str, ...] = ()) -> None:
-        if not self._is_on:
-            if above:
-                self._write("\r\n".join([*above, ""]))
-            return
         rows, cursor = self._frame()
         written = self._styles.written
         self._painter.draw(
@@ -563,18 +578,29 @@ class TerminalScreen(ChatScreen):
     async def _watch_size(self) -> None:
         with self._terminal.resizes() as resizes:
             async for _ in resizes:
-                self._is_on = False
-                is_quiet = False
-                while not is_quiet:
-                    with anyio.move_on_after(QUIET_SECONDS) as waited:
-                        await anext(resizes)
-                    is_quiet = waited.cancelled_caught
+                self._resize.set()
+
+    async def _keep_size(self) -> None:
+        """Draw at the new size, once it has not changed for a moment."""
+        while True:
+            await self._resize.wait()
+            is_quiet = False
+            # While another program has the terminal, the size is read when it gives it back.
+            self._is_on = False
+            while not is_quiet:
+                self._resize = anyio.Event()
+                with anyio.move_on_after(QUIET_SECONDS) as waited:
+                    await self._resize.wait()
+                is_quiet = waited.cancelled_caught
+            if not self._is_away:
                 await self._resized()
 
     async def _resized(self) -> None:
         """Erase the region where it stands now, and draw it at the new size."""
-        size = self._terminal.size()
-        row = await self._ask_cursor()
+        size, row = await self._settled_size()
+        # Another program has the terminal by now: the size is read again when it gives it back.
+        if self._is_away:
+            return
         above = self._painter.rows_above_cursor(size.columns, rewraps=self._rewraps)
         if row is not None and above > row - 1:
             self._leave_rows(above - (row - 1), size.columns)
@@ -582,6 +608,19 @@ class TerminalScreen(ChatScreen):
         self._size = size
         self._is_on = True
         self._draw_stream()
+
+    async def _settled_size(self) -> tuple[ScreenSize, int | None]:
+        """The size, and the row that the cursor is in then."""
+        for _ in range(SIZE_TRIES):
+            size, place = self._terminal.size(), await self._ask_cursor()
+            # The window may change again while the terminal answers. And tmux tells of the next
+            # size up to 250 ms after it has broken the rows: the cursor's column shows that.
+            if size == self._terminal.size() and self._painter.is_at(
+                place, size.columns, rewraps=self._rewraps
+            ):
+                break
+            await anyio.sleep(QUIET_SECONDS)
+        return size, place[0] if place is not None else None
 
     def _leave_rows(self, height: int, columns: int) -> None:
         """Rows have scrolled off: what they show of the answer has been printed by that."""
@@ -591,13 +630,13 @@ class TerminalScreen(ChatScreen):
             room = len(self._answer_rows) - shown
             self._flow.settle(self._drawn_text, room, width=self._size.columns, theme=self._theme)
 
-    async def _ask_cursor(self) -> int | None:
-        """The row of the window that the cursor is in; None where the terminal does not say."""
-        self._cursor_row, self._cursor_told = None, anyio.Event()
+    async def _ask_cursor(self) -> tuple[int, int] | None:
+        """Row and column of the cursor, from 1 on; None where the terminal does not say."""
+        self._cursor, self._cursor_told = None, anyio.Event()
         self._write("\x1b[6n")
         with anyio.move_on_after(REPLY_SECONDS):
             await self._cursor_told.wait()
-        return self._cursor_row
+        return self._cursor
 
 
 def _is_message(text: str) -> bool:

@@ -148,6 +148,16 @@ class RegionPainter:
         above = sum(_height(row, columns) for row in self._rows[: self._at])
         return above + self._column // columns
 
+    def is_at(self, place: tuple[int, int] | None, columns: int, *, rewraps: bool) -> bool:
+        """Whether the cursor's place is one that it can have at this width."""
+        if place is None:
+            return True
+        column = place[1] - 1
+        if not rewraps:
+            return column == min(self._column, columns - 1)
+        # Right behind the last column it may stand in that column, or in the next row.
+        return column in (self._column % columns, min(self._column, columns - 1))
+
     def leave_rows(self, height: int, columns: int) -> int:
         """After a resize: so many rows of the window have scrolled off and can't be erased.
 
