@@ -89,7 +89,7 @@ def test_a_whole_conversation_and_the_next_day(weft: WeftProgram, terminal: Tmux
     screen = terminal.wait_for("The test passes.", "you allowed it in this session")
     assert "passed" in screen
     assert "\nreturn a + b" in screen
-    terminal.wait_for("context 2%")
+    terminal.wait_for("context ", "% · under $0.01")
     terminal.type("thanks")
     terminal.keys("Enter")
     terminal.wait_for("You are welcome.")
