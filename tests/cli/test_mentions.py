@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.chat_driver import driven_chat
-from tests.support.image_samples import png
+from tests.support.image_samples import picture
 from tests.support.stream_json_driver import ASKS, PRINT, SdkDriver, StreamJsonDriver, answer, user
 from tests.support.weft_program import WeftProgram, lines
 from weft.app import App
@@ -125,7 +125,7 @@ def test_a_command_from_a_file_attaches_what_stands_behind_it_once(weft: WeftPro
 
 
 def test_p_takes_an_image_from_anywhere_and_refuses_what_is_none(weft: WeftProgram) -> None:
-    (weft.home / "shot").write_bytes(png())
+    (weft.home / "shot").write_bytes(picture())
     (weft.home / "text.png").write_text("no image")
     done = weft.run("-p", "-m", weft.script("Fine."), "-i", str(weft.home / "shot"), "hi")
     assert (done.returncode, done.stderr) == (0, "")
@@ -244,7 +244,7 @@ async def test_the_path_that_the_chat_asks_about_shows_what_is_unprintable(app: 
 
 @pytest.mark.anyio
 async def test_the_chat_attaches_files_and_images_of_the_project(app: App) -> None:
-    (Path(app.project_path) / "shot").write_bytes(png())
+    (Path(app.project_path) / "shot").write_bytes(picture())
     async with driven_chat(app, "Fine.") as talk:
         talk.screen.typed("see @shot")
         await talk.screen.until(lambda: "Fine." in talk.screen.words())

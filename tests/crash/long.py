@@ -30,6 +30,7 @@ from typing import Any, TypeAlias
 import anyio
 import msgspec
 
+from tests.support.image_samples import PIXEL_DATA
 from tests.support.replay import unlike_its_log
 from tests.support.vendor_models import illegal_anywhere
 from tests.support.world import World, crash, facts, until_idle, until_status
@@ -61,7 +62,7 @@ STORES = ("memory", "jsonl", "sqlite")
 LOOK_EVERY = 10
 """Steps between two looks at everything."""
 MOST_FORKS = 4
-PIXEL = Image(media_type="image/png", data="iVBORw0KGgo=", name="pixel.png")
+PIXEL = Image(media_type="image/png", data=PIXEL_DATA, name="pixel.png")
 FILES = ("a.txt", "b.txt", "sub/c.txt")
 
 Act: TypeAlias = Callable[[], Awaitable[None]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.compaction import SummarizingModel, compactions, send_prompts, start
+from tests.support.image_samples import PIXEL_DATA
 from tests.support.world import World, facts, request_lines
 from weft.api.session import Session
 from weft.errors import UsageError
@@ -298,7 +299,7 @@ async def test_what_was_learned_on_a_branch_reaches_a_line_that_was_just_compact
 async def test_a_message_with_a_picture_and_a_file_is_summarised_with_both_named(
     world: World,
 ) -> None:
-    pixel = Image(media_type="image/png", data="iVBORw0KGgo=", name="door.png")
+    pixel = Image(media_type="image/png", data=PIXEL_DATA, name="door.png")
     teller = SummarizingModel()
     async with world.open(teller.model) as app:
         session = await start(app)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import weft
+from tests.support.image_samples import picture
 from tests.support.world import World, crash, facts, message_lines, request_lines, until_idle
 from weft.api.session import Session
 from weft.errors import UsageError
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.anyio
 LONG = "".join(f"word {i}\n" for i in range(20_000))
 """Far longer than what a log keeps in place."""
 PICTURE = Image(
-    media_type="image/png", data=base64.b64encode(bytes(range(256)) * 400).decode(), name="cat.png"
+    media_type="image/png",
+    data=base64.b64encode(picture("PNG", 200, 170, noisy=True)).decode(),
+    name="cat.png",
 )
 
 

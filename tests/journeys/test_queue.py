@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 import weft
+from tests.support.image_samples import PIXEL_DATA
 from tests.support.world import (
     World,
     crash,
@@ -236,7 +237,7 @@ async def test_entries_are_shown_as_one_text_with_images_named(world: World) -> 
     async with world.open(ScriptedModel([Stall()])) as app:
         session = await busy(app)
         await session.queue_follow_up("look:")
-        picture = Image(media_type="image/png", data="aGVsbG8=", name="cat.png")
+        picture = Image(media_type="image/png", data=PIXEL_DATA, name="cat.png")
         await session.queue_follow_up((Text(text="at "), picture))
         _, follow_up = await session.get_queued_messages()
         shown = session.combine_queue_entries_to_text(follow_up)

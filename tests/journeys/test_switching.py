@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import weft
 from tests.support.example_count import cases, examples
+from tests.support.image_samples import PIXEL_DATA
 from tests.support.vendor_models import VENDOR_PROFILES, VendorModel, illegal_anywhere
 from tests.support.vendor_session import open_app, start
 from tests.support.world import PATIENCE
@@ -28,7 +29,7 @@ from weft.messages import ChatMessage, Content, Image, Text, Thinking
 from weft.providers import ModelRequest
 from weft.providers.script import Break, CallRaw, Garbage, SayText, Step
 
-PIXEL = Image(media_type="image/png", data="iVBORw0KGgo=", name="pixel.png")
+PIXEL = Image(media_type="image/png", data=PIXEL_DATA, name="pixel.png")
 
 
 def full_turn(model: VendorModel) -> list[Sequence[Step]]:

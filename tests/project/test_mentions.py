@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.image_samples import SAMPLES, png
+from tests.support.image_samples import REAL, picture, png
 from weft.errors import UsageError
-from weft.messages import MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, File, Image, Text
+from weft.messages import MAX_IMAGE_BYTES, File, Image, Text
 from weft.project.mentions import (
     LARGEST_TEXT,
     LARGEST_TOGETHER,
@@ -25,6 +25,7 @@ from weft.project.mentions import (
     mentions_in,
 )
 from weft.redact import Redactor
+from weft.tools.pictures import MAX_PIXELS
 from weft.workspace.local import LocalWorkspace
 
 pytestmark = pytest.mark.anyio
@@ -256,7 +257,9 @@ async def test_secrets_are_masked(project: Project) -> None:
     assert KEY not in str(await project.attached("@key", f"@{project.outside}"))
 
 
-@pytest.mark.parametrize(("data", "media_type"), SAMPLES)
+@pytest.mark.parametrize(
+    ("data", "media_type"), [(picture(kind), media_type) for kind, media_type in REAL.items()]
+)
 async def test_an_image_is_known_by_its_content_and_not_by_its_name(
     project: Project, data: bytes, media_type: str
 ) -> None:
@@ -286,9 +289,9 @@ def make_special(project: Project, kind: str) -> str:
         case "damaged.png":
             path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 50)
         case "wide.png":
-            path.write_bytes(png(MAX_IMAGE_SIDE + 1, 2))
-        case "heavy.png":
-            path.write_bytes(png(more=b"\0" * MAX_IMAGE_BYTES))
+            path.write_bytes(png(MAX_PIXELS, 2))
+        case "half.png":
+            path.write_bytes(picture(width=300, height=200, noisy=True)[:5_000])
         case "long.txt":
             path.write_bytes(b"a" * (LARGEST_TEXT + 1))
         case "sparse":
@@ -303,8 +306,8 @@ SPECIAL = {
     "loop": "is a symbolic link that cannot be followed",
     "binary": "is neither text nor an image that models take (PNG, JPEG, GIF and WebP)",
     "damaged.png": "is neither text nor an image",
-    "wide.png": f"{MAX_IMAGE_SIDE} pixels on a side",
-    "heavy.png": f"{MAX_IMAGE_BYTES:,} bytes",
+    "wide.png": f"at most {MAX_PIXELS:,} pixels are taken",
+    "half.png": "is a damaged image",
     "long.txt": "is larger than 1 MB",
     "sparse": "is larger than 1 MB",
 }
@@ -369,7 +372,7 @@ async def test_a_message_takes_only_so_many_files_and_only_so_much(project: Proj
 
 async def test_an_image_that_the_user_picked_may_lie_anywhere(project: Project) -> None:
     picked = project.outside.with_name("shot")
-    picked.write_bytes(png())
+    picked.write_bytes(picture())
     (project.path / "link").symlink_to(picked)
     for path in (picked, project.path / "link"):
         (found,) = await project.reader().images([str(path)])
@@ -398,3 +401,16 @@ async def test_what_is_no_image_is_refused_in_a_sentence(
     with pytest.raises(UsageError, match=re.escape(told)) as refused:
         await project.reader().images([path])
     assert repr(path) in str(refused.value)
+
+
+@pytest.mark.parametrize("way", ["mention", "picked"])
+async def test_a_photo_that_is_too_large_is_shrunk(project: Project, way: str) -> None:
+    photo = project.path / "photo.png"
+    photo.write_bytes(picture(width=1_500, height=1_000, noisy=True))
+    assert photo.stat().st_size > MAX_IMAGE_BYTES
+    reader = project.reader()
+    found = await (reader.named(["photo.png"]) if way == "mention" else reader.images([str(photo)]))
+    (image,) = found
+    assert isinstance(image, Image)
+    assert image.media_type == "image/jpeg"
+    assert len(base64.b64decode(image.data)) <= MAX_IMAGE_BYTES

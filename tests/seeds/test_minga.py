@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.image_samples import PIXEL_DATA
 from tests.support.scripted_stage import ScriptedStage
 from tests.support.world import facts, message_lines, request_lines, until, until_idle, until_status
 from weft.api.session import Session
@@ -30,7 +31,7 @@ from weft.providers.script import Break, CallTogether, CallTool, SayText, Stall
 pytestmark = pytest.mark.anyio
 
 SONNET = "anthropic:claude-sonnet-4-6"
-PIXEL = Image(media_type="image/png", data="iVBORw0KGgo=", name="shot.png")
+PIXEL = Image(media_type="image/png", data=PIXEL_DATA, name="shot.png")
 
 
 def edit(old: str, new: str) -> CallTool:

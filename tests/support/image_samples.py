@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import random
 import struct
+
+from PIL import Image
 
 
 def png(width: int = 3, height: int = 2, more: bytes = b"") -> bytes:
@@ -29,3 +34,32 @@ SAMPLES = (
     (EXTENDED_WEBP, "image/webp"),
 )
 """Each with its media type."""
+
+
+REAL = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
+"""Formats of whole pictures, with their media types."""
+
+
+def picture(
+    kind: str = "PNG",
+    width: int = 3,
+    height: int = 2,
+    *,
+    noisy: bool = False,
+    orientation: int = 0,
+) -> bytes:
+    """A whole picture; a noisy one does not shrink when it is compressed."""
+    size = (width, height)
+    # Random, but the same in every run.
+    noise = random.Random(0).randbytes(width * height * 3) if noisy else b""
+    made = Image.frombytes("RGB", size, noise) if noisy else Image.new("RGB", size, "red")
+    exif = Image.Exif()
+    if orientation:
+        exif[0x0112] = orientation
+    target = io.BytesIO()
+    made.save(target, kind, **({"exif": exif} if orientation else {}))
+    return target.getvalue()
+
+
+PIXEL_DATA = base64.b64encode(picture("PNG", 1, 1)).decode()
+"""A whole picture as messages hold it."""

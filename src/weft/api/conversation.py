@@ -45,6 +45,7 @@ from weft.session import (
     StopBackground,
 )
 from weft.state import BackgroundCommand, QueueEntry, combine_queue_entries_to_text
+from weft.tools.pictures import fitted_parts
 from weft.view.snapshot import ChildInfo
 
 if TYPE_CHECKING:  # loaded with the first look at the agents: it costs start-up time
@@ -94,7 +95,7 @@ class ConversationCalls(SessionBase):
             SessionBusy: a turn runs and `queue` is False.
         """
         command = SendPrompt(
-            parts=as_parts(content),
+            parts=await fitted_parts(as_parts(content)),
             when_busy="follow_up" if queue else "refuse",
             options=self._options(options),
             waits=True,
@@ -173,7 +174,7 @@ class ConversationCalls(SessionBase):
     ) -> Accepted:
         return await self._call(
             SendPrompt(
-                parts=as_parts(content),
+                parts=await fitted_parts(as_parts(content)),
                 when_busy=when_busy,
                 options=self._options(options),
                 input_id=input_id_of(input_id),
@@ -212,7 +213,7 @@ class ConversationCalls(SessionBase):
         self, entry_id: str, content: Content, *, input_id: str | None = None
     ) -> None:
         """Change what a queued message says."""
-        parts = as_parts(content)
+        parts = await fitted_parts(as_parts(content))
         await self._call(EditQueued(entry_id=EntryId(entry_id), parts=parts, **self._by(input_id)))
 
     async def remove_queued(self, entry_id: str, *, input_id: str | None = None) -> None:

@@ -33,11 +33,11 @@ from weft.messages import (
     Image,
     Text,
     image_info,
-    image_problem,
 )
 from weft.permissions import PolicyDecision
 from weft.project.masked_text import masked_in_pieces
 from weft.redact import Redactor
+from weft.tools.pictures import MAX_PICTURE_FILE, PictureProblem, fitted
 from weft.tools.text import decode, is_binary
 from weft.workspace import FileState, Workspace
 from weft.workspace.os_errors import kind_of
@@ -139,7 +139,7 @@ class MentionReader:
                 raise UsageError(f"there is no file {path!r}")
             if stat.S_ISDIR(located.mode):
                 raise UsageError(f"{path!r} is a folder, not an image")
-            image = _image(await self._read(located), path, os.path.basename(path))
+            image = await _image(await self._read(located), path, os.path.basename(path))
             if image is None:
                 raise UsageError(
                     f"{path!r} is not an image that models take; those are {IMAGE_NAMES}"
@@ -211,9 +211,10 @@ class MentionReader:
             if files > MOST_FILES:
                 raise UsageError(f"a message attaches at most {MOST_FILES} files; {_LET_IT_READ}")
             state = await self._allowed(each)
-            parts.append(await self._part(state, each.name))
-            # The size on disk and not of what was read, which is cut at the limit for images.
-            room -= state.size
+            part = await self._part(state, each.name)
+            parts.append(part)
+            # Of a picture, what is sent: it may have been shrunk.  Of a text, the size on disk.
+            room -= len(part.data) if isinstance(part, Image) else state.size
             if room < 0:
                 size = LARGEST_TOGETHER // 1024**2
                 raise UsageError(f"a message attaches at most {size} MB of files; {_LET_IT_READ}")
@@ -247,6 +248,9 @@ class MentionReader:
         _check_kind(located)
         try:
             state = await self._workspace.peek(located.real, limit=MAX_IMAGE_BYTES + 1)
+            # Only a picture is worth more: it is shrunk, where a text is refused.
+            if state is not None and state.truncated and image_info(state.data):
+                state = await self._workspace.peek(located.real, limit=MAX_PICTURE_FILE)
         except ToolError as error:
             raise UsageError(str(error)) from error
         # The workspace follows a link that was put there meanwhile, and says what it came to: that
@@ -256,7 +260,7 @@ class MentionReader:
         return state
 
     async def _part(self, state: FileState, name: str) -> Image | File:
-        image = _image(state, name, state.path)
+        image = await _image(state, name, state.path)
         if image is not None:
             return image
         if state.size > LARGEST_TEXT:
@@ -288,15 +292,18 @@ def _check_kind(located: _Located) -> None:
         raise UsageError(f"{located.name!r} is {kind_of(located.mode)}, not a regular file")
 
 
-def _image(state: FileState, name: str, shown: str) -> Image | None:
+async def _image(state: FileState, name: str, shown: str) -> Image | None:
     """The image that a file holds; None when it holds none."""
-    info = image_info(state.data)
-    if info is None or not is_binary(state.data):
+    if image_info(state.data) is None or not is_binary(state.data):
         return None
-    if problem := image_problem(info, state.size):
-        raise UsageError(f"{name!r} cannot be attached: {problem}")
-    data = base64.b64encode(state.data).decode()
-    return Image(media_type=info.media_type, data=data, name=shown)
+    if state.truncated:
+        size = MAX_PICTURE_FILE // 1024**2
+        raise UsageError(f"{name!r} cannot be attached: it is larger than {size} MB")
+    found = await fitted(state.data)
+    if isinstance(found, PictureProblem):
+        raise UsageError(f"{name!r} cannot be attached: it {found.text}")
+    data = base64.b64encode(found.data).decode()
+    return Image(media_type=found.info.media_type, data=data, name=shown)
 
 
 def _folder_note(name: str) -> Text:

@@ -1,4 +1,4 @@
-"""`read`: lines of a text file, numbered; or an image."""
+"""`read`: lines of a text file, a notebook or a PDF, numbered; or an image."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.messages import Image, ImageInfo, image_info, image_problem
+from weft.messages import Image, image_info
 from weft.tools.arguments import ToolArguments, parse, schema_of
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.did_you_mean import near_names
 from weft.tools.files import action
+from weft.tools.notebook import notebook_text
+from weft.tools.pdf import pdf_text
 from weft.tools.text import decode, in_lf, is_binary
 from weft.workspace import FileState
 
 DEFAULT_LINES = 2_000
 MAX_LINE = 2_000
 MAX_CHARACTERS = 100_000
+_NOTEBOOK = "the cells of a notebook; its file is JSON, see it with the shell before you edit it"
 
 
 class ReadArguments(ToolArguments, frozen=True, kw_only=True):
@@ -35,7 +38,8 @@ class ReadTool(Tool):
 
     name = "read"
     description = (
-        "Read a text file, or look at a picture (PNG, JPEG, GIF, WebP). Lines come "
+        "Read a text file, a notebook or the text of a PDF, or look at a picture (PNG, JPEG, GIF, "
+        "WebP). Lines come "
         "numbered as `     1\\ttext`; the numbers are not "
         f"part of the file. Shows up to {DEFAULT_LINES} lines; use offset and limit for "
         "more. Read a file before you edit it."
@@ -53,9 +57,7 @@ class ReadTool(Tool):
             if state is None:
                 near = await near_names(path, context.workspace)
                 raise FinalToolError(f"there is no file {path!r}{near}")
-            info = shown_image(state)
-            images = (_image(state, info),) if info else ()
-            shown = _about(state, info) if info else render(state, given.offset, given.limit)
+            shown, images = await _shown(state, given, context)
             if state.truncated:
                 return ToolOutcome(text=shown)
             # Only a file that was read whole counts as known: an edit is checked against the hash
@@ -66,47 +68,52 @@ class ReadTool(Tool):
         return PreparedCall(action=action(self.name, path, context, edits=False), run=run)
 
 
-def shown_image(state: FileState) -> ImageInfo | None:
-    """What is known of the image that a file holds; None when it holds none.
-
-    Raises:
-        FinalToolError: it is too large for models to see.
-    """
-    info = image_info(state.data)
-    # A text may begin with the letters of a format (`GIF89a` in a test file).
-    if info is None or not is_binary(state.data):
-        return None
-    if problem := image_problem(info, state.size):
-        raise FinalToolError(
-            f"{state.path!r} cannot be shown: {problem}. Make a smaller copy of it with the shell"
-        )
-    return info
-
-
-def _image(state: FileState, info: ImageInfo) -> Image:
-    data = base64.b64encode(state.data).decode()
-    return Image(media_type=info.media_type, data=data, name=state.path)
+async def _shown(
+    state: FileState, given: ReadArguments, context: ToolContext
+) -> tuple[str, tuple[Image, ...]]:
+    """What the model reads, and what it sees."""
+    # Content decides, not the name.  A text may begin with the letters of a format (`GIF89a` in a
+    # test file).
+    if image_info(state.data) is not None and is_binary(state.data):
+        return await _picture(state, context)
+    if state.data.startswith(b"%PDF-"):
+        pages = await pdf_text(state, context)
+        return render(state, given.offset, given.limit, text=pages), ()
+    if state.path.endswith(".ipynb") and (cells := notebook_text(state.data)) is not None:
+        shown = render(state, given.offset, given.limit, text=cells)
+        return f"{shown}\n({_NOTEBOOK})", ()
+    return render(state, given.offset, given.limit), ()
 
 
-def _about(state: FileState, info: ImageInfo) -> str:
-    size = f"{info.width} x {info.height}, {state.size:,} bytes"
-    return f"{state.path}: {info.media_type}, {size}. The image itself is shown with this."
+async def _picture(state: FileState, context: ToolContext) -> tuple[str, tuple[Image, ...]]:
+    from weft.tools.pictures import MAX_PICTURE_FILE, PictureProblem, fitted  # slow to load
+
+    whole = state
+    if state.truncated:
+        # Text is cut where pictures are just large.
+        whole = await context.workspace.read(state.path, limit=MAX_PICTURE_FILE)
+    found = PictureProblem("is too large") if whole.truncated else await fitted(whole.data)
+    if isinstance(found, PictureProblem):
+        raise FinalToolError(f"{state.path!r} cannot be shown: it {found.text}")
+    size = f"{found.before.width} x {found.before.height}, {state.size:,} bytes"
+    note = f" ({found.note})" if found.note else ""
+    data = base64.b64encode(found.data).decode()
+    image = Image(media_type=found.info.media_type, data=data, name=state.path)
+    kind = found.before.media_type
+    return f"{state.path}: {kind}, {size}. The image itself is shown with this{note}.", (image,)
 
 
-def render(state: FileState, offset: int, limit: int) -> str:
+def render(state: FileState, offset: int, limit: int, *, text: str | None = None) -> str:
     """The asked-for lines with their numbers, and a last line that says what is not shown.
+
+    `text` is what the file says, where that is not what its bytes are.
 
     Raises:
         FinalToolError: the file is binary, or ends before `offset`.
     """
-    decoded = decode(state.data)
-    if decoded is None:
-        raise FinalToolError(
-            f"{state.path!r} is a binary file of {state.size:,} bytes; it cannot be shown as text"
-        )
     if not state.data:
         return f"(the file {state.path} is empty)"
-    lines = in_lf(decoded.text).split("\n")
+    lines = in_lf(_text_of(state) if text is None else text).split("\n")
     if lines[-1] == "":
         lines.pop()  # the end of the last line, not a line of its own
     if offset > len(lines) and state.truncated:
@@ -121,6 +128,15 @@ def render(state: FileState, offset: int, limit: int) -> str:
         )
     body, last = _numbered(lines, offset, min(offset + limit - 1, len(lines)))
     return body + _rest(state, last, len(lines))
+
+
+def _text_of(state: FileState) -> str:
+    decoded = decode(state.data)
+    if decoded is None:
+        raise FinalToolError(
+            f"{state.path!r} is a binary file of {state.size:,} bytes; it cannot be shown as text"
+        )
+    return decoded.text
 
 
 def _numbered(lines: list[str], first: int, last: int) -> tuple[str, int]:
