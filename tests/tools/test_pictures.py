@@ -65,6 +65,7 @@ def test_a_picture_with_too_many_bytes_is_shrunk() -> None:
     found = taken(data)
     assert len(found.data) <= MAX_IMAGE_BYTES
     assert found.info.media_type == "image/jpeg"
+    assert found.note == "as JPEG, which takes fewer bytes"
 
 
 def test_a_photo_stays_upright_when_it_is_shrunk() -> None:

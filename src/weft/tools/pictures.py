@@ -21,6 +21,7 @@ import msgspec
 from weft.errors import UsageError
 from weft.messages import (
     IMAGE_NAMES,
+    IMAGE_TYPES,
     MAX_IMAGE_BYTES,
     MAX_IMAGE_SIDE,
     Image,
@@ -59,6 +60,8 @@ class FittedPicture(msgspec.Struct, frozen=True, kw_only=True):
         if self.info == self.before:
             return ""
         old, new = (f"{each.width} x {each.height}" for each in (self.before, self.info))
+        if old == new:
+            return f"as {IMAGE_TYPES[self.info.media_type]}, which takes fewer bytes"
         return f"shrunk from {old} to {new}"
 
 
