@@ -27,7 +27,7 @@ def broken(line: str) -> list[str]:
 
 
 @given(st.lists(st.tuples(LINES, TEXTS, st.integers(0, 4)), min_size=1, max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_screen_is_what_was_finished_and_then_the_region(
     steps: list[tuple[list[str], list[str], int]],
 ) -> None:
@@ -94,3 +94,16 @@ def test_the_height_above_the_cursor_is_that_of_the_new_width(columns: int, abov
     painter.draw(["x" * 20, "y" * 20, "input"], (2, 0))
     assert painter.rows_above_cursor(columns, rewraps=True) == above
     assert painter.rows_above_cursor(columns, rewraps=False) == 2
+
+
+def test_rows_that_stay_are_pushed_down_when_one_comes_in_above_them() -> None:
+    terminal = MemoryWindow(COLUMNS, ROWS)
+    painter = RegionPainter(terminal.write)
+    painter.draw(["one", "rule", "input", "status"], (2, 0))
+    terminal.written = ""
+    painter.draw(["one", "two", "rule", "input", "status"], (3, 0))
+    assert terminal.text == "one\ntwo\nrule\ninput\nstatus"
+    assert "rule" not in terminal.written
+    painter.draw(["one", "two", "", "rule", "input", "status"], (4, 0))
+    assert terminal.text == "one\ntwo\n\nrule\ninput\nstatus"
+    assert terminal.cursor == (4, 0)

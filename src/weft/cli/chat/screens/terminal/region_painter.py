@@ -23,6 +23,10 @@ _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 _CLEAR_BELOW = "\x1b[2K\x1b[C\x1b[J\r"
 
 
+_LINE_FEED = "\r\n"
+_MOST_INSERTED = 8
+
+
 class ScreenSize(NamedTuple):
     """Cells of the window."""
 
@@ -83,13 +87,14 @@ class RegionPainter:
 
     def _changes(self, total: list[str], settled: int, columns: int) -> tuple[int, str] | None:
         """What to write, and the row in which that leaves the cursor; None for nothing."""
+        moved = self._make_room(total, settled, columns)
         old = self._rows
         first = next(
             (n for n, row in enumerate(total) if n >= len(old) or row != old[n]), len(total)
         )
         if first == len(total) == len(old):
-            return None
-        out = [_HIDE if self._is_shown else ""]
+            return (self._at, moved) if moved else None
+        out = [_HIDE if self._is_shown else "", moved]
         # Something has to be written in the last row when rows below it go.
         first = min(first, len(total) - 1)
         out.append(f"{_down(first - self._at)}\r" if first < len(old) else "")
@@ -115,6 +120,27 @@ class RegionPainter:
             is_shifted = is_shifted or is_wide
             out.append(row if row.isascii() or number < settled else f"{_NO_WRAP}{row}{_WRAP}")
         return at, "".join(out)
+
+    def _make_room(self, total: list[str], settled: int, columns: int) -> str:
+        """Push the rows down that stay as they are, when rows come in above them.
+
+        An answer that grows by a row would have all below it written again, the rule first.
+        """
+        old, more = self._rows, len(total) - len(self._rows)
+        same = 0
+        while same < len(old) and same < len(total) and total[-1 - same] == old[-1 - same]:
+            same += 1
+        # A line that the terminal breaks takes more rows than one.
+        is_wide = columns > 0 and any(row_cells(row) > columns for row in total[:settled])
+        if not 0 < more <= _MOST_INSERTED or not 0 < same < len(old) or is_wide:
+            return ""
+        keep = len(old) - same
+        down, back = _down(len(old) - 1 - self._at), _down(-(same - 1 + more))
+        # Line feeds in the last row make room below; then the rows that stay are pushed into it.
+        text = f"{down}{_LINE_FEED * more}{back}\r\x1b[{more}L"
+        self._rows = [*old[:keep], *[""] * more, *old[keep:]]
+        self._at = keep
+        return text
 
     def _place(self, at: int, goal: tuple[int, int] | None) -> str:
         """Move the cursor to where it belongs."""
