@@ -1,0 +1,115 @@
+"""The page of all settings, from the table that Weft itself reads.
+
+    python -m scripts.settings_page    # writes docs/settings.md
+
+A test compares the page with the table, and reads every example with the reader of settings.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from weft.config.settings import KEYS, SettingKey
+
+WIDTH = 100
+PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
+
+INTRODUCTION = """\
+# Settings
+
+<!-- Written by `python -m scripts.settings_page`; edit `src/weft/config/settings.py` instead. -->
+
+Settings come from four places; a later one takes precedence:
+
+1. `~/.config/weft/config.toml`, your own;
+2. `.weft/config.toml` in the project: before you [trust](hooks.md#trust) the folder, only what is
+   marked "any project" below;
+3. the environment: `WEFT_` and the name in capitals, with `_` for the dot (`WEFT_MODEL_DEFAULT`);
+4. the command line: `--set NAME=VALUE`.
+
+`weft config` shows every value and where it came from. An unknown name is an error that suggests
+the nearest one. Rules and hooks of a project are added to yours; they replace none.
+"""
+EXAMPLES: dict[str, str] = {
+    "model.default": 'model.default = "anthropic:claude-sonnet-5-5:high"',
+    "model.effort": 'model.effort = "medium"',
+    "model.rotation": 'model.rotation = ["anthropic:claude-sonnet-5-5", "openai:gpt-5.5"]',
+    "model.fallback": 'model.fallback = ["openai:gpt-5.5"]',
+    "model.architect": 'model.architect = "anthropic:claude-opus-5-5"',
+    "model.editor": 'model.editor = "anthropic:claude-haiku-5-5"',
+    "model.style": 'model.style = "explanatory"',
+    "agents.max_depth": "agents.max_depth = 1",
+    "agents.max_parallel": "agents.max_parallel = 4",
+    "agents.max_total": "agents.max_total = 20",
+    "agents.step_turns": "agents.step_turns = 50",
+    "history.quota": "history.quota = 536_870_912  # 512 MB",
+    "history.max_file": "history.max_file = 16_777_216  # 16 MB",
+    "animation": "animation = false",
+    "keys": 'keys = "vi"',
+    "notify": "notify = false",
+    "statusline": 'statusline = "date +%H:%M"',
+    "theme": 'theme = "light"',
+    "sandbox.mode": 'sandbox.mode = "on"',
+    "sandbox.network": "sandbox.network = true",
+    "sandbox.unix_sockets": "sandbox.unix_sockets = true",
+    "sandbox.show": 'sandbox.show = ["~/.npmrc"]',
+    "environment.pass": 'environment.pass = ["NPM_TOKEN"]',
+    "session.idle_unload": "session.idle_unload = 600.0",
+    "session.max_turns": "session.max_turns = 200",
+    "permissions.mode": 'permissions.mode = "accept_edits"',
+    "permissions.allow": 'permissions.allow = ["shell(git diff)", "write(docs/**)"]',
+    "permissions.ask": 'permissions.ask = ["shell"]',
+    "permissions.deny": 'permissions.deny = ["read(.env)", "write(migrations/**)"]',
+    "permissions.ask_timeout": "permissions.ask_timeout = 300.0",
+    "hooks": '[[hooks.PostToolUse]]\nmatcher = "edit|write"\ncommand = "make format"',
+    "providers": '[providers.here]\nprotocol = "chat"\nbase_url = "http://localhost:8000/v1"',
+    "models": '[models."here:qwen3"]\nwindow = 131072\nvision = false',
+    "profile": 'profile = "work"',
+    "profiles": '[profiles.work.model]\ndefault = "openai:gpt-5.5"',
+}
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([INTRODUCTION, *(_section(name, key) for name, key in KEYS.items())])
+
+
+def _section(name: str, key: SettingKey) -> str:
+    facts = f"Type: {kind_name(key.kind)}. Default: `{_default(key.default)}`. {_setters(key)}"
+    about, said = (
+        textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in (key.about, facts)
+    )
+    return f"## `{name}`\n\n{about}\n\n{said}\n\n```toml\n{EXAMPLES[name]}\n```\n"
+
+
+def kind_name(kind: Any) -> str:
+    """A type in words."""
+    if get_origin(kind) is Annotated:
+        inner, *bounds = get_args(kind)
+        least = [f" of at least {bound.ge}" for bound in bounds if bound.ge is not None]
+        return kind_name(inner) + "".join(least)
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(f"`{word}`" for word in get_args(kind))
+    if get_origin(kind) is list:
+        return "list of texts"
+    if get_origin(kind) is dict:
+        return "tables by name"
+    return {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}[kind]
+
+
+def _default(value: Any) -> str:
+    return json.dumps(value)
+
+
+def _setters(key: SettingKey) -> str:
+    if key.personal:
+        return "Set by: you alone, never a project."
+    who = "any project" if key.safe else "a project that you trust"
+    return f"Set by: you, {who}."
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
