@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from weft.errors import UsageError
-from weft.tools import FunctionTool, Tool, builtin_tools
+from weft.tools import Tool, builtin_tools
 
 AGENT = "agent"
 """The tool that every session makes for itself."""
@@ -77,5 +77,7 @@ def as_tool(given: Tool | Callable[..., Any]) -> Tool:
         missing = ", ".join(name for name in wanted if not hasattr(given, name))
         raise UsageError(f"{given!r} is not a Tool yet: it has no {missing}")
     if callable(given):
+        from weft.tools import FunctionTool  # only for functions
+
         return FunctionTool(given)
     raise UsageError(f"{given!r} is not a tool: give a name, a function or a Tool")

@@ -4,6 +4,11 @@ A tool works through the workspace and the runner it is handed; permission, reco
 the turn's.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from weft.tools.arguments import ToolArguments, parse, schema_of
 from weft.tools.base import (
     BackgroundCommands,
@@ -16,12 +21,15 @@ from weft.tools.base import (
     ToolContext,
     ToolOutcome,
     UserQuestion,
+    as_outcome,
 )
 from weft.tools.builtin.registry import ALL, COMPANIONS, CORE, BuiltinTool, builtin_tools
-from weft.tools.function import FunctionTool, as_outcome, tool
 from weft.tools.output_schema import OutputSchema
 from weft.tools.submit import SubmitTool
 from weft.workspace import ChangedFile
+
+if TYPE_CHECKING:  # loaded when they are first used
+    from weft.tools.function import FunctionTool, tool
 
 __all__ = [
     "ALL",
@@ -49,3 +57,14 @@ __all__ = [
     "schema_of",
     "tool",
 ]
+
+_HOMES = {
+    "FunctionTool": "function",
+    "tool": "function",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -40,6 +40,20 @@ class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What else becomes durable with the result."""
 
 
+def as_outcome(result: Any) -> ToolOutcome:
+    """What a function returned, as the model reads it: text as it is, everything else as JSON."""
+    if isinstance(result, ToolOutcome):
+        return result
+    if result is None:
+        return ToolOutcome(text="(done)")
+    if isinstance(result, str):
+        return ToolOutcome(text=result)
+    try:
+        return ToolOutcome(text=msgspec.json.encode(result).decode())
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        return ToolOutcome(text=str(result))
+
+
 class UserQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """Something only the user can answer."""
 

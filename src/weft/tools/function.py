@@ -23,7 +23,7 @@ from weft.errors import UsageError
 from weft.events import Effect
 from weft.permissions import ToolAction
 from weft.tools.arguments import parse, schema_of
-from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
+from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome, as_outcome
 
 DEFAULT_SECONDS = 120.0
 _NAME = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
@@ -133,20 +133,6 @@ def tool(
     if function is not None:
         return FunctionTool(function, **options)
     return lambda decorated: FunctionTool(decorated, **options)
-
-
-def as_outcome(result: Any) -> ToolOutcome:
-    """What a function returned, as the model reads it: text as it is, everything else as JSON."""
-    if isinstance(result, ToolOutcome):
-        return result
-    if result is None:
-        return ToolOutcome(text="(done)")
-    if isinstance(result, str):
-        return ToolOutcome(text=result)
-    try:
-        return ToolOutcome(text=msgspec.json.encode(result).decode())
-    except (TypeError, ValueError, msgspec.MsgspecError):
-        return ToolOutcome(text=str(result))
 
 
 # --- the arguments -----------------------------------------------------------------------------
