@@ -14,6 +14,7 @@ from weft.context.build import (
     MessageComposer,
     build,
     notes_for_model,
+    pictures_of,
     render,
 )
 from weft.context.compaction import (
@@ -56,6 +57,7 @@ __all__ = [
     "is_full",
     "load_prefix",
     "notes_for_model",
+    "pictures_of",
     "pin_block",
     "pinned",
     "render",

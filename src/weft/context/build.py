@@ -71,6 +71,12 @@ class MessageComposer:
     def __init__(self, target: ContextTarget) -> None:
         self._target = target
         self._rendered: dict[NodeId, tuple[LineEntry, list[Message], int]] = {}
+        self._without_pictures: set[NodeId] = set()
+
+    def leave_out_pictures(self, node: NodeId) -> None:
+        """Name the pictures of a node from now on, in place of showing them."""
+        self._without_pictures.add(node)
+        self._rendered.pop(node, None)
 
     def compose(
         self,
@@ -107,7 +113,10 @@ class MessageComposer:
         # By identity: an entry that changed is a new object, and comparing them would cost as much
         # as rendering.
         if known is None or known[0] is not entry:
-            messages = render(entry, self._target)
+            shown = entry
+            if entry.node.id in self._without_pictures:
+                shown = without_pictures(entry)
+            messages = render(shown, self._target)
             known = self._rendered[entry.node.id] = (entry, messages, estimate(messages))
         return known[1], known[2]
 
@@ -170,6 +179,33 @@ def _render_answer(entry: LineEntry, target: ContextTarget) -> list[Message]:
     if node.is_partial and rendered and not calls:
         rendered.append(_user(CUT_OFF))
     return rendered
+
+
+def pictures_of(entry: LineEntry) -> list[str]:
+    """The names of what a node and its results show."""
+    shown = [part for part in entry.node.parts if isinstance(part, Image)]
+    for result in entry.results.values():
+        shown += result.images
+    return [image.name or image.media_type for image in shown]
+
+
+def without_pictures(entry: LineEntry) -> LineEntry:
+    """The same entry with a line in the place of each picture."""
+    replace = msgspec.structs.replace
+    parts = tuple(
+        Text(text=_left_out(part)) if isinstance(part, Image) else part for part in entry.node.parts
+    )
+    results = {
+        uid: replace(
+            result, images=(), text="\n".join([result.text, *map(_left_out, result.images)])
+        )
+        for uid, result in entry.results.items()
+    }
+    return LineEntry(node=replace(entry.node, parts=parts), results=results)
+
+
+def _left_out(image: Image) -> str:
+    return f"[image {image.name or image.media_type!r} left out: the vendor refused it]"
 
 
 def _may_be_shown(part: Part, node: Node, target: ContextTarget) -> bool:

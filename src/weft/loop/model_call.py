@@ -7,8 +7,9 @@ what was used is counted.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -20,6 +21,7 @@ from weft.errors import (
     ProviderError,
     ProviderUnavailable,
     RateLimited,
+    RequestRefused,
     WeftError,
 )
 from weft.events import (
@@ -28,6 +30,7 @@ from weft.events import (
     Fact,
     FinishReason,
     ModelCallStarted,
+    NodeMarked,
     PrefixFrozen,
 )
 from weft.faults import FailPointPair
@@ -38,13 +41,15 @@ from weft.loop.compaction import Need, NotSummarised, ask_hooks, plan, summarise
 from weft.loop.model_retry import BrokenAnswer, ModelCallAttempts
 from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_facts import answer_node, call_started, promote
-from weft.loop.turn_line import TurnLine
+from weft.loop.turn_line import PICTURES, REFUSED, TurnLine
 from weft.loop.usage import UsageTracker
 from weft.providers import ModelRequest, ToolSpec
 from weft.state import SessionState
 
 _CALL = FailPointPair("loop.call")
 _COMPACT = FailPointPair("loop.make_room")
+_ABOUT_PICTURES: Final = re.compile(r"\b(image|picture|media)", re.IGNORECASE)
+"""What vendors say of a picture that they cannot decode or that is too large."""
 
 
 class TurnStop(msgspec.Struct, frozen=True):
@@ -126,7 +131,7 @@ class ModelCaller:
             self.retries += broken.retries
             falls_back = self._falls_back(broken.error, request)
             self.usage.note_discarded(node, request, composed)
-            if falls_back:
+            if falls_back or self._leaves_out_after(broken.error):
                 return await self.ask()
             if await self._made_room_after(broken):
                 # At most once: the flag of the compaction is lowered only by an answer.
@@ -160,6 +165,27 @@ class ModelCaller:
         self._request = self._in_flight = None
         said = f"{error}; {other} answers instead"
         self._pending.note(ErrorRaised(message=said, where="model", error=type(error).__name__))
+        return True
+
+    def _leaves_out_after(self, error: ProviderError) -> bool:
+        """Where the vendor refuses a picture: leave out the newest ones, now and from then on.
+
+        Vendors name the place in ways of their own, or not at all; what was taken before is rarely
+        what is refused now, so the newest go first, a message at a time.
+        """
+        is_refused = isinstance(error, RequestRefused) and not isinstance(error, PolicyRefused)
+        if not is_refused or not _ABOUT_PICTURES.search(str(error)):
+            return False
+        found = self._line.leave_out_newest_pictures()
+        if found is None:
+            return False
+        node, names = found
+        self._request = self._in_flight = None
+        said = f"{error}; from now on these images are left out: {', '.join(names)}"
+        self._pending.note(
+            NodeMarked(node=node, mark=PICTURES, value=REFUSED),
+            ErrorRaised(message=said, where="model", error=type(error).__name__),
+        )
         return True
 
     # -- room

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from weft.context import (
     ComposedMessages,
@@ -10,12 +11,17 @@ from weft.context import (
     LineEntry,
     MessageComposer,
     notes_for_model,
+    pictures_of,
 )
 from weft.events import Fact, InputPromoted
 from weft.ids import CallUid, NodeId
 from weft.loop.base import ContextLine, TurnJournal
 from weft.messages import Node, ToolResult
 from weft.providers import ModelInfo
+
+PICTURES: Final = "pictures"
+"""The mark of a node whose pictures are not shown."""
+REFUSED: Final = "refused"
 
 
 class TurnLine:
@@ -31,6 +37,8 @@ class TurnLine:
         # request).  The key holds all that can change it: the composer, and how many notes there
         # are.
         self._composed: tuple[MessageComposer, int, ComposedMessages] | None = None
+        self._refused: set[NodeId] = set()
+        """Nodes whose pictures a vendor has refused."""
 
     @property
     def entries(self) -> Sequence[LineEntry]:
@@ -61,6 +69,12 @@ class TurnLine:
         self._context = await self._journal.line()
         self._entries = list(self._context.entries)
         self._composed = None
+        nodes = self._journal.state.tree.nodes
+        for entry in self._entries:
+            holder = nodes.get(entry.node.id)
+            if holder is not None and holder.marks.get(PICTURES) == REFUSED:
+                self._refused.add(entry.node.id)
+        self._hide_refused()
 
     def add(self, node: Node) -> None:
         """A node was noted at the end of the line."""
@@ -83,6 +97,26 @@ class TurnLine:
     def render_for(self, info: ModelInfo) -> None:
         """Compose for another model from now on: what only the one before may read is left out."""
         self._composer = _composer(info)
+        self._hide_refused()
+
+    def leave_out_newest_pictures(self) -> tuple[NodeId, list[str]] | None:
+        """Show the pictures of the newest node that has some no more; its id and their names.
+
+        None when there is none left.
+        """
+        for entry in reversed(self._entries):
+            names = pictures_of(entry)
+            if names and entry.node.id not in self._refused:
+                self._refused.add(entry.node.id)
+                self._hide_refused()
+                return entry.node.id, names
+        return None
+
+    def _hide_refused(self) -> None:
+        for node in self._refused:
+            self._composer.leave_out_pictures(node)
+        if self._refused:
+            self._composed = None
 
     def compose(self) -> ComposedMessages:
         """What the model is given, as the line stands.
