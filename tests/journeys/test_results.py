@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 import weft
+from tests.support.image_samples import picture
 from tests.support.world import World, facts, request_lines, running
 from weft.errors import FinalToolError, RetryableToolError
 from weft.events import FileTouched, ToolComplete, ToolOutput
@@ -298,8 +299,7 @@ async def test_a_picture_that_was_read_is_shown_in_every_later_request(world: Wo
     """However large: the log keeps only its name, and each request has it whole, also in a new
     process.
     """
-    size = (300).to_bytes(4, "big") * 2
-    data = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR" + size + b"\x08\x02\0\0\0" + bytes(100_000)
+    data = picture("PNG", 200, 170, noisy=True)
     (world.project / "shot.png").write_bytes(data)
     model = ScriptedModel(
         [CallTool(name="read", args={"path": "shot.png"}), "A wall.", "Still.", "And still."]
