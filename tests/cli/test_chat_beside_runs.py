@@ -83,6 +83,12 @@ def type_line(window: TmuxTerminal, line: str) -> None:
     window.keys("Enter")
 
 
+def until_answered(window: TmuxTerminal, answer: str) -> None:
+    """Wait for the end of the turn: an answer is on the screen before it is in the log."""
+    window.wait_for(answer)
+    window.wait_gone("Esc stops")
+
+
 def test_a_run_beside_a_chat_is_answered_and_so_is_the_chat(
     weft: WeftProgram, window: TmuxTerminal, model: str
 ) -> None:
@@ -90,7 +96,7 @@ def test_a_run_beside_a_chat_is_answered_and_so_is_the_chat(
     assert ended(run(weft, model, "quick run")) == (0, "to quick run")
     window.wait_for("to quick run")
     type_line(window, "quick chat")
-    window.wait_for("to quick chat")
+    until_answered(window, "to quick chat")
     assert said(weft)[2:] == ["quick run", "to quick run", "quick chat", "to quick chat"]
 
 
@@ -102,7 +108,7 @@ def test_what_is_typed_while_a_run_is_answered_has_an_answer_of_its_own(
     window.wait_for("slow run")
     type_line(window, "quick chat")
     assert ended(running) == (0, "to slow run")
-    window.wait_for("to quick chat")
+    until_answered(window, "to quick chat")
     assert said(weft)[2:] == ["slow run", "to slow run", "quick chat", "to quick chat"]
 
 
@@ -149,7 +155,7 @@ def test_a_chat_is_answered_when_the_run_that_has_the_session_goes(
     window.wait_for("quick chat")
     running.send_signal(number)
     running.communicate()
-    window.wait_for("to quick chat")
+    until_answered(window, "to quick chat")
     assert said(weft).count("quick chat") == 1
     assert said(weft).count("to quick chat") == 1
 
