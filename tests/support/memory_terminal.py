@@ -5,6 +5,7 @@ test.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ class MemoryWindow:
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
         self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
         self._stream = pyte.Stream(self._screen)
+        self._main: pyte.HistoryScreen | None = None
         self.written = ""
 
     def write(self, text: str) -> None:
@@ -36,7 +38,33 @@ class MemoryWindow:
         # pyte has no words for these and would print what is behind the first letters.
         for sequence in ("\x1b[6n", "\x1b[22;0t", "\x1b[23;0t"):
             text = text.replace(sequence, "")
-        self._stream.feed(text)
+        text = re.sub(r"\x1b\[=\d;1u", "", text)
+        for piece in re.split(r"(\x1b\[\?1049[hl])", text):
+            if piece.startswith("\x1b[?1049"):
+                self._alternate(is_on=piece.endswith("h"))
+            else:
+                self._stream.feed(piece)
+
+    def _alternate(self, *, is_on: bool) -> None:
+        """The alternate screen, which pyte has not; as large as the window is then."""
+        columns, rows = self._screen.columns, self._screen.lines
+        if is_on:
+            self._main = self._screen
+            self._screen = pyte.HistoryScreen(columns, rows, history=0, ratio=0.5)
+        else:
+            assert self._main is not None, "it left an alternate screen that it was not on"
+            self._screen, self._main = self._main, None
+            # pyte takes rows away at the top and leaves the cursor where it is.
+            self._screen.cursor.y = max(0, self._screen.cursor.y - self._gone(rows))
+            self._screen.resize(rows, columns)
+        self._stream = pyte.Stream(self._screen)
+
+    def _gone(self, rows: int) -> int:
+        return max(0, self._screen.lines - rows)
+
+    def is_alternate(self) -> bool:
+        """The alternate screen is shown."""
+        return self._main is not None
 
     @property
     def rows(self) -> list[str]:

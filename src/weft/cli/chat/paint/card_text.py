@@ -59,7 +59,7 @@ def card_text(card: ToolCard, folder: str = "") -> CardText:
         return _command(card)
     if result.is_error:
         target = f"{_plain_name(card)} {_target(card, folder)}".rstrip()
-        return CardText("Failed:", target, _took(card), "failed", output=_lines(result.text))
+        return CardText("Failed:", target, _took(card), "failed", output=printed_lines(result.text))
     if card.name in _EDITS:
         return _edited(card, folder)
     if card.name == "delete":
@@ -68,7 +68,7 @@ def card_text(card: ToolCard, folder: str = "") -> CardText:
     if card.name in LOOKUPS:
         return CardText(*_lookup(card, folder))
     target = _target(card, folder)
-    output = _lines(result.text)
+    output = printed_lines(result.text)
     name = _plain_name(card)
     return CardText("Used", f"{name} {target}".rstrip(), _took(card), output=output)
 
@@ -109,7 +109,7 @@ def _content_lines(args: dict[str, Any]) -> int:
 def _command(card: ToolCard) -> CardText:
     result = card.result
     command = _target(card, "")
-    output = _lines(result.text)
+    output = printed_lines(result.text)
     while output and (_ENDS.match(output[-1]) or not output[-1]):
         output = output[:-1]
     code = result.data.get("exit_code")
@@ -149,7 +149,7 @@ def _stopped(card: ToolCard, folder: str) -> CardText:
     else:
         how = f"after {seconds}" if seconds else ""
     verb = "Interrupted:" if card.result.status == "interrupted" else "Stopped:"
-    return CardText(verb, target, how, "stopped", output=_lines(card.output))
+    return CardText(verb, target, how, "stopped", output=printed_lines(card.output))
 
 
 def _approval(card: ToolCard) -> str:
@@ -186,7 +186,8 @@ def _joined(*parts: str) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _lines(text: str) -> tuple[str, ...]:
+def printed_lines(text: str) -> tuple[str, ...]:
+    """What a program printed, as lines that may be shown."""
     lines = [line.rstrip() for line in clean(text).expandtabs(4).strip("\n").split("\n")]
     return tuple(lines) if any(lines) else ()
 

@@ -146,7 +146,7 @@ def _row_lines(
     sign = StyledSpan(f"{_SIGNS[row.kind]} ", style)
     room = max(8, width - digits - 3)
     lines: list[StyledLine] = []
-    for spans in _cut(_pieces(text, style, marked, has_syntax=has_syntax), room):
+    for spans in cut_rows(_pieces(text, style, marked, has_syntax=has_syntax), room):
         lead = (margin, sign) if not lines else (StyledSpan(" " * (digits + 3)),)
         lines.append(StyledLine((*lead, *spans)))
     return lines
@@ -169,7 +169,7 @@ def _pieces(
     return spans
 
 
-def _cut(spans: list[StyledSpan], room: int) -> list[list[StyledSpan]]:
+def cut_rows(spans: list[StyledSpan], room: int) -> list[list[StyledSpan]]:
     """Spans as rows of a window, cut where it ends: code is not wrapped by words."""
     rows: list[list[StyledSpan]] = [[]]
     used = 0

@@ -32,7 +32,7 @@ LAST_LINES = 4
 FAILED_LINES = 10
 STOPPED_LINES = 4
 LOOKUP_LINES = 2
-_STYLES = {"done": "good", "failed": "bad", "stopped": "ask"}
+MARK_STYLES = {"done": "good", "failed": "bad", "stopped": "ask"}
 
 
 def tool_lines(card: ToolCard, width: int, theme: PaintTheme) -> list[StyledLine]:
@@ -47,7 +47,7 @@ def tool_lines(card: ToolCard, width: int, theme: PaintTheme) -> list[StyledLine
 
 
 def _head(said: CardText, width: int, theme: PaintTheme) -> list[StyledLine]:
-    mark = StyledSpan(MARK, _STYLES[said.end])
+    mark = StyledSpan(MARK, MARK_STYLES[said.end])
     link = file_link(said.path, theme.folder) if said.path else ""
     room = width - cells(MARK) - cells(said.verb) - 1
     target = StyledSpan(fitted(said.target, room), "", 0, link)
@@ -152,12 +152,12 @@ def agents_lines(card: AgentsCard, width: int) -> list[StyledLine]:
         (count_of(len(agents), "agent"), ""),
         (f"  {result}" if result else "", "quiet"),
     )
-    room = max((cells(_agent_title(agent)) for agent in agents), default=0)
+    room = max((cells(agent_title(agent)) for agent in agents), default=0)
     titles = min(room, max(12, width // 3))
     lines = [head]
     for place, agent in enumerate(agents):
         branch = "└" if place == len(agents) - 1 else "├"
-        title = fitted(_agent_title(agent), titles)
+        title = fitted(agent_title(agent), titles)
         calls = count_of(agent.calls, "call") if agent.calls else ""
         pad = " " * (titles - cells(title))
         lead = f"  {branch} {title}{pad}   {calls}{'   ' if calls else ''}"
@@ -173,7 +173,7 @@ def agents_lines(card: AgentsCard, width: int) -> list[StyledLine]:
     return lines
 
 
-def _agent_title(agent: AgentEnd) -> str:
+def agent_title(agent: AgentEnd) -> str:
     return clean_line(agent.title) or clean_line(agent.name)
 
 

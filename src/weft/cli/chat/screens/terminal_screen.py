@@ -14,7 +14,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 import anyio.abc
@@ -34,6 +34,7 @@ from weft.cli.chat.screens.screen import (
     Input,
     LineSubmitted,
 )
+from weft.cli.chat.screens.shown_record import ShownRecord
 from weft.cli.chat.screens.terminal.activity import TurnActivity
 from weft.cli.chat.screens.terminal.chat_input import ChatInput
 from weft.cli.chat.screens.terminal.key_decoder import (
@@ -73,6 +74,9 @@ from weft.cli.chat.screens.terminal.window_title import (
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
 from weft.view import AnswerBlock, AnyBlock, LiveArea, UserBlock
+
+if TYPE_CHECKING:  # loaded when the user opens it
+    from weft.cli.chat.screens.terminal.block_viewer import BlockViewer
 
 REDRAW_SECONDS = 0.05
 QUIET_SECONDS = 0.08
@@ -150,6 +154,11 @@ class TerminalScreen(ChatScreen):
         self._sent = ""
         """A message that is on its way to the session."""
         self._pending: list[AnyBlock] = []
+        self._shown = ShownRecord()
+        self._viewer: BlockViewer | None = None
+        """What has the keys and the alternate screen; the region is drawn again behind it."""
+        self._opening: Callable[[], BlockViewer] | None = None
+        """A viewer that opens with the next drawing: in the middle of a resize there is none."""
         self._notice = ("", 0.0)
         self._work, self._awake = anyio.Event(), anyio.Event()
         self._is_on = False
@@ -206,6 +215,7 @@ class TerminalScreen(ChatScreen):
             self._sending.close()
             self._is_on, self._group = False, None
             with contextlib.suppress(OSError):
+                self._leave_viewer()
                 self._write(POP)
             self._terminal.leave()
 
@@ -213,9 +223,10 @@ class TerminalScreen(ChatScreen):
         self._receiving.close()
         if self._group is None or self._is_away:
             return
-        # Also in the middle of a resize: what was said has to be on the screen.
-        self._is_on = True
         with contextlib.suppress(OSError):
+            self._leave_viewer()
+            # Also in the middle of a resize: what was said has to be on the screen.
+            self._is_on, self._opening = True, None
             self._draw_stream()
             self._painter.erase()
         self._is_on = False
@@ -232,6 +243,8 @@ class TerminalScreen(ChatScreen):
     def show(self, *blocks: AnyBlock) -> None:
         self._sent = ""
         self._pending.extend(blocks)
+        for block in blocks:
+            self._shown.add(block)
         self._activity.handed_out(blocks)
         self._work.set()
 
@@ -271,11 +284,13 @@ class TerminalScreen(ChatScreen):
 
     async def choose(self, question: ChoiceQuestion) -> int | None:
         async with self._one_question:
+            self._close_viewer()
             answer = await self.input.ask(QuestionPanel(question, self._clock))
         return answer if type(answer) is int else None
 
     async def ask_line(self, label: str, text: str = "") -> str | None:
         async with self._one_question:
+            self._close_viewer()
             answer = await self.input.ask_line(label, text)
         return answer if isinstance(answer, str) else None
 
@@ -324,6 +339,66 @@ class TerminalScreen(ChatScreen):
         done((written or "").rstrip("\n"))
         self.redraw()
 
+    def open_viewer(self) -> None:
+        """Ctrl+O: what was said and done, unfolded."""
+        self._open(self._shown.blocks(), "Conversation", at_end=True)
+
+    def _open(self, blocks: list[AnyBlock], title: str, *, at_end: bool) -> None:
+        if not blocks:
+            self.notify("there is nothing to unfold yet")
+            return
+        # Only for those who open it: it is not on the way to the first prompt.
+        from weft.cli.chat.screens.terminal.block_viewer import BlockViewer
+
+        self._opening = lambda: BlockViewer(
+            blocks,
+            self._size,
+            theme=self._theme,
+            styles=self._styles,
+            copy=self.copy,
+            title=title,
+            at_end=at_end,
+        )
+        self._draw_stream()
+
+    def _enter_viewer(self) -> None:
+        """Open what waits to be opened; not over a question, which would not be seen."""
+        opening, self._opening = self._opening, None
+        if opening is None or self.input.panel is not None or self.input.label is not None:
+            return
+        from weft.cli.chat.screens.terminal.block_viewer import OPEN
+
+        # Erased first: the window may have another size when it is drawn again, and then nothing
+        # could be erased by counting rows.
+        self._painter.erase()
+        self._is_on, self._viewer = False, opening()
+        self._write(OPEN + self._viewer.frame())
+
+    def _leave_viewer(self) -> None:
+        if self._viewer is not None:
+            from weft.cli.chat.screens.terminal.block_viewer import SHUT
+
+            self._viewer = None
+            self._write(SHUT)
+
+    def _close_viewer(self) -> None:
+        """Back to the conversation, with what came meanwhile."""
+        if self._viewer is None:
+            return
+        self._leave_viewer()
+        self._size = self._terminal.size()
+        self._is_on = True
+        self._draw_stream()
+
+    def _press_viewer(self, viewer: BlockViewer, name: str) -> None:
+        if name == "c-z":
+            self._close_viewer()
+            self.suspend()
+            return
+        viewer.press(name)
+        if viewer.is_over:
+            self._close_viewer()
+
     def suspend(self) -> None:
         """Ctrl+Z: back to the shell until it brings us forward again."""
         self._painter.erase()
@@ -369,6 +444,10 @@ class TerminalScreen(ChatScreen):
     def _take(self, events: list[TerminalEvent]) -> None:
         for event in events:
             match event:
+                case KeyPress(name=name) if self._viewer is not None:
+                    self._press_viewer(self._viewer, name)
+                case PastedText(text=text) if self._viewer is not None:
+                    self._viewer.paste(text)
                 case KeyPress(name=name):
                     self.input.press(name)
                 case PastedText(text=text):
@@ -382,7 +461,9 @@ class TerminalScreen(ChatScreen):
                     self._take_background(text)
                 case TerminalReply():
                     continue
-        if events:
+        if self._viewer is not None and events:
+            self._write(self._viewer.frame())
+        elif events:
             self.redraw()
 
     def _take_background(self, reply: str) -> None:
@@ -429,6 +510,8 @@ class TerminalScreen(ChatScreen):
 
     def _draw_stream(self) -> None:
         """Draw everything: finished blocks, the answer in flight, the region."""
+        if self._viewer is not None:
+            self._announce()
         if not self._can_draw():
             return
         blocks, self._pending = self._pending, []
@@ -438,6 +521,11 @@ class TerminalScreen(ChatScreen):
         above += self._settle()
         above += self._preview_above(painter)
         self._draw(above)
+        self._announce()
+        self._enter_viewer()
+
+    def _announce(self) -> None:
+        """Tell the user outside the window, and in its title."""
         asks = self.input.is_asked
         self._title.show(self._live, asks=asks)
         self._bell.look(self._live, seconds=self._activity.last_seconds, asks=asks)
@@ -592,7 +680,11 @@ class TerminalScreen(ChatScreen):
                 with anyio.move_on_after(QUIET_SECONDS) as waited:
                     await self._resize.wait()
                 is_quiet = waited.cancelled_caught
-            if not self._is_away:
+            if self._viewer is not None:
+                self._size = self._terminal.size()
+                self._viewer.resize(self._size)
+                self._write(self._viewer.frame())
+            elif not self._is_away:
                 await self._resized()
 
     async def _resized(self) -> None:

@@ -68,6 +68,10 @@ class InputHost(Protocol):
         """Have the user change a text in their own editor."""
         ...
 
+    def open_viewer(self) -> None:
+        """Show everything unfolded."""
+        ...
+
     def suspend(self) -> None:
         """Back to the shell."""
         ...
@@ -131,6 +135,7 @@ class ChatInput:
             "c-g": self._edit_outside,
             "c-l": self._host.clear_screen,
             "c-z": self._host.suspend,
+            "c-o": self._host.open_viewer,
             "c-t": self._fold_todo,
             "m-p": lambda: self._host.tell(LineSubmitted("/model")),
         }
