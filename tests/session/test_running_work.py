@@ -25,6 +25,7 @@ class BrokenWork:
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
         self.is_suspended = False
+        self.is_compaction = False
 
     async def run(self) -> None:
         raise RuntimeError("broken")

@@ -112,6 +112,7 @@ class ArchitectRun(SessionWork):
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
         self.is_suspended = False
+        self.is_compaction = False
         self._planner: Turn | None = None
 
     @property

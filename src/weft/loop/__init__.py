@@ -38,7 +38,6 @@ from weft.loop.base import (
     TurnLimits,
 )
 from weft.loop.budget import refusal
-from weft.loop.compaction import CompactionWork
 from weft.loop.hooks import HookRuling, Trigger, TurnHooks
 from weft.loop.model_retry import wait_before_retry, with_retry_time
 from weft.loop.pending_facts import More, PendingFacts
@@ -48,6 +47,7 @@ from weft.loop.turn import Turn
 from weft.loop.turn_facts import call_started, promote, revision_of, settle_open_calls, tip_after
 
 if TYPE_CHECKING:  # loaded when they are first used
+    from weft.loop.compaction import CompactionWork
     from weft.loop.recovery import (
         PartialDraft,
         RecoveredCall,
@@ -121,6 +121,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CompactionWork": "compaction",
     "PartialDraft": "recovery",
     "RecoveredCall": "recovery",
     "RecoveryEvidence": "recovery",

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.clock import Clock
-from weft.context import LineEntry, PromptPrefix, RenderedPrefix
+from weft.context import LineEntry, PromptPrefix, RenderedPrefix, estimate_text
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
 from weft.loop.hooks import TurnHooks
@@ -59,6 +59,8 @@ class SessionWork(Protocol):
     abort_reason: str
     is_suspended: bool
     """Set before `scope` is cancelled when the program closes: a turn stays open then, to go on."""
+    is_compaction: bool
+    """It has no turn that is open until its end."""
 
     async def run(self) -> None:
         """Work to the end, which is an append."""
@@ -257,6 +259,12 @@ class ModelEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """The user's own programs that have a say in compaction; None where there are none."""
     fallback: ModelFallback | None = None
     """Models to go on with when this one cannot be reached; None where none are configured."""
+
+    @property
+    def window_left(self) -> int:
+        """What the prefix leaves of the model's window for the conversation."""
+        prefix = estimate_text(len(self.prefix.data))
+        return max(1, self.model.info.context_window - prefix)
 
 
 class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):

@@ -107,12 +107,6 @@ def _least_gain(space: int) -> int:
     return max(LEAST_GAIN, int(space * LEAST_GAIN_SHARE))
 
 
-def window_left(environment: ModelEnvironment) -> int:
-    """What the prefix leaves of the model's window for the conversation."""
-    prefix = estimate_text(len(environment.prefix.data))
-    return max(1, environment.model.info.context_window - prefix)
-
-
 async def ask_hooks(
     hooks: TurnHooks | None, trigger: Trigger, focus: str = ""
 ) -> tuple[str, Sequence[Fact]]:
@@ -274,6 +268,7 @@ class CompactionWork:
         self.turn_id = TurnId(new_id("cmp", environment.clock.now()))
         self.scope = anyio.CancelScope()
         self.abort_reason = ""
+        self.is_compaction = True
         self.is_suspended = False  # a compaction that the program's end cuts short is over
 
     async def run(self) -> None:
@@ -295,7 +290,7 @@ class CompactionWork:
         return self._pending.take(state, lambda state, noted: [stopped], drop_draft=False)
 
     async def _work(self) -> list[Fact]:
-        window, output = window_left(self._env), self._env.model.info.max_output_tokens
+        window, output = self._env.window_left, self._env.model.info.max_output_tokens
         line = await self._env.journal.line()
         # The user's request is carried out even where the usual cut would leave nothing to
         # summarise.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -37,7 +37,6 @@ from weft.faults import FailPointPair
 from weft.ids import NodeId, TurnId
 from weft.loop.answer import ModelAnswer
 from weft.loop.base import ModelEnvironment
-from weft.loop.compaction import Need, NotSummarised, ask_hooks, plan, summarise, window_left
 from weft.loop.model_retry import BrokenAnswer, ModelCallAttempts
 from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_facts import answer_node, call_started, promote
@@ -45,6 +44,9 @@ from weft.loop.turn_line import PICTURES, REFUSED, TurnLine
 from weft.loop.usage import UsageTracker
 from weft.providers import ModelRequest, ToolSpec
 from weft.state import SessionState
+
+if TYPE_CHECKING:  # loaded where a line has to be compacted
+    from weft.loop.compaction import Need
 
 _CALL = FailPointPair("loop.call")
 _COMPACT = FailPointPair("loop.make_room")
@@ -198,7 +200,7 @@ class ModelCaller:
         request does not fit.
         """
         used, output = self._line.compose().tokens, self._env.model.info.max_output_tokens
-        if not self._could_not_compact and is_full(used, window_left(self._env), output):
+        if not self._could_not_compact and is_full(used, self._env.window_left, output):
             await self._compact("full")
 
     async def _made_room_after(self, broken: BrokenAnswer) -> bool:
@@ -214,8 +216,10 @@ class ModelCaller:
 
         False when that could not be done or gains nothing.
         """
+        from weft.loop.compaction import NotSummarised, ask_hooks, plan, summarise  # few turns do
+
         output = self._env.model.info.max_output_tokens
-        wanted = plan(self._line.context, window_left(self._env), output, need)
+        wanted = plan(self._line.context, self._env.window_left, output, need)
         if wanted is None or self._may_not_compact:
             return False
         self._env.journal.status("thinking")

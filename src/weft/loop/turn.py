@@ -65,6 +65,7 @@ class Turn:
         """Cancelling it aborts the turn, or suspends it."""
         self.abort_reason = ""
         self.is_suspended = False
+        self.is_compaction = False
         models = environment.models
         self._pending = PendingFacts(models.journal)
         self._line = TurnLine(models.journal, models.model.info)

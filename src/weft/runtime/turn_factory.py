@@ -20,7 +20,6 @@ from weft.ids import CallUid, TurnId, new_node_id
 from weft.loop import (
     CallJournal,
     Commit,
-    CompactionWork,
     ModelEnvironment,
     PermissionGate,
     SessionWork,
@@ -47,7 +46,8 @@ from weft.tools import (
     ToolContext,
 )
 
-if TYPE_CHECKING:  # loaded where fallback models are set
+if TYPE_CHECKING:  # loaded where fallback models are set, or a session is compacted
+    from weft.loop import CompactionWork
     from weft.runtime.fallback_models import FallbackModels
 
 
@@ -274,6 +274,8 @@ class SessionTurnFactory(TurnFactory):
     def compaction(
         self, state: SessionState, focus: str, journal: TurnJournal, gate: PermissionGate
     ) -> CompactionWork:
+        from weft.loop import CompactionWork  # few sessions are compacted
+
         return CompactionWork(self._turn_environment(state, {}, journal, gate).models, focus)
 
 

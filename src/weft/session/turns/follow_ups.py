@@ -6,7 +6,7 @@ import msgspec
 
 from weft.events import Fact, InputRemoved, QueuesRecalled
 from weft.ids import EntryId
-from weft.loop import CompactionWork, SessionWork, Turn
+from weft.loop import SessionWork, Turn
 from weft.session.work.running_work import RunningWork
 from weft.state import QueueEntry, SessionState
 
@@ -54,7 +54,7 @@ class FollowUps:
 
     def after(self, work: SessionWork | None, state: SessionState, worker: RunningWork) -> NextTurn:
         """What comes after this work."""
-        if isinstance(work, CompactionWork):
+        if work is not None and work.is_compaction:
             return self._after_compaction(state, worker)
         return NextTurn(self.next(state), _leaves_steering(work, state))
 

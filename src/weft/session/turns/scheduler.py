@@ -34,7 +34,7 @@ from weft.events import (
 )
 from weft.faults import FailPointPair
 from weft.ids import NodeId, RequestId
-from weft.loop import Build, Commit, CompactionWork, ContextLine, SessionWork, TurnJournal
+from weft.loop import Build, Commit, ContextLine, SessionWork, TurnJournal
 from weft.session.answers import Accepted
 from weft.session.decide import DecidedCommand, DecisionContext, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
@@ -507,6 +507,6 @@ def _may_be_last(work: SessionWork, commit: Commit) -> bool:
     """False for what a compaction writes before its end: it has no turn that would be open until
     then.
     """
-    return not isinstance(work, CompactionWork) or any(
+    return not work.is_compaction or any(
         isinstance(fact, Compacted | ErrorRaised) for fact in commit.facts
     )
