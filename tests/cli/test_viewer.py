@@ -12,11 +12,14 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.support.chat_driver import driven_chat
 from tests.support.memory_terminal import DrivenScreen, driven_screen
 from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
 from tests.support.weft_program import WeftProgram, call, text
+from weft.app import App
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.chat.screens.shown_record import LEFT_OUT, ShownRecord
+from weft.errors import UsageError
 from weft.ids import CallUid
 from weft.messages import ToolResult
 from weft.view import (
@@ -245,8 +248,40 @@ def test_the_record_keeps_so_much_and_says_that_there_was_more() -> None:
     last = record.card(1)
     assert isinstance(last, ToolCard)
     assert last.args == {"command": "echo 19"}
-    assert record.card(0) is None
-    assert record.card(20) is None
+    for number in (0, 20):
+        with pytest.raises(UsageError, match=r"from 1, the last card, to \d"):
+            record.card(number)
+
+
+async def test_a_card_is_printed_in_full_into_scrollback(tmp_path: Path) -> None:
+    async with driven_screen(tmp_path, rows=20) as driven:
+        with pytest.raises(UsageError, match="no card to show yet"):
+            driven.screen.unfold(1)
+        await talked(driven)
+        driven.screen.show(ran("echo wide", "wide " * 40))
+        driven.screen.unfold(2)
+        await driven.terminal.until(lambda: "  test 2" in driven.terminal.history)
+        rows = driven.terminal.history
+        first = rows.index("  test 2")
+        assert rows[first - 2 : first + 29] == [
+            "● Ran make test",
+            *(f"  test {number}" for number in range(1, 31)),
+        ]
+        # The second-last once more: what was shown in full is no new card.
+        driven.screen.unfold(1)
+        await driven.terminal.until(lambda: driven.terminal.text.count("Ran echo wide") == 1)
+        assert ("  " + "wide " * 40).rstrip() in driven.terminal.written
+
+
+async def test_show_takes_a_number(app: App) -> None:
+    async with driven_chat(app, "Done.") as talk:
+        talk.screen.typed("/show")
+        talk.screen.typed("/show 3")
+        await talk.screen.until(lambda: talk.screen.unfolded == [1, 3])
+        talk.screen.typed("/show all")
+        await talk.screen.until(
+            lambda: any("takes a number" in note.text for note in talk.screen.of(NoteBlock))
+        )
 
 
 @pytest.fixture

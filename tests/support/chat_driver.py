@@ -34,6 +34,7 @@ class RecordingScreen(ChatScreen):
         self.live = LiveArea()
         self.line = ""
         self.copied: list[str] = []
+        self.unfolded: list[int] = []
         self.notices: list[str] = []
         self.question: ChoiceQuestion | str | None = None
         self._one_question = anyio.Lock()
@@ -74,6 +75,10 @@ class RecordingScreen(ChatScreen):
 
     def copy(self, text: str) -> None:
         self.copied.append(text)
+
+    def unfold(self, number: int) -> None:
+        self.unfolded.append(number)
+        self._wake()
 
     async def next_input(self) -> Input:
         return await self._receiving.receive()

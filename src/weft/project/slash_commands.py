@@ -100,6 +100,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "/export", "Write this conversation to a file: .md, .html, .json or .jsonl", "[file]"
     ),
     SlashCommand("/copy", "Copy the last answer, or its last code block", "[code]"),
+    SlashCommand("/show", "Print the last card in full, or the one so many before", "[number]"),
     SlashCommand("/quit", "Quit; the conversation can be resumed", aliases=("/exit", "/q")),
 )
 

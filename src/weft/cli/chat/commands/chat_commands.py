@@ -74,6 +74,7 @@ class ChatCommands(CommandGroup):
             "/todo": self._todo,
             "/export": self._export,
             "/copy": self._copy,
+            "/show": self._unfold,
             "/compact": self._compact,
             "/handover": self._handover,
             "/budget": self._budget,
@@ -376,6 +377,11 @@ class ChatCommands(CommandGroup):
         _refuse_existing(path)
         await conversation.app.sessions.export_session(session_id, format_of(path, None), path)
         self._say(f"written to {path}")
+
+    async def _unfold(self, words: str) -> None:
+        if words and not words.isdecimal():
+            raise UsageError("/show takes a number: 1 is the last card, 2 the one before it")
+        self._chat.screen.unfold(int(words or 1))
 
     async def _copy(self, words: str) -> None:
         page = await self._session("copy").line(limit=LISTED)

@@ -23,21 +23,25 @@ _INDENT = StyledSpan("  ")
 
 
 def full_lines(block: AnyBlock, width: int, theme: PaintTheme) -> list[StyledLine]:
-    """All lines of a block; each fits, because here no terminal breaks what is too wide."""
+    """All lines of a block, each as a row that fits: in a viewer no terminal breaks it."""
+    return [row for line in whole_lines(block, width, theme) for row in _fitting(line, width)]
+
+
+def whole_lines(block: AnyBlock, width: int, theme: PaintTheme) -> list[StyledLine]:
+    """All lines of a block; those of an output as they were, for the terminal to break."""
     match block:
         case UserBlock():
-            lines = _said(block, min(width, MAX_WIDTH))
+            return _said(block, min(width, MAX_WIDTH))
         case ThinkingBlock():
-            lines = _thought(block, min(width, MAX_WIDTH))
+            return _thought(block, min(width, MAX_WIDTH))
         case ToolCard():
-            lines = _card(block, width, theme)
+            return _card(block, width, theme)
         case LookupCard(cards=cards):
-            lines = [line for card in cards for line in _card(card, width, theme)]
+            return [line for card in cards for line in _card(card, width, theme)]
         case AgentsCard():
-            lines = _agents(block, width)
+            return _agents(block, width)
         case _:
-            lines = block_lines(block, width, theme)
-    return [row for line in lines for row in _fitting(line, width)]
+            return block_lines(block, width, theme)
 
 
 def is_folded(block: AnyBlock, width: int, theme: PaintTheme) -> bool:

@@ -13,8 +13,9 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
+from weft.cli.chat.paint.full_lines import source_text
 from weft.cli.chat.paint.plain_words import plain_lines
-from weft.cli.chat.paint.theme import ascii_text
+from weft.cli.chat.paint.theme import PaintTheme, ascii_text
 from weft.cli.chat.screens.external_editor import edited
 from weft.cli.chat.screens.picker import ListPicker
 from weft.cli.chat.screens.render import BlockRenderer
@@ -28,6 +29,7 @@ from weft.cli.chat.screens.screen import (
     InterruptPressed,
     LineSubmitted,
 )
+from weft.cli.chat.screens.shown_record import ShownRecord
 from weft.cli.line_reader import LineReader
 from weft.cli.sanitize import clean, clean_line
 from weft.clock import Clock, SystemClock
@@ -68,6 +70,7 @@ class PlainScreen(ChatScreen):
         self._busy_since = self._looked_at = self._clock.monotonic()
         self._typed_lines: list[str] = []
         """Lines that the terminal has echoed: as messages they are not repeated."""
+        self._shown = ShownRecord()
         self._live = LiveArea()
         self._lines = LineReader(sys.stdin.fileno())
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
@@ -136,6 +139,7 @@ class PlainScreen(ChatScreen):
 
     def show(self, *blocks: AnyBlock) -> None:
         for block in blocks:
+            self._shown.add(block)
             if isinstance(block, UserBlock) and block.text.strip() in self._typed_lines:
                 self._typed_lines.remove(block.text.strip())
                 continue
@@ -147,6 +151,14 @@ class PlainScreen(ChatScreen):
             is_answer = isinstance(block, AnswerBlock)
             self._say(*(lines[1:] if is_answer and self._was_answer else lines))
             self._was_answer = is_answer
+
+    def unfold(self, number: int) -> None:
+        card = self._shown.card(number)
+        if not self._in_words:
+            self._write(self._painter.paint_whole(card))
+            return
+        printed = source_text(card, PaintTheme(folder=self._folder)).split("\n")
+        self._say(*plain_lines(card, self._folder)[:1], *printed)
 
     def _say(self, *lines: str) -> None:
         text = "".join(f"{line}\n" for line in lines)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from weft.cli.chat.paint.full_lines import whole_lines
 from weft.cli.chat.paint.record_lines import block_lines
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.view import (
@@ -53,6 +54,11 @@ class BlockRenderer:
             return ""
         gap = [] if isinstance(block, _CLOSE) else [""]
         return "".join(f"{line}\n" for line in [*gap, *lines])
+
+    def paint_whole(self, block: AnyBlock) -> str:
+        """The block unfolded, an empty line before it."""
+        lines = whole_lines(block, self._width, self._theme)
+        return "".join(f"{line}\n" for line in ["", *(self._theme.line(line) for line in lines)])
 
     def lines(self, block: AnyBlock) -> list[str]:
         """The lines of a block, each with its own styles and no newline."""

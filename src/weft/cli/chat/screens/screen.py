@@ -142,6 +142,14 @@ class ChatScreen(Protocol):
         """
         ...
 
+    def unfold(self, number: int) -> None:
+        """Show a card once more, in full: 1 is the last, 2 the one before it.
+
+        Raises:
+            UsageError: there are not so many.
+        """
+        ...
+
     async def next_input(self) -> Input:
         """Wait for the user."""
         ...

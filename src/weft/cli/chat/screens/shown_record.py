@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 import msgspec
 
+from weft.errors import UsageError
 from weft.view import (
     AgentsCard,
     AnswerBlock,
@@ -21,6 +23,12 @@ MOST_KEPT = 2_000_000
 """Characters of all blocks: a chat that is open all day must not grow with what it has shown."""
 LEFT_OUT = NoteBlock(text="there is more before this; /export writes all of it", level="quiet")
 _CARDS = (ToolCard, LookupCard, AgentsCard)
+
+
+class UnfoldedBlock(NamedTuple):
+    """A block that is to be printed once more, in full."""
+
+    block: AnyBlock
 
 
 class ShownRecord:
@@ -57,10 +65,18 @@ class ShownRecord:
             found += [] if pieces else [block]
         return found + _joined(pieces)
 
-    def card(self, number: int) -> AnyBlock | None:
-        """The card that is so many from the end, 1 for the last."""
+    def card(self, number: int) -> AnyBlock:
+        """The card that is so many from the end, 1 for the last.
+
+        Raises:
+            UsageError: there are not so many.
+        """
         cards = [block for block, _ in self._kept if isinstance(block, _CARDS)]
-        return cards[-number] if 0 < number <= len(cards) else None
+        if not cards:
+            raise UsageError("there is no card to show yet")
+        if not 0 < number <= len(cards):
+            raise UsageError(f"/show takes a number from 1, the last card, to {len(cards)}")
+        return cards[-number]
 
 
 def _joined(pieces: list[AnswerBlock]) -> list[AnyBlock]:

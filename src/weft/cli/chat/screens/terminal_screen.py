@@ -34,7 +34,7 @@ from weft.cli.chat.screens.screen import (
     Input,
     LineSubmitted,
 )
-from weft.cli.chat.screens.shown_record import ShownRecord
+from weft.cli.chat.screens.shown_record import ShownRecord, UnfoldedBlock
 from weft.cli.chat.screens.terminal.activity import TurnActivity
 from weft.cli.chat.screens.terminal.chat_input import ChatInput
 from weft.cli.chat.screens.terminal.key_decoder import (
@@ -153,7 +153,7 @@ class TerminalScreen(ChatScreen):
         self._greeting = ""
         self._sent = ""
         """A message that is on its way to the session."""
-        self._pending: list[AnyBlock] = []
+        self._pending: list[AnyBlock | UnfoldedBlock] = []
         self._shown = ShownRecord()
         self._viewer: BlockViewer | None = None
         """What has the keys and the alternate screen; the region is drawn again behind it."""
@@ -275,6 +275,10 @@ class TerminalScreen(ChatScreen):
         if len(data) > MOST_COPIED:
             raise UsageError("that is more than terminals take; /export writes it to a file")
         self._write(f"\x1b]52;c;{data.decode()}\x1b\\")
+
+    def unfold(self, number: int) -> None:
+        self._pending.append(UnfoldedBlock(self._shown.card(number)))
+        self._work.set()
 
     async def next_input(self) -> Input:
         try:
@@ -548,8 +552,10 @@ class TerminalScreen(ChatScreen):
     def _renderer(self) -> BlockRenderer:
         return BlockRenderer(width=self._size.columns, theme=self._theme)
 
-    def _painted(self, block: AnyBlock, painter: BlockRenderer) -> list[str]:
+    def _painted(self, block: AnyBlock | UnfoldedBlock, painter: BlockRenderer) -> list[str]:
         """A finished block; of an answer what has not been printed yet."""
+        if isinstance(block, UnfoldedBlock):
+            return _lines(painter.paint_whole(block.block))
         if isinstance(block, UserBlock) and block.node_id:
             return _marked(_lines(painter.paint(block)))
         if isinstance(block, AnswerBlock):
