@@ -17,6 +17,8 @@ from tests.support.memory_terminal import DrivenScreen, driven_screen
 from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
 from tests.support.weft_program import WeftProgram, call, text
 from weft.app import App
+from weft.cli.chat.paint.full_lines import full_lines
+from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.chat.screens.shown_record import LEFT_OUT, ShownRecord
 from weft.errors import UsageError
@@ -282,6 +284,60 @@ async def test_show_takes_a_number(app: App) -> None:
         await talk.screen.until(
             lambda: any("takes a number" in note.text for note in talk.screen.of(NoteBlock))
         )
+
+
+async def test_diff_shows_each_file_as_it_was_before_and_as_it_is(app: App) -> None:
+    project = Path(app.project_path)
+    (project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (project / "gone.txt").write_text("old\n")
+    (project / "same.txt").write_text("one\n")
+    steps = [
+        [call("read", path=name) for name in ("calc.py", "gone.txt", "same.txt")],
+        [call("edit", path="calc.py", old_string="a - b", new_string="b + a")],
+        [call("edit", path="calc.py", old_string="b + a", new_string="a + b")],
+        [call("write", path="new.txt", content="fresh\n")],
+        [call("edit", path="same.txt", old_string="one", new_string="two")],
+        [call("edit", path="same.txt", old_string="two", new_string="one")],
+        [call("edit", path="gone.txt", old_string="old", new_string="odd")],
+    ]
+    async with driven_chat(app, *steps, "Done.", flags=("--yolo",)) as talk:
+        talk.screen.typed("/diff")
+        await talk.screen.until(
+            lambda: any("no files were changed" in note.text for note in talk.screen.of(NoteBlock))
+        )
+        await talk.say("go")
+        (project / "gone.txt").unlink()
+        talk.screen.typed("/diff")
+        await talk.screen.until(lambda: talk.screen.viewed)
+    title, *cards = talk.screen.viewed[0]
+    shown = [
+        line.text
+        for card in cards
+        if isinstance(card, ToolCard)
+        for line in full_lines(card, 80, PaintTheme())
+    ]
+    assert title == "Changes"
+    assert shown == [
+        "● Edited calc.py  +1 −1",
+        "   1   def add(a, b):",
+        "   2 -     return a - b",
+        "   2 +     return a + b",
+        "● Deleted gone.txt",
+        "● Created new.txt  1 line",
+        "  fresh",
+    ]
+
+
+async def test_changes_are_viewed_from_the_first_file_on(tmp_path: Path) -> None:
+    async with driven_screen(tmp_path, rows=10) as driven:
+        await talked(driven)
+        driven.screen.view("Changes", ran("", "a", "read", path="a"), ran("b", numbered("b", 30)))
+        assert driven.terminal.rows[0] == "● Read a"
+        assert driven.terminal.rows[-1].startswith(" Changes · q returns")
+        await driven.type("n")
+        assert driven.terminal.rows[0] == "● Ran b"
+        await driven.type("q")
+        assert not driven.terminal.is_alternate()
 
 
 @pytest.fixture

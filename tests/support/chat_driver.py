@@ -35,6 +35,7 @@ class RecordingScreen(ChatScreen):
         self.line = ""
         self.copied: list[str] = []
         self.unfolded: list[int] = []
+        self.viewed: list[tuple[str | AnyBlock, ...]] = []
         self.notices: list[str] = []
         self.question: ChoiceQuestion | str | None = None
         self._one_question = anyio.Lock()
@@ -75,6 +76,10 @@ class RecordingScreen(ChatScreen):
 
     def copy(self, text: str) -> None:
         self.copied.append(text)
+
+    def view(self, title: str, *blocks: AnyBlock) -> None:
+        self.viewed.append((title, *blocks))
+        self._wake()
 
     def unfold(self, number: int) -> None:
         self.unfolded.append(number)

@@ -21,6 +21,7 @@ from weft.events import Event, Status
 from weft.providers import ModelInfo
 from weft.session import Subscription
 from weft.state import TouchedFile
+from weft.state.files import OriginalFile
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
@@ -207,3 +208,8 @@ async def session_events(
     """Begin to read the events of a session: those after the cursor, or from now on."""
     events = await session.subscribe(after=after, live=live)
     return SessionEvents(session, events, live=live, moved=moved)
+
+
+async def original_files(session: InspectionCalls) -> dict[str, OriginalFile]:
+    """What was at each path that the session changed, before it first did."""
+    return dict((await session._port()).state.files.originals)

@@ -74,7 +74,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(
         "/cost", "Show tokens and cost of this conversation", aliases=("/usage", "/stats")
     ),
-    SlashCommand("/files", "Show the files that were changed", aliases=("/diff",)),
+    SlashCommand("/files", "Show the files that were changed"),
+    SlashCommand("/diff", "Show what this conversation changed, file by file"),
     SlashCommand("/todo", "Show the model's to-do list", aliases=("/todos",)),
     SlashCommand(
         "/compact",

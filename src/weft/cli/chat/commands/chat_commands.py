@@ -71,6 +71,7 @@ class ChatCommands(CommandGroup):
             "/context": self._context,
             "/cost": self._cost,
             "/files": self._files,
+            "/diff": self._diff,
             "/todo": self._todo,
             "/export": self._export,
             "/copy": self._copy,
@@ -356,6 +357,16 @@ class ChatCommands(CommandGroup):
         self._show(
             TableBlock(title="Files", rows=tuple((file.action, file.path) for file in files))
         )
+
+    async def _diff(self, words: str) -> None:
+        from weft.cli.chat.commands.session_diff import diff_blocks  # only for those who ask
+
+        session = self._chat.conversation.session
+        blocks = await diff_blocks(session, self._chat.conversation.app) if session else []
+        if blocks:
+            self._chat.screen.view("Changes", *blocks)
+        else:
+            self._say("no files were changed")
 
     async def _todo(self, words: str) -> None:
         session = self._chat.conversation.session

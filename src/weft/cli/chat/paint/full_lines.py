@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from weft.cli.chat.paint.answer_flow import MAX_WIDTH
-from weft.cli.chat.paint.card_text import LOOKUPS, card_text, long_duration, printed_lines
+from weft.cli.chat.paint.card_text import (
+    LOOKUPS,
+    CardText,
+    card_text,
+    long_duration,
+    printed_lines,
+)
 from weft.cli.chat.paint.diff_rows import cut_rows, diff_lines
 from weft.cli.chat.paint.record_lines import block_lines
 from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, cells, line_of, wrapped
@@ -102,13 +108,16 @@ def _card(card: ToolCard, width: int, theme: PaintTheme) -> list[StyledLine]:
     lines = wrapped(spans, width, first=(mark,), rest=(_INDENT,))
     if said.diff is not None:
         return lines + diff_lines(said.diff, width, path=said.path, has_rows=theme.has_rows)
-    output = said.output or _looked_up(card)
+    output = said.output or _unsaid(card, said)
     return lines + [line_of(_INDENT, (row, "")) for row in output]
 
 
-def _looked_up(card: ToolCard) -> tuple[str, ...]:
-    """What a read or a search gave: its card has only the name."""
-    return printed_lines(card.result.text) if card.name in LOOKUPS else ()
+def _unsaid(card: ToolCard, said: CardText) -> tuple[str, ...]:
+    """What a card only names: what a read or a search gave, and the content of a new file."""
+    if card.name in LOOKUPS:
+        return printed_lines(card.result.text)
+    content = card.args.get("content")
+    return printed_lines(content) if said.verb == "Created" and isinstance(content, str) else ()
 
 
 def _card_source(card: ToolCard, theme: PaintTheme) -> str:
@@ -116,7 +125,7 @@ def _card_source(card: ToolCard, theme: PaintTheme) -> str:
     diff = card.result.data.get("diff")
     if said.diff is not None and isinstance(diff, str):
         return clean(diff)
-    output = said.output or _looked_up(card)
+    output = said.output or _unsaid(card, said)
     return "\n".join(output) or f"{said.verb} {said.target}"
 
 

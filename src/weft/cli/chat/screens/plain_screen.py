@@ -152,6 +152,12 @@ class PlainScreen(ChatScreen):
             self._say(*(lines[1:] if is_answer and self._was_answer else lines))
             self._was_answer = is_answer
 
+    def view(self, title: str, *blocks: AnyBlock) -> None:
+        if self._in_words:
+            self._say(*(row for block in blocks for row in plain_lines(block, self._folder)))
+        else:
+            self._write("".join(self._painter.paint_whole(block) for block in blocks))
+
     def unfold(self, number: int) -> None:
         card = self._shown.card(number)
         if not self._in_words:

@@ -150,6 +150,10 @@ class ChatScreen(Protocol):
         """
         ...
 
+    def view(self, title: str, *blocks: AnyBlock) -> None:
+        """Show these blocks unfolded, apart from the conversation where the screen can."""
+        ...
+
     async def next_input(self) -> Input:
         """Wait for the user."""
         ...

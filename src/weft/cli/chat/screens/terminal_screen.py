@@ -280,6 +280,9 @@ class TerminalScreen(ChatScreen):
         self._pending.append(UnfoldedBlock(self._shown.card(number)))
         self._work.set()
 
+    def view(self, title: str, *blocks: AnyBlock) -> None:
+        self._open(list(blocks), title, at_end=False)
+
     async def next_input(self) -> Input:
         try:
             return await self._receiving.receive()
