@@ -20,7 +20,11 @@ from weft.protocol.session_options import PERMISSION_MODES
 CLAUDE: Final = "claude"
 WEFT: Final = "weft"
 _MODES: Final = {ours: theirs for theirs, ours in PERMISSION_MODES.items() if theirs != "dontAsk"}
-_SAME_AS: Final = {"check": "shell"}
+_SAME_AS: Final = {
+    "check": "shell",
+    "user_shell": "shell",
+    "user_shell_private": "shell",
+}
 """What we ask about under a name of its own is to a guard this tool."""
 OF_CHILD: Final = " ▸ "
 """Parts the kind of agent that asks from the name of the tool."""

@@ -1,4 +1,5 @@
-"""Slash commands from Markdown files: which there are, and what they stand for."""
+"""Slash commands from Markdown files: which there are, and what they stand for; and command lines
+that the user types."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from weft.runtime.workspaces.read_guard import read_judge
 from weft.session import AddNote, SessionPort
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
+    from weft.loop import ToolCallEnvironment
     from weft.project.markdown_commands import (
         Ask,
         ExpandedCommand,
@@ -95,31 +97,66 @@ class MarkdownCommands:
         self, port: SessionPort, command: MarkdownCommand, ask: Ask | None, client: str
     ) -> RunShell:
         """Runs the shell commands of a slash command, as far as they may be run."""
-        from weft.runtime.command_shell import ActorJournal, CommandShell
+        from weft.runtime.command_shell import CommandShell
 
-        # The tools, the gate and the hooks live in the process that owns the session; over the
-        # socket there is no way to ask this client.
-        if not isinstance(port, LocalPort):
-            return _refuse_elsewhere
-        session_id, project = port.session_id, port.state.about.project_path
-        table = self._registry.table_of(session_id)
-        wanted = port.state.settings.get("tools", "all")
-        # The same rule as for the model: a session that was started without a shell has none for
-        # commands either.
-        if "shell" not in table or (wanted != "all" and "shell" not in wanted):
-            return _refuse_without_shell
-        actor, journal = port.actor, ActorJournal(port.actor)
-        factory = self._registry.factories[session_id]
-        tools = {"shell": table["shell"]}
+        if (refuse := self._refusal(port)) is not None:
+            return refuse
+        assert isinstance(port, LocalPort)
+        actor, project = port.actor, port.state.about.project_path
         return CommandShell(
             command.name,
-            factory.command_environment(journal, actor.gate, tools),
+            self._environment(port),
             ask,
             # A command of the user's own folder is trusted everywhere, one of the project's only
             # with the project.
             is_trusted=command.source == "user" or await self._services.is_trusted(project),
             check_client=lambda: actor.clients.check(AddNote(text=command.name, client=client)),
         )
+
+    async def run_as_user(
+        self, session_id: SessionId, command: str, *, to_model: bool, client: str = ""
+    ) -> None:
+        """Run a command line that the user typed.  With `to_model`, the model reads what it
+        printed with the next message.
+
+        Raises:
+            UsageError: it may not be run.
+        """
+        from weft.runtime.user_shell import UserShell
+
+        port = await self._registry.port(session_id)
+        if (refuse := self._refusal(port)) is not None:
+            await refuse(command)
+        assert isinstance(port, LocalPort)
+        actor = port.actor
+        run = UserShell(
+            self._environment(port),
+            to_model=to_model,
+            check_client=lambda: actor.clients.check(AddNote(text=command, client=client)),
+        )
+        await run(command)
+
+    def _refusal(self, port: SessionPort) -> RunShell | None:
+        """Says why nothing can be run in a session; None where it can."""
+        # The tools, the gate and the hooks live in the process that owns the session; over the
+        # socket there is no way to ask this client.
+        if not isinstance(port, LocalPort):
+            return _refuse_elsewhere
+        wanted = port.state.settings.get("tools", "all")
+        # The same rule as for the model: a session that was started without a shell has none for
+        # commands either.
+        if "shell" not in self._registry.table_of(port.session_id) or (
+            wanted != "all" and "shell" not in wanted
+        ):
+            return _refuse_without_shell
+        return None
+
+    def _environment(self, port: LocalPort) -> ToolCallEnvironment:
+        from weft.runtime.command_shell import ActorJournal
+
+        factory = self._registry.factories[port.session_id]
+        tools = {"shell": self._registry.table_of(port.session_id)["shell"]}
+        return factory.command_environment(ActorJournal(port.actor), port.actor.gate, tools)
 
 
 async def _refuse_elsewhere(command: str) -> str:

@@ -123,36 +123,25 @@ class ClientApprover(PermissionApprover):
         return PermissionAnswer(allowed=bool(allowed), text="Denied by the user.")
 
 
-class CommandShell:
-    """Runs the shell lines of one Markdown command."""
+class DriverShell:
+    """Runs command lines that no answer of the model holds, and puts them on record."""
 
     def __init__(
         self,
-        name: str,
         environment: ToolCallEnvironment,
-        ask: Ask | None,
-        *,
-        is_trusted: bool,
+        driver: DriverCall,
         check_client: Callable[[], None],
     ) -> None:
         """`environment` is the session's own, with its shell among the tools; `check_client` raises
         where the client may only read."""
-        gate = CommandGate(environment.gate, is_trusted=is_trusted, can_ask=ask is not None)
-        self._name = name
+        self._env = environment
+        self._driver = driver
         self._check_client = check_client
-        self._env = msgspec.structs.replace(environment, gate=gate)
-        self._driver = DriverCall(
-            approver=None if ask is None else ClientApprover(name, ask, self._env),
-            intent_note=lambda target: f"/{name} runs: {target}",
-        )
 
-    async def __call__(self, command: str) -> str:
-        """Run a command line, and give what it printed, as the model would read it.
+    async def run(self, command: str, more: Callable[[ToolCallEnd], More] | None) -> ToolCallEnd:
+        """Run a command line; `more` makes facts of its end, which are stored together with it.
 
         All that it changed is on record when this returns, also when it is cancelled.
-
-        Raises:
-            UsageError: it may not be run, or could not.
         """
         self._check_client()
         uid = new_call_uid(self._env.clock.now())
@@ -166,8 +155,8 @@ class CommandShell:
         except BaseException:
             await self._record_stopped(uid, pending)
             raise
-        await self._commit(pending)
-        return self._text(command, end)
+        await self._commit(pending, more(end) if more is not None else None)
+        return end
 
     async def _record_stopped(self, uid: CallUid, pending: PendingFacts) -> None:
         # Shielded, because the command has taken effect, whatever became of the caller; and
@@ -182,11 +171,47 @@ class CommandShell:
         journal = self._env.journal
         await journal.commit(lambda state: pending.take(state, more, drop_draft=False))
 
-    def _text(self, command: str, end: ToolCallEnd) -> str:
-        about = f"/{self._name}: `{command}`"
-        if end.halted:
-            raise UsageError(f"{about}: a hook says to stop: {end.halted}")
-        if end.has_run:
-            return end.result.text
-        refused = end.result.status in ("denied", "invalid", "aborted")
-        raise UsageError(f"{about} {'was not run' if refused else 'failed'}. {end.result.text}")
+
+class CommandShell(DriverShell):
+    """Runs the shell lines of one Markdown command."""
+
+    def __init__(
+        self,
+        name: str,
+        environment: ToolCallEnvironment,
+        ask: Ask | None,
+        *,
+        is_trusted: bool,
+        check_client: Callable[[], None],
+    ) -> None:
+        gate = CommandGate(environment.gate, is_trusted=is_trusted, can_ask=ask is not None)
+        env = msgspec.structs.replace(environment, gate=gate)
+        driver = DriverCall(
+            approver=None if ask is None else ClientApprover(name, ask, env),
+            intent_note=lambda target: f"/{name} runs: {target}",
+        )
+        super().__init__(env, driver, check_client)
+        self._name = name
+
+    async def __call__(self, command: str) -> str:
+        """Run a command line, and give what it printed, as the model would read it.
+
+        Raises:
+            UsageError: it may not be run, or could not.
+        """
+        end = await self.run(command, None)
+        return ran_text(f"/{self._name}: `{command}`", end)
+
+
+def ran_text(about: str, end: ToolCallEnd) -> str:
+    """What a command printed.
+
+    Raises:
+        UsageError: it was not run.
+    """
+    if end.halted:
+        raise UsageError(f"{about}: a hook says to stop: {end.halted}")
+    if end.has_run:
+        return end.result.text
+    refused = end.result.status in ("denied", "invalid", "aborted")
+    raise UsageError(f"{about} {'was not run' if refused else 'failed'}. {end.result.text}")

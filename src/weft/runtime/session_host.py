@@ -404,6 +404,16 @@ class SessionHost:
         """
         return await self._markdown().expand(session_id, text, ask, client, ask_read)
 
+    async def run_as_user(self, session_id: SessionId, command: str, *, to_model: bool) -> None:
+        """Run a command line that the user typed: without a question, but with hooks, rules that
+        deny and the records of a call.  With `to_model`, the model reads what it printed with the
+        next message.
+
+        Raises:
+            UsageError: it may not be run.
+        """
+        await self._markdown().run_as_user(session_id, command, to_model=to_model)
+
     # -- what messages bring
 
     def lend_tools(self, session_id: SessionId, wanted: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from weft.events import Fact, SystemNote, ToolOutput
 from weft.ids import BlobId, CallUid
-from weft.loop import Commit, PermissionGate, TurnJournal, touched_facts
+from weft.loop import CallJournal, Commit, PermissionGate, TurnJournal, touched_facts
 from weft.redact import Redactor
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.workspaces.file_history import FileHistoryRunner
@@ -42,33 +42,30 @@ class ToolContexts:
 
     def in_turn(self, call_uid: CallUid, journal: TurnJournal) -> ToolContext:
         """What a call of a turn reaches; what it prints is sent to subscribers as it comes."""
-        # One masker for all chunks of the call: a secret may be cut in two by a chunk's end.
-        masked = self._redact.live()
         return ToolContext(
             workspace=self.workspace.workspace,
             runner=self.workspace.runner,
             reads=self._read_log(journal.state),
             call_uid=call_uid,
-            emit=lambda chunk: journal.signal(
-                ToolOutput(call_uid=call_uid, chunk=masked.feed(chunk))
-            ),
+            emit=self._emitter(call_uid, journal),
             todos=journal.state.todos.items,
             background=self._shells,
             read_guard=self.workspace.read_guard,
         )
 
     def outside_turn(
-        self, call_uid: CallUid, state: Callable[[], SessionState], gate: PermissionGate
+        self, call_uid: CallUid, journal: CallJournal, gate: PermissionGate
     ) -> ToolContext:
         """What a command that no turn runs reaches: the same workspace, with the same
         boundaries.
         """
-        self.workspace.follow(state, gate)
+        self.workspace.follow(lambda: journal.state, gate)
         return ToolContext(
             workspace=self.workspace.workspace,
             runner=self.workspace.runner,
-            reads=self._read_log(state()),
+            reads=self._read_log(journal.state),
             call_uid=call_uid,
+            emit=self._emitter(call_uid, journal),
             read_guard=self.workspace.read_guard,
         )
 
@@ -85,6 +82,11 @@ class ToolContexts:
         ]
         beside = self.workspace.beside()
         return Commit(facts=(*facts, *beside.facts), blobs={**blobs, **beside.blobs})
+
+    def _emitter(self, call_uid: CallUid, journal: CallJournal) -> Callable[[str], None]:
+        # One masker for all chunks of the call: a secret may be cut in two by a chunk's end.
+        masked = self._redact.live()
+        return lambda chunk: journal.signal(ToolOutput(call_uid=call_uid, chunk=masked.feed(chunk)))
 
     def _shells(self) -> BackgroundShells:
         return self._host.background_shells(self._redact, self.changes_of)

@@ -266,7 +266,7 @@ class SessionTurnFactory(TurnFactory):
         """
 
         def context(call_uid: CallUid) -> ToolContext:
-            return self._contexts.outside_turn(call_uid, lambda: journal.state, gate)
+            return self._contexts.outside_turn(call_uid, journal, gate)
 
         limits = self._settings.limits(journal.state, {})
         return self._call_environment(journal, gate, tools, limits, context)

@@ -141,6 +141,11 @@ class LiveArea(msgspec.Struct, kw_only=True, omit_defaults=True):
         """A turn runs."""
         return self.status in ("thinking", "executing_tool", "awaiting_permission")
 
+    @property
+    def can_stop(self) -> bool:
+        """A turn runs, or a command that the user has started beside it."""
+        return self.is_busy or bool(self.running)
+
 
 def live_of(snapshot: EditorSnapshot) -> LiveArea:
     """What a session is doing right now."""

@@ -36,6 +36,7 @@ from weft.cli.chat.screens.screen import (
     NextMode,
     TakeBack,
 )
+from weft.cli.chat.shell_line import ShellLine
 from weft.cli.chat.task_watch import follow_task, tasks_of
 from weft.cli.exit_codes import sentence_of
 from weft.cli.headless.answers import whole
@@ -94,6 +95,7 @@ class Chat:
         self._put_count = 0
         """Approvals of the row that is being answered: `2 of 3`."""
         self._commands = ChatCommands(self)
+        self._shell_line = ShellLine(self)
         place = ApprovalPlace(app.project_path, bool(app.config.get("sandbox.network")))
         self._asker = UserQuestions(screen, self._interrupt_apart, place)
         screen.watch(self.view.live)
@@ -202,6 +204,10 @@ class Chat:
         stripped = text.strip()
         if stripped == "?":
             stripped = "/help"
+        if stripped.startswith("!"):
+            # In a task of its own: the keys that stop it are read meanwhile.
+            self._start(self._shell_line.run, stripped)
+            return
         if self._commands.takes(stripped):
             await self._commands.run(stripped)
             return
@@ -266,11 +272,11 @@ class Chat:
         """Send a message, in a new session where there is none yet."""
         # The first message makes the session, so a chat that was only opened and closed stores
         # nothing.
-        await self._begin_session()
+        await self.begin_session()
         try:
             await self._deliver(said, typed, steers=steers)
         except WeftError:
-            await self._forget_if_empty()
+            await self.forget_if_empty()
             raise
 
     async def _deliver(
@@ -290,7 +296,7 @@ class Chat:
             # while this message is on its way.
             await self.conversation.say(said, more, later=whose == "none")
 
-    async def _begin_session(self) -> Session:
+    async def begin_session(self) -> Session:
         """The session; a new one where there is none yet."""
         if self.conversation.session is None:
             if self.conversation.lacks_model:
@@ -310,7 +316,7 @@ class Chat:
 
     async def run_file_command(self, text: str) -> None:
         """Send what a command from a Markdown file stands for."""
-        session = await self._begin_session()
+        session = await self.begin_session()
         try:
             expanded = await session.expand_command(
                 text, ask=self._asker.ask_shell, ask_read=self._asker.ask_read
@@ -318,7 +324,7 @@ class Chat:
             await self._deliver(expanded.content, text, expanded.options)
         except WeftError:
             self.screen.put_back(text)
-            await self._forget_if_empty()
+            await self.forget_if_empty()
             raise
 
     async def ask_trust(self, *, is_asked_for: bool = False) -> None:
@@ -334,7 +340,8 @@ class Chat:
     def _note(self, text: str) -> None:
         self.screen.show(NoteBlock(text=text))
 
-    async def _forget_if_empty(self) -> None:
+    async def forget_if_empty(self) -> None:
+        """Drop a session that was begun for what then could not be done."""
         await self.conversation.drop_if_empty()
         if self.conversation.session is None:
             self.watch(SessionView(self.conversation.blank()))
@@ -343,6 +350,7 @@ class Chat:
         """Stop the turn; what waits to be said goes back to the input line."""
         session = self.conversation.session
         if session is None or not self.live.is_busy:
+            self._shell_line.stop()
             return
         # An abort waits until the turn has settled its calls; without a notice the key would seem
         # to be ignored.

@@ -40,6 +40,8 @@ class ChatConversation:
         self.session: Session | None = None
         self._resumed = False
         self.foreign = ForeignTurns()
+        self.ran_in: SessionId | None = None
+        """The session in which the user has run a command of their own."""
 
     def blank(self) -> LiveArea:
         """What a conversation that has not begun looks like."""
@@ -131,7 +133,10 @@ class ChatConversation:
     async def drop_if_empty(self) -> None:
         """A session whose first message could not even be sent is none."""
         session = self.session
-        if session is not None and not (await session.metadata()).message_count:
+        # What the user ran in it changed files, perhaps: without the record no rewind knows them.
+        if session is None or session.id == self.ran_in:
+            return
+        if not (await session.metadata()).message_count:
             self.session = None
             await self.app.sessions.delete_session(session.id)
 

@@ -18,7 +18,9 @@ CardEnd: TypeAlias = Literal["done", "failed", "stopped"]
 
 _EDITS = ("edit", "multi_edit", "write", "apply_patch", "notebook_edit")
 LOOKUPS = ("read", "list", "find", "grep")
-_COMMANDS = ("shell", "check")
+USER_MARKS = {"user_shell": "! ", "user_shell_private": "!! "}
+"""Commands that the user typed, by the name that they are recorded under."""
+_COMMANDS = ("shell", "check", *USER_MARKS)
 _MATCH = re.compile(r"(.+?):\d+:")
 _SAID = re.compile(r"^Denied by the user\.(?: They said: (.*))?$", re.DOTALL)
 _ENDS = re.compile(r"^\((?:exit code -?\d+|killed by signal \d+|no output|stopped after .*)\)$")
@@ -38,6 +40,8 @@ class CardText(NamedTuple):
     diff: FileDiff | None = None
     output: tuple[str, ...] = ()
     """Lines that it printed."""
+    mark: str = ""
+    """Stands in the place of a tool's mark and verb: `! ` for what the user ran."""
 
 
 def relative(path: str, folder: str) -> str:
@@ -50,6 +54,15 @@ def relative(path: str, folder: str) -> str:
 
 def card_text(card: ToolCard, folder: str = "") -> CardText:
     """What a card says."""
+    said = _card_text(card, folder)
+    if (mark := USER_MARKS.get(card.name)) is None:
+        return said
+    # The user knows what they typed; only that it was stopped is said in words.
+    result = f"stopped {said.result}".rstrip() if said.verb == "Stopped:" else said.result
+    return said._replace(mark=mark, verb="", result=result)
+
+
+def _card_text(card: ToolCard, folder: str) -> CardText:
     result = card.result
     if result.status == "denied":
         return _denied(card, folder)

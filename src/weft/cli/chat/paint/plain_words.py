@@ -96,7 +96,8 @@ def _card(said: CardText) -> list[str]:
         return [f"{said.verb} {said.target}, {added}{how}.", *lines]
     how = said.result.replace(" · ", ", ")
     joint = " " if how.startswith("—") else ", "
-    return [f"{said.verb} {said.target}{joint if how else ''}{how}.", *_printed(said)]
+    verb = "You ran" if said.mark else said.verb
+    return [f"{verb} {said.target}{joint if how else ''}{how}.", *_printed(said)]
 
 
 def _printed(said: CardText) -> list[str]:

@@ -47,11 +47,12 @@ def tool_lines(card: ToolCard, width: int, theme: PaintTheme) -> list[StyledLine
 
 
 def _head(said: CardText, width: int, theme: PaintTheme) -> list[StyledLine]:
-    mark = StyledSpan(MARK, MARK_STYLES[said.end])
+    mark = StyledSpan(said.mark or MARK, MARK_STYLES[said.end])
+    lead = f"{said.verb} " if said.verb else ""
     link = file_link(said.path, theme.folder) if said.path else ""
-    room = width - cells(MARK) - cells(said.verb) - 1
+    room = width - cells(mark.text) - cells(lead)
     target = StyledSpan(fitted(said.target, room), "", 0, link)
-    first = (mark, StyledSpan(f"{said.verb} "), target)
+    first = (mark, StyledSpan(lead), target)
     if not said.result:
         return [line_of(*first)]
     result = StyledSpan(said.result, "quiet")

@@ -129,9 +129,9 @@ class PlainScreen(ChatScreen):
         self._receiving.close()
 
     def interrupted(self) -> None:
-        if self._twice.now("stop" if self._live.is_busy else "leave"):
+        if self._twice.now("stop" if self._live.can_stop else "leave"):
             self._sending.send_nowait(ChatClosed())
-        elif self._live.is_busy:
+        elif self._live.can_stop:
             self._sending.send_nowait(InterruptPressed())
         else:
             self.notify(f"\n{LEAVE_HINT}")
@@ -190,9 +190,9 @@ class PlainScreen(ChatScreen):
     def refresh(self) -> None:
         if self._live.is_busy and not self._was_busy:
             self._busy_since = self._looked_at = self._clock.monotonic()
-        if self._was_busy and not self._live.is_busy:
+        if self._was_busy and not self._live.can_stop:
             self._prompt()
-        self._was_busy = self._live.is_busy
+        self._was_busy = self._live.can_stop
 
     def notify(self, text: str) -> None:
         if text:

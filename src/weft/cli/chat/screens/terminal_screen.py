@@ -502,7 +502,7 @@ class TerminalScreen(ChatScreen):
             if text and self._clock.monotonic() >= until:
                 self._notice = ("", 0.0)
                 self._work.set()
-            if self._live.is_busy or self._sent or self._notice[0] or self.input.is_fresh:
+            if self._live.can_stop or self._sent or self._notice[0] or self.input.is_fresh:
                 await anyio.sleep(1 / FRAMES_PER_SECOND if self._is_animated else 1.0)
                 self._work.set()
             else:

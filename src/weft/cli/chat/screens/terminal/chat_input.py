@@ -230,7 +230,7 @@ class ChatInput:
 
     def _takes_vi(self, key: str) -> bool:
         """A key of vi's; Esc in normal mode, and while a turn runs, is the chat's."""
-        if self._vi is None or (key == "escape" and self._host.live.is_busy):
+        if self._vi is None or (key == "escape" and self._host.live.can_stop):
             return False
         # `j` and `k` at the edge of the text go through the history, as the arrows do.
         if self._vi.is_normal and key in "jk" and len(key) == 1 and "\n" not in self.editor.text:
@@ -287,7 +287,7 @@ class ChatInput:
 
     def _escape(self) -> None:
         """Stop the turn, else count towards Esc Esc."""
-        if self._host.live.is_busy:
+        if self._host.live.can_stop:
             self._host.tell(InterruptPressed())
             return
         has_text = bool(self.editor.text)
@@ -305,7 +305,7 @@ class ChatInput:
         """Ctrl-C: stops the turn; else clears the line; twice leaves."""
         if self.label is not None or self.panel is not None:
             self.give(None)
-        elif self._host.live.is_busy:
+        elif self._host.live.can_stop:
             # The second one while it still stops leaves; one after it has stopped is the first of
             # two.
             is_second = self._twice.now("stop")

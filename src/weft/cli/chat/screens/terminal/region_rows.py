@@ -23,6 +23,8 @@ _PHASES = {"planning": "Planning", "replanning": "Replanning", "checking": "Chec
 _VERBS = {
     "shell": "Running",
     "check": "Running",
+    "user_shell": "Running",
+    "user_shell_private": "Running",
     "read": "Reading",
     "list": "Listing",
     "find": "Searching",
@@ -92,8 +94,10 @@ class RegionRows:
         live = self._live
         if live.retry is not None:
             return self._retry(live.retry.attempt, live.retry.wait_ms, live.retry.reason)
-        if not live.is_busy or live.status == "awaiting_permission":
+        if not live.can_stop or live.status == "awaiting_permission":
             return []
+        if not live.is_busy:  # a command of the user's own; its row has the seconds
+            return [self._line([self._verb()], "")]
         silent = self._activity.silent_seconds
         parts = [self._doing()]
         if silent and not live.running:
@@ -215,7 +219,7 @@ def short_model(model: str) -> str:
 
 def _kind(live: LiveArea) -> str:
     names = {clean_line(tool.name).partition(" ")[0] for tool in live.running.values()}
-    return "command" if names <= {"shell", "check"} else "tool"
+    return "command" if all(_VERBS.get(name) == "Running" for name in names) else "tool"
 
 
 def _task_label(task: TaskRow) -> str:
