@@ -11,6 +11,7 @@ from tests.support.chat_driver import ChatDriver, driven_chat
 from tests.support.weft_program import call
 from weft.app import App, open_app
 from weft.cli.chat.paint.card_text import card_text
+from weft.cli.chat.paint.full_lines import full_lines
 from weft.cli.chat.paint.plain_words import plain_lines
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.paint.tool_cards import tool_lines
@@ -43,8 +44,9 @@ async def test_a_command_of_the_user_is_run_without_a_question(app: App) -> None
 async def test_the_card_is_what_was_typed_and_says_how_it_failed(app: App) -> None:
     async with driven_chat(app, "Never.") as talk:
         card = await ran(talk, "!!echo no >&2; exit 3")
-        lines = ["".join(span.text for span in line.spans) for line in tool_lines(card, 60, THEME)]
-        assert lines == ["!! echo no >&2; exit 3  exit 3", "  no"]
+        for painted in (tool_lines(card, 60, THEME), full_lines(card, 60, THEME)):
+            lines = ["".join(span.text for span in line.spans) for line in painted]
+            assert lines == ["!! echo no >&2; exit 3  exit 3", "  no"]
         assert plain_lines(card) == ["You ran echo no >&2; exit 3, exit 3.", "no"]
 
 

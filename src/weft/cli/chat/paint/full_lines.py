@@ -101,10 +101,10 @@ def _card(card: ToolCard, width: int, theme: PaintTheme) -> list[StyledLine]:
     # A command as it was written, line breaks included.
     command = card.args.get("command")
     target = clean(command).expandtabs(4).strip("\n") if isinstance(command, str) else said.target
-    spans = [StyledSpan(f"{said.verb} "), StyledSpan(target)]
+    spans = [StyledSpan(f"{said.verb} " if said.verb else ""), StyledSpan(target)]
     if said.result:
         spans.append(StyledSpan(f"  {said.result}", "quiet"))
-    mark = StyledSpan(MARK, MARK_STYLES[said.end])
+    mark = StyledSpan(said.mark or MARK, MARK_STYLES[said.end])
     lines = wrapped(spans, width, first=(mark,), rest=(_INDENT,))
     if said.diff is not None:
         return lines + diff_lines(said.diff, width, path=said.path, has_rows=theme.has_rows)
@@ -126,7 +126,7 @@ def _card_source(card: ToolCard, theme: PaintTheme) -> str:
     if said.diff is not None and isinstance(diff, str):
         return clean(diff)
     output = said.output or _unsaid(card, said)
-    return "\n".join(output) or f"{said.verb} {said.target}"
+    return "\n".join(output) or f"{said.verb} {said.target}".lstrip()
 
 
 def _agents(card: AgentsCard, width: int) -> list[StyledLine]:
