@@ -182,4 +182,6 @@ def money(cost_usd: float | None) -> str:
     """A cost in a few characters; nothing where it is not known or nothing."""
     if not cost_usd:
         return ""
+    if cost_usd < 0.0005:
+        return "under $0.001"
     return f"${cost_usd:.2f}" if cost_usd >= 0.01 else f"${cost_usd:.3f}"
