@@ -367,3 +367,12 @@ def test_a_real_terminal_goes_back_to_its_scrollback(
     terminal.wait_gone(HINT)
     terminal.wait_for("Counted.", "asks nothing")
     assert terminal.screen(history=True) == before
+    # Back at another size: the rows of the region were not broken by it.
+    terminal.keys("C-o")
+    terminal.wait_for(HINT)
+    terminal.resize(40, 24)
+    terminal.wait_for("q returns", "n … card 2 of 2")
+    terminal.keys("q")
+    terminal.wait_gone(HINT)
+    shown = terminal.wait_for("Counted.", "asks nothing")
+    assert [row for row in shown.split("\n") if row.startswith("──")] == ["─" * 40]
