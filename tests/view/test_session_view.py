@@ -185,7 +185,8 @@ def test_what_waits_to_be_said_is_in_flight_until_it_is_said() -> None:
             NoteBlock(
                 text="It is down",
                 level="error",
-                advice="Your message is kept. /continue tries again; /model picks another.",
+                advice="Your message is kept. Enter on the empty line tries again; "
+                "/model picks another.",
             ),
         ),
     ],

@@ -22,10 +22,10 @@ LONG_SECONDS = 10.0
 """A turn of so many seconds gets a closing line, also without a tool call."""
 
 
-_AGAIN = "Your message is kept. /continue tries again; /model picks another."
+_AGAIN = "Your message is kept. Enter on the empty line tries again; /model picks another."
 _OTHERWISE = "/rewind goes back to say it otherwise; /model picks another."
 _ADVICE: dict[FinishReason, str] = {
-    "max_turns": "/continue goes on from here.",
+    "max_turns": "Enter on the empty line goes on from here.",
     "max_budget": "/budget raises it.",
     "context_overflow": "/compact makes room; /rewind goes back.",
     "provider_error": _AGAIN,
@@ -34,8 +34,8 @@ _ADVICE: dict[FinishReason, str] = {
     "refusal": _OTHERWISE,
     "content_filter": _OTHERWISE,
     "safety": _OTHERWISE,
-    "length": "/continue goes on from here.",
-    "paused": "/continue goes on from here.",
+    "length": "Enter on the empty line goes on from here.",
+    "paused": "Enter on the empty line goes on from here.",
 }
 """What the user can do in a chat about a turn that did not end well."""
 

@@ -44,11 +44,12 @@ from weft.cli.local_model import make_ready
 from weft.cli.prompt_input import PromptParts, attached, compose
 from weft.cli.trust_text import left_out
 from weft.errors import SessionBusy, SessionInterrupted, UsageError, WeftError
-from weft.events import ChildStarted, FactBase, PermissionRequest
+from weft.events import ChildStarted, FactBase, PermissionRequest, TurnFinished, TurnStarted
 from weft.ids import SessionId
 from weft.messages import Content
 from weft.protocol.session_options import SessionOptions
 from weft.view import (
+    SUCCESSFUL,
     AnswerBlock,
     LiveArea,
     NoteBlock,
@@ -92,6 +93,8 @@ class Chat:
         self._asked = anyio.Event()
         self._asking: tuple[str, anyio.CancelScope] | None = None
         self.tally = ChatTally(app.project_path)
+        self._may_retry = False
+        """The last turn of this session failed, or was stopped."""
         self._put_count = 0
         """Approvals of the row that is being answered: `2 of 3`."""
         self._commands = ChatCommands(self)
@@ -202,6 +205,9 @@ class Chat:
 
     async def _submitted(self, text: str, *, later: bool = False) -> None:
         stripped = text.strip()
+        if not stripped:
+            await self._try_again()
+            return
         if stripped == "?":
             stripped = "/help"
         if stripped.startswith("!"):
@@ -215,6 +221,14 @@ class Chat:
             await self.say_later(text)
         else:
             await self.say_text(text)
+
+    async def _try_again(self) -> None:
+        """Enter on the empty line: go on with a turn that failed or was stopped, else nothing."""
+        is_over = not self.live.is_busy
+        if is_over and (self._may_retry or self.live.status == "interrupted"):
+            # At once: a second Enter before the turn has begun must not begin another.
+            self._may_retry = False
+            await self.go_on()
 
     async def say_text(self, text: str, *, steers: bool = False) -> None:
         """Say something: it starts a turn, or is heard before the next step; in a turn of another
@@ -388,6 +402,7 @@ class Chat:
     def watch(self, view: SessionView) -> None:
         """Show another session from now on."""
         self.view = view
+        self._may_retry = False
         self.screen.watch(view.live)
 
     async def switch(self, session_id: SessionId, *, fork: bool = False) -> None:
@@ -518,6 +533,10 @@ class Chat:
                         following.start_soon(self._follow_task, child, view.live)
                 async for event in events:
                     self.conversation.foreign.take(event)
+                    if isinstance(event, TurnStarted):
+                        self._may_retry = False
+                    elif isinstance(event, TurnFinished):
+                        self._may_retry = event.finish_reason not in SUCCESSFUL
                     blocks = view.take(await whole(event, self._app))
                     self.tally.take(event, blocks)
                     is_shown = isinstance(event, FactBase) and event.seq <= shown

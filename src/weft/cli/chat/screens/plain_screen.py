@@ -117,12 +117,14 @@ class PlainScreen(ChatScreen):
         if self._is_asking:
             self._is_asking = False
             await self._answers.send(text)
-        elif text.strip():
+        elif not text.strip():
+            # Tries again, where the last turn failed; else the next line is waited for.
+            self._was_command = True
+            await self._sending.send(LineSubmitted(""))
+        else:
             self._was_command = text.startswith("/")
             self._typed_lines = [*self._typed_lines, text.strip()][-TYPED_LINES:]
             await self._sending.send(LineSubmitted(text))
-        else:
-            self._prompt()
 
     def close(self) -> None:
         self._closed.set()

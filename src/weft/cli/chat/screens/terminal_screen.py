@@ -742,7 +742,7 @@ class TerminalScreen(ChatScreen):
 
 def _is_message(text: str) -> bool:
     """Whether a line goes to the model: neither a command nor the user's shell."""
-    return not text.lstrip().startswith(("/", "!"))
+    return bool(text.strip()) and not text.lstrip().startswith(("/", "!"))
 
 
 def _marked(lines: list[str]) -> list[str]:

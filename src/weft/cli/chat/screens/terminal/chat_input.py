@@ -267,6 +267,8 @@ class ChatInput:
             editor.insert("\n")
         elif editor.text.strip():
             self._send()
+        elif not editor.text and not self._host.live.can_stop:
+            self._host.tell(LineSubmitted(""))  # tries again, where the last turn failed
 
     def _send(self, *, later: bool = False) -> None:
         text = self.editor.whole_text
