@@ -91,6 +91,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ),
     SlashCommand("/skills", "Show skills; switch one on or off", "[name]"),
     SlashCommand("/hooks", "Show the hooks"),
+    SlashCommand("/init", "Have the model write AGENTS.md, or improve it", "[what to add]"),
     SlashCommand(
         "/memory", "Show the instructions that the model reads", aliases=("/instructions",)
     ),

@@ -1,5 +1,5 @@
-"""Commands for what the user and the project provide: `/login`, `/skills`, `/hooks`, `/memory`,
-`/trust`, `/boundary`.
+"""Commands for what the user and the project provide: `/login`, `/init`, `/skills`, `/hooks`,
+`/memory`, `/trust`, `/boundary`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class SetupCommands(CommandGroup):
     def handlers(self) -> dict[str, Handler]:
         return {
             "/login": self._login,
+            "/init": self._init,
             "/skills": self._skills,
             "/hooks": self._hooks,
             "/memory": self._memory,
@@ -39,6 +40,13 @@ class SetupCommands(CommandGroup):
             await dialog.login(words.lower())
         else:
             await dialog.offer("What should answer?")
+
+    async def _init(self, words: str) -> None:
+        from weft.cli.chat.commands.init_prompt import init_prompt  # once in a project
+
+        # In the middle of a turn it would be taken for a remark on the task.
+        self._must_be_idle("/init")
+        await self._chat.say_text(init_prompt(self._chat.conversation.app.project_path, words))
 
     async def _skills(self, words: str) -> None:
         app, session = self._chat.conversation.app, self._chat.conversation.session
