@@ -10,7 +10,6 @@ repeat possessively or boundedly.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 
 import msgspec
@@ -57,51 +56,20 @@ def _compiled(source: str) -> re.Pattern[str]:
 class ShapeGroup(msgspec.Struct, frozen=True):
     """Shapes behind one gate."""
 
-    gate: Callable[[str], object]
-    """False for a text that holds no secret of the group."""
+    needles: tuple[str, ...]
+    """One of them stands in every text that holds a secret of the group."""
     shapes: tuple[SecretShape, ...] = ()
+    pattern: str = ""
+    """What such a text also has, as a cheap pattern."""
     word: str = ""
     """A name with a value: its shapes are made when one gets through the gate (`_named`)."""
 
     def mask(self, text: str) -> str:
-        """The text with every secret of the group masked."""
-        if self.gate(text):
+        """The text, which has a needle, with every secret of the group masked."""
+        if not self.pattern or _compiled(self.pattern).search(text):
             for shape in self.shapes or _named(self.word):
                 text = shape.mask(text)
         return text
-
-
-def _has(source: str) -> Callable[[str], object]:
-    return lambda text: _compiled(source).search(text)
-
-
-def _holds(*needles: str) -> Callable[[str], object]:
-    if len(needles) == 1:
-        needle = needles[0]
-        return lambda text: needle in text
-    return lambda text: any(needle in text for needle in needles)
-
-
-def _assigns(word: str) -> Callable[[str], object]:
-    """The gate for a name with a value: behind the word stands `:`, `=` or the `>` of a tag.
-
-    Prose and code are full of such words; to compile the patterns for them takes longer than all
-    the rest of a small command.
-    """
-
-    def gate(text: str) -> bool:
-        place = -1
-        for _ in range(_LOOKED_AT):
-            if (place := text.find(word, place + 1)) < 0:
-                return False
-            end = place + len(word)
-            behind = text[end : end + _BEHIND_NAME].lstrip("\\\"' \t")
-            if behind.startswith((":", "=", ">")):
-                return True
-        # So many of them: from here on the pattern is faster.
-        return True
-
-    return gate
 
 
 def _token(kind: str, prefix: str, body: str) -> SecretShape:
@@ -150,15 +118,17 @@ _NO_EXAMPLE = (
 )
 """What stands in documentation where a secret would."""
 
-_LOOKED_AT = 64
-"""Places of a name that are looked at one by one."""
-_BEHIND_NAME = 12
-"""How far behind a name its `:` or `=` may stand: a quote, escaped twice, and eight blanks."""
+_ASSIGNED = r"[\\\"' \t]{0,12}[:=>]"
+"""Behind a name with a value: a quote, escaped twice, and eight blanks at most, then the sign.
 
-_GATES: dict[str, Callable[[str], object]] = {
-    "_": _has(r"_[A-Za-z0-9+/]{16}"),
-    "-": _has(r"-[A-Za-z0-9_-]{10}(?<!-{10})"),
-    ".": _has(r"\.[A-Za-z0-9_-]{11}"),
+Prose and code are full of such names; to compile the patterns for their values takes longer than
+all the rest of a small command.
+"""
+
+_GATES: dict[str, str] = {
+    "_": r"_[A-Za-z0-9+/]{16}",
+    "-": r"-[A-Za-z0-9_-]{10}(?<!-{10})",
+    ".": r"\.[A-Za-z0-9_-]{11}",
 }
 """Cheap patterns for the vendors' tokens that have a sign before their secret part."""
 
@@ -169,7 +139,7 @@ def _vendor_groups() -> tuple[ShapeGroup, ...]:
     for kind, gate, prefix, body, _ in read_table(__file__, "token_shapes.tsv", 5):
         groups.setdefault(gate, []).append(_token(kind, prefix, body))
     return tuple(
-        ShapeGroup(_GATES.get(gate) or _holds(*gate.split(" ")), tuple(shapes))
+        ShapeGroup(tuple(gate.split(" ")), tuple(shapes), _GATES.get(gate, ""))
         for gate, shapes in groups.items()
     )
 
@@ -283,7 +253,8 @@ def _named(word: str) -> tuple[SecretShape, ...]:
 
 def _named_groups() -> tuple[ShapeGroup, ...]:
     """One group for each name: most texts hold none of them, and are passed over at once."""
-    return tuple(ShapeGroup(_assigns(spelt), word=spelt) for spelt in (*_PASSWORDS, *_SECRETS))
+    names = (*_PASSWORDS, *_SECRETS)
+    return tuple(ShapeGroup((each,), pattern=each + _ASSIGNED, word=each) for each in names)
 
 
 _COOKIE_LETTER = r"(?:[^\r\n\"'`$]|\$(?![({]))"
@@ -294,12 +265,12 @@ _NETRC_WORDS = (
 _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
     # A gate may let too much through, never too little: every shape behind it contains what it asks
     # for. A new shape needs a look at its gate.
-    ShapeGroup(_has(r"=[\"']?[^\s\"']{8}"), _AFTER_EQUALS),
+    ShapeGroup(("=",), _AFTER_EQUALS, r"=[\"']?[^\s\"']{8}"),
     # AKIA: keys that last; ASIA: temporary ones.
     ShapeGroup(
         # Without the first letter, which may be upper or lower case: a literal is searched for many
         # times faster than a pattern that ignores case.
-        _holds("ecret_access_key", "ECRET_ACCESS_KEY", "ecretAccessKey"),
+        ("ecret_access_key", "ECRET_ACCESS_KEY", "ecretAccessKey"),
         (
             _after(
                 "aws secret",
@@ -308,24 +279,21 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
-        _holds("hooks.slack.com/"),
+        ("hooks.slack.com/",),
         (
             _after(
                 "slack webhook", r"(?P<keep>hooks\.slack\.com/[a-z]{1,12}/)[A-Za-z0-9_/+-]{20,}+"
             ),
         ),
     ),
+    ShapeGroup(("SK",), (_token("twilio key", "SK", rf"[0-9a-f]{{32}}{_END}"),), r"SK[0-9a-f]{32}"),
     ShapeGroup(
-        _has(r"SK[0-9a-f]{32}"),
-        (_token("twilio key", "SK", rf"[0-9a-f]{{32}}{_END}"),),
-    ),
-    ShapeGroup(
-        _holds(":AA"),
+        (":AA",),
         # The bot's number stands before the colon and is public.
         (_after("telegram token", rf"(?P<keep>:)AA(?<=[0-9]{{8}}:AA)[A-Za-z0-9_-]{{33}}{_END}"),),
     ),
     ShapeGroup(
-        _holds("uthorization", "UTHORIZATION"),
+        ("uthorization", "UTHORIZATION"),
         (
             _after(
                 "authorization",
@@ -335,7 +303,7 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
-        _holds("-api-key", "-Api-Key", "-API-Key", "-API-KEY"),
+        ("-api-key", "-Api-Key", "-API-Key", "-API-KEY"),
         (
             _after(
                 "key header",
@@ -345,7 +313,7 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
-        _holds("curl "),
+        ("curl ",),
         (
             _after(
                 "password",
@@ -358,7 +326,7 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
-        _holds("sshpass -p", "requirepass ", "DENTIFIED BY ", "dentified by "),
+        ("sshpass -p", "requirepass ", "DENTIFIED BY ", "dentified by "),
         (
             _after(
                 "password",
@@ -368,7 +336,7 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
-        _holds("password ", "password\t"),
+        ("password ", "password\t"),
         (
             SecretShape(
                 "password",  # of a .netrc
@@ -389,7 +357,7 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
-        _holds('"auth"'),
+        ('"auth"',),
         (
             _after(
                 "authorization",  # of a registry, in the settings of Docker
@@ -398,7 +366,7 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
-        _holds("ookie"),
+        ("ookie",),
         (
             _after(
                 "cookie",
@@ -408,7 +376,7 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         ),
     ),
     ShapeGroup(
-        _holds("://"),
+        ("://",),
         (
             _after(
                 "password",  # of a URL
