@@ -17,7 +17,7 @@ from weft.api.reports import (
     snapshot_of,
     usage_of,
 )
-from weft.events import Event, Status
+from weft.events import Event, SessionStatus, Status
 from weft.providers import ModelInfo
 from weft.session import Subscription
 from weft.state import TouchedFile
@@ -161,6 +161,8 @@ class SessionEvents:
         self._events = events
         self._live = live
         self._is_local = self._looks_local()
+        self._status: SessionStatus | None = None
+        """What the session does where it was opened anew; handed out first."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -178,6 +180,9 @@ class SessionEvents:
 
     async def __anext__(self) -> Event:
         while True:
+            if self._status is not None:
+                status, self._status = self._status, None
+                return status
             try:
                 return await anext(self._events)
             except StopAsyncIteration:
@@ -191,6 +196,13 @@ class SessionEvents:
         # Opens the session where it is now: here, or in the process that was quicker.
         self._events = await self._session.subscribe(after=cursor, live=self._live)
         self._is_local = self._looks_local()
+        if self._live is not False:
+            # A status is sent when it changes, and the last change may have been before this: a
+            # reader would show for ever that the owner that is gone is at work.
+            port = await self._session._port()
+            self._status = SessionStatus(
+                session_id=self._session.id, after_seq=cursor, status=port.status
+            )
         if self._moved is not None:
             self._moved()
 
