@@ -65,9 +65,14 @@ class SessionPrompt:
         self._told_at: NodeId | None = None
         """The node where that holds."""
 
+    def is_behind(self, state: SessionState) -> bool:
+        """True while the epoch of the session was begun by another process, and is not read yet."""
+        known = self._epoch.id if self._epoch is not None else None
+        return state.prefix is not None and known != state.prefix
+
     async def load(self, state: SessionState) -> None:
         """Read the prefix that another process began an epoch with."""
-        if state.prefix is None or (self._epoch is not None and self._epoch.id == state.prefix):
+        if state.prefix is None or not self.is_behind(state):
             return
         data = await self._blob(state.prefix)
         if data is not None:

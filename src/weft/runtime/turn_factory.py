@@ -72,6 +72,9 @@ class SessionTurnFactory(TurnFactory):
         self._is_planning = False
         """The environment that was made last is one of plan mode."""
 
+    def must_prepare(self, state: SessionState) -> bool:
+        return self._prompt.is_behind(state)
+
     async def prepare(self, state: SessionState) -> None:
         await self._prompt.load(state)
 

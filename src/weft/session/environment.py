@@ -85,6 +85,10 @@ class FileRestorer(Protocol):
 class TurnFactory(Protocol):
     """Makes turns for a session: picks its model, tools and prompt."""
 
+    def must_prepare(self, state: SessionState) -> bool:
+        """Whether there is something to read before the next turn."""
+        return True
+
     async def prepare(self, state: SessionState) -> None:
         """Read what `opening`, which does not wait, needs from the store."""
 
