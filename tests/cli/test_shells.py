@@ -137,6 +137,7 @@ def test_a_suspended_command_line_is_named(weft: WeftProgram) -> None:
         os.kill(owner.pid, signal.SIGCONT)
     assert code == 1
     assert f"open in process {owner.pid}" in err
+    assert "suspended" in err
     [line] = lines(out)
     assert line["terminal_reason"] == "not_started"
     assert ended(owner)[0] == 0

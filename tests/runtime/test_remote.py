@@ -4,6 +4,10 @@ any order.
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+
 import msgspec
 import pytest
 
@@ -103,3 +107,18 @@ async def test_text_in_flight_that_is_ahead_of_the_log_is_kept_until_its_turn_ha
         assert port.draft == (NODE, "Hello")
     port._take_record(record(3))
     assert port.draft is None
+
+
+@pytest.mark.process
+def test_an_owner_suspended_before_it_opened_its_socket_is_said_to_be_suspended() -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        try:
+            owner = Owned("ses_1", pid=other.pid, host=os.uname().nodename, socket="", since=0.0)
+            state = SessionState(session_id=SessionId("ses_1"))
+            port = RemotePort(state, MemoryStore(), owner, Supervisor())
+            assert "suspended" not in str(port._refusal())
+            other.send_signal(signal.SIGSTOP)
+            os.waitpid(other.pid, os.WUNTRACED)
+            assert "suspended" in str(port._refusal())
+        finally:
+            other.kill()

@@ -14,8 +14,9 @@ import apsw
 import pytest
 
 from weft.errors import StoreUnavailable
+from weft.store.liveness import is_suspended
 from weft.store.sqlite import open_sqlite
-from weft.store.sqlite.lock_holder import is_suspended, lock_holder
+from weft.store.sqlite.lock_holder import lock_holder
 
 pytestmark = [
     pytest.mark.process,

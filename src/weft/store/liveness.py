@@ -93,6 +93,16 @@ def is_alive(directory: Path, process_id: str) -> bool:
     return False
 
 
+def is_suspended(pid: int) -> bool:
+    """True for a process that was stopped by a signal (Ctrl-Z) or by a debugger."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    # The name in parentheses may itself hold spaces and parentheses.
+    return stat.rpartition(")")[2].split()[0] in ("T", "t")
+
+
 def tidy(directory: Path) -> None:
     """Remove the files of the dead."""
     with contextlib.suppress(OSError):

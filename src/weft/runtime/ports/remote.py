@@ -7,6 +7,7 @@ whatever would change it raises `Owned`, with the sentence that says who has it.
 from __future__ import annotations
 
 import logging
+import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
@@ -51,6 +52,7 @@ from weft.session import (
 )
 from weft.state import QueueEntry, SessionState
 from weft.store import Owner, Store
+from weft.store.liveness import is_suspended
 
 T = TypeVar("T")
 
@@ -300,14 +302,17 @@ class RemotePort(SessionPort):
         return self._client
 
     def _refusal(self) -> Owned:
-        by, known = self._owner, self._known_owner
+        by = self._owner
+        holder = self._known_owner or by
+        # One that was suspended before it opened its socket was never asked, and so never silent.
+        here = holder.host == os.uname().nodename
         return Owned(
             by.stream,
-            pid=known.pid if known is not None else by.pid,
-            host=known.host if known is not None else by.host,
-            socket=known.socket if known is not None else by.socket,
+            pid=holder.pid,
+            host=holder.host,
+            socket=holder.socket,
             since=by.since,
-            silent=self._is_silent,
+            silent=self._is_silent or (here and is_suspended(holder.pid)),
         )
 
     async def abort(self, command: AbortTurn) -> AbortReceipt:

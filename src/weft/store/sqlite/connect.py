@@ -14,7 +14,8 @@ import apsw
 
 from weft.errors import Corrupt, StoreError, StoreUnavailable
 from weft.store.fsync import make_durable_folder, sync_folder
-from weft.store.sqlite.lock_holder import is_suspended, lock_holder
+from weft.store.liveness import is_suspended
+from weft.store.sqlite.lock_holder import lock_holder
 from weft.store.sqlite.query import fetch
 from weft.store.sqlite.schema import look, migrate
 

@@ -1,4 +1,4 @@
-"""Which process holds the write lock of a store, and whether it is suspended.
+"""Which process holds the write lock of a store.
 
 Looked up in `/proc/locks`, and never by opening the locked file: closing any descriptor of a file
 drops all POSIX locks that this process has on it, SQLite's own among them.  Where there is no
@@ -39,13 +39,3 @@ def _covers(first: str, last: str) -> bool:
     if not first.isdigit() or not (last == "EOF" or last.isdigit()):
         return False
     return int(first) <= _RECOVERY_LOCK and (last == "EOF" or int(last) >= _WRITE_LOCK)
-
-
-def is_suspended(pid: int) -> bool:
-    """True for a process that was stopped by a signal (Ctrl-Z) or by a debugger."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    # The name in parentheses may itself hold spaces and parentheses.
-    return stat.rpartition(")")[2].split()[0] in ("T", "t")
