@@ -16,7 +16,7 @@ from weft.api.handle import SessionBase, input_id_of, resumed
 from weft.api.options import MessageOptions
 from weft.api.reports import BackgroundWork, child_info
 from weft.api.results import Reply
-from weft.api.turn_waiter import reply_to
+from weft.api.turn_waiter import reply_to, send_abort
 from weft.errors import SessionInterrupted, SessionStopped, UsageError, WeftError
 from weft.events import PermissionAction, Status, Todo
 from weft.ids import EntryId, NodeId, RequestId, SessionId, new_id
@@ -67,10 +67,6 @@ async def _ends(port: SessionPort) -> bool:
     with anyio.move_on_after(OWNER_ENDS_SECONDS):
         await port.ended()
     return not port.is_open
-
-
-async def _abort(port: SessionPort, command: AbortTurn) -> AbortReceipt:
-    return await port.abort(command)
 
 
 class ConversationCalls(SessionBase):
@@ -228,7 +224,7 @@ class ConversationCalls(SessionBase):
     async def abort(self, reason: str = "", *, input_id: str | None = None) -> AbortReceipt:
         """Stop the turn, if one runs; returns when everything is settled (within a second)."""
         command = AbortTurn(reason=reason, **self._by(input_id))
-        return (await self._carry(command, _abort)).answer
+        return (await self._carry(command, send_abort)).answer
 
     async def continue_turn(
         self, *, input_id: str | None = None, **options: Unpack[MessageOptions]

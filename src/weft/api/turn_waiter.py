@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from weft.api.handle import SessionBase
 from weft.api.history import notes_after, rows, whole
 from weft.api.results import Reply, TurnTally
 from weft.errors import SessionInterrupted, SessionStopped, UsageError
 from weft.events import Event, FactBase, SessionStatus, Status, UnknownFact
 from weft.ids import EntryId, InputId, NodeId, TurnId
-from weft.session import AbortTurn, Accepted, SessionPort, Subscription
+from weft.session import AbortReceipt, AbortTurn, Accepted, RemoveQueued, SessionPort, Subscription
 from weft.state import SessionState
-
-if TYPE_CHECKING:  # a session waits with what is here
-    from weft.api.session import Session
 
 
 async def reply_to(
@@ -80,7 +78,9 @@ async def until_free(events: Subscription) -> None:
             return
 
 
-async def withdraw(session: Session, input_id: str, turn_id: TurnId | None, reason: str) -> bool:
+async def withdraw(
+    session: SessionBase, input_id: str, turn_id: TurnId | None, reason: str
+) -> bool:
     """Withdraw what was sent under an id; `turn_id` is its turn, where that is known.
 
     False when it was not accepted yet, or is over.  Turns of others go on: which one runs is
@@ -95,13 +95,18 @@ async def withdraw(session: Session, input_id: str, turn_id: TurnId | None, reas
         return await _abort(port, turn_id, reason)
     entry_id = answer.get("entry_id")
     if entry_id is not None and entry_id in port.state.queue.entries:
-        await session.remove_queued(EntryId(entry_id))
+        await session._call(RemoveQueued(entry_id=EntryId(entry_id)))
         return True
     if cause is None and _is_alone(session, port.state):
         # It may be on its way into the log at this moment: the abort comes behind it.
-        await session.abort(reason)
+        await session._carry(AbortTurn(reason=reason), send_abort)
         return True
     return False
+
+
+async def send_abort(port: SessionPort, command: AbortTurn) -> AbortReceipt:
+    """An abort takes a way of its own: it does not wait behind other commands."""
+    return await port.abort(command)
 
 
 async def _abort(port: SessionPort, turn_id: TurnId, reason: str) -> bool:
@@ -112,6 +117,6 @@ async def _abort(port: SessionPort, turn_id: TurnId, reason: str) -> bool:
     return True
 
 
-def _is_alone(session: Session, state: SessionState) -> bool:
+def _is_alone(session: SessionBase, state: SessionState) -> bool:
     """True where the session is ours and no turn of another process can run."""
     return session._host.runs_here(session.id) and state.turn.open is None
