@@ -45,14 +45,20 @@ from __future__ import annotations
 
 import _socket
 import _thread
-import array
 import ctypes
 import os
 import resource
 import select
-import signal
 import struct
 import sys
+
+# `signal` and `array` would load `enum` and `collections`, and each process of the keeper would be
+# half a megabyte larger.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal
 
 NUMBERS = {
     "x86_64": {"clone": 56, "unshare": 272, "setns": 308, "open_tree": 428, "move_mount": 429},
@@ -706,16 +712,16 @@ def receive(control: _socket.socket) -> tuple[bytes, list[int]]:
     """One packet and the descriptors that came with it, which no command may inherit by
     accident.
     """
-    size = array.array("i").itemsize
+    size = struct.calcsize("i")
     packet, extra, _, _ = control.recvmsg(1024, _socket.CMSG_SPACE(4 * size))
-    descriptors: array.array[int] = array.array("i")
+    descriptors: list[int] = []
     for level, kind, data in extra:
         if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-            descriptors.frombytes(data[: len(data) - len(data) % size])
+            descriptors += struct.unpack_from(f"{len(data) // size}i", data)
     for fd in descriptors:
         # Descriptors arrive without CLOEXEC, and the next command would inherit them.
         os.set_inheritable(fd, False)
-    return packet, list(descriptors)
+    return packet, descriptors
 
 
 def main() -> None:

@@ -29,6 +29,7 @@ from weft.workspace.sandbox.client import (
     MountPlan,
     SandboxUnavailable,
     keeper_command,
+    write_bytecode,
 )
 from weft.workspace.sandbox.hidden import HiddenPaths
 from weft.workspace.sandbox.overlay_recovery import sweep
@@ -229,6 +230,7 @@ class ProcessSandbox:
         python = sys.executable or self._find("python3")
         if not python:
             raise SandboxUnavailable("there is no Python interpreter to run the keeper")
+        write_bytecode()
         argv = keeper_command(
             bubblewrap=self._bubblewrap,
             python=python,
