@@ -496,6 +496,10 @@ class App:
         seconds = UNLOAD_EVERY_SECONDS
         while True:
             await anyio.sleep(seconds)
+            from weft.app import heap  # late: it costs start-up time
+
+            # Also when nothing is unloaded: the turns of sessions that stay leave as many holes.
+            await anyio.to_thread.run_sync(heap.trim)
             try:
                 await self.host.unload_idle(self.config.get("session.idle_unload"))
             except WeftError:

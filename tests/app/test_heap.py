@@ -1,0 +1,63 @@
+"""What the C library's heap keeps of memory that was freed."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from tests.support.world import World
+from weft.app import app as app_module
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+MEGABYTE = 1024 * 1024
+THREADS = 4
+BLOCKS, BLOCK_BYTES = 4_000, 3_000
+
+
+def own_bytes() -> int:
+    """Memory of this process that is in no file."""
+    found = re.search(r"RssAnon:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def leave_holes() -> list[bytes]:
+    """Free nearly all of what several threads held at once; what is left keeps the C library from
+    returning it by itself.
+    """
+    left: list[bytes] = []
+    together = threading.Barrier(THREADS)
+
+    def work() -> None:
+        made = [bytes(BLOCK_BYTES) for _ in range(BLOCKS)]
+        together.wait()
+        left.extend(made[::500])
+        left.append(made[-1])
+
+    threads = [threading.Thread(target=work) for _ in range(THREADS)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return left
+
+
+async def test_memory_that_was_freed_goes_back_to_the_system(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "UNLOAD_EVERY_SECONDS", 0.001)
+    before = own_bytes()
+    left = leave_holes()
+    assert own_bytes() - before > THREADS * BLOCKS * BLOCK_BYTES / 2
+    async with world.open(ScriptedModel([])):
+        with anyio.fail_after(10):
+            while own_bytes() - before > 10 * MEGABYTE:
+                await anyio.lowlevel.checkpoint()
+    assert left
