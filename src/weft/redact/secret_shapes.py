@@ -1,8 +1,9 @@
 """Shapes of secrets, as patterns.
 
 Shapes come in groups, each behind a gate: a literal, or a cheap pattern, that every secret of the
-group contains.  Text that no gate lets through, which is nearly all text, is passed over at the
-speed of a few memory searches.  No pattern takes more than linear time: patterns start with a
+group contains.  Gates stand behind gates: a sign that many groups have in common is looked for
+first.  Text that no gate lets through, which is nearly all text, is passed over at the speed of a
+few memory searches.  No pattern takes more than linear time: patterns start with a
 literal, check what stands *before* it afterwards (a start inside a word is refused at once), and
 repeat possessively or boundedly.
 """
@@ -10,6 +11,7 @@ repeat possessively or boundedly.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import msgspec
@@ -63,13 +65,29 @@ class ShapeGroup(msgspec.Struct, frozen=True):
     """What such a text also has, as a cheap pattern."""
     word: str = ""
     """A name with a value: its shapes are made when one gets through the gate (`_named`)."""
+    groups: tuple[ShapeGroup, ...] = ()
+    """Groups behind this gate, each with its own, in place of shapes."""
 
     def mask(self, text: str) -> str:
         """The text, which has a needle, with every secret of the group masked."""
-        if not self.pattern or _compiled(self.pattern).search(text):
-            for shape in self.shapes or _named(self.word):
-                text = shape.mask(text)
+        if self.pattern and not _compiled(self.pattern).search(text):
+            return text
+        if self.groups:
+            return mask_groups(text, self.groups)
+        for shape in self.shapes or _named(self.word):
+            text = shape.mask(text)
         return text
+
+
+def mask_groups(text: str, groups: Sequence[ShapeGroup]) -> str:
+    """The text with every secret of these groups masked, in their order."""
+    for group in groups:
+        # Spelt out: a call for each group would cost more than the searches.
+        for needle in group.needles:
+            if needle in text:
+                text = group.mask(text)
+                break
+    return text
 
 
 def _token(kind: str, prefix: str, body: str) -> SecretShape:
@@ -132,15 +150,44 @@ _GATES: dict[str, str] = {
 }
 """Cheap patterns for the vendors' tokens that have a sign before their secret part."""
 
+_VENDOR_SIGNS: dict[str, str] = {
+    # The numbers are what the shortest tokens have behind the sign: Stripe's and Alibaba's.
+    "_": r"_[A-Za-z0-9+/=_.-]{21}",
+    "A": r"A[A-Za-z0-9+/=_%-]{17}",
+    "G": "",
+    "Z": "",
+    "~": "",
+    "/": "",
+}
+"""What the gates of many vendors' tokens have in common, and a cheap pattern for all those tokens.
+
+One character is found ten times faster than a longer needle.
+"""
+
 
 def _vendor_groups() -> tuple[ShapeGroup, ...]:
     """The shapes of `token_shapes.tsv`; those with the same gate are one group."""
-    groups: dict[str, list[SecretShape]] = {}
+    shapes: dict[str, list[SecretShape]] = {}
     for kind, gate, prefix, body, _ in read_table(__file__, "token_shapes.tsv", 5):
-        groups.setdefault(gate, []).append(_token(kind, prefix, body))
+        shapes.setdefault(gate, []).append(_token(kind, prefix, body))
+    return _behind_signs(
+        [
+            ShapeGroup(tuple(gate.split(" ")), tuple(behind), _GATES.get(gate, ""))
+            for gate, behind in shapes.items()
+        ],
+        _VENDOR_SIGNS,
+    )
+
+
+def _behind_signs(groups: Sequence[ShapeGroup], signs: Mapping[str, str]) -> tuple[ShapeGroup, ...]:
+    """The groups, with those that have a sign in common behind one gate, where the first stood."""
+    behind: dict[str, list[ShapeGroup]] = {}
+    for group in groups:
+        shared = (sign for sign in signs if all(sign in needle for needle in group.needles))
+        behind.setdefault(next(shared, group.needles[0]), []).append(group)
     return tuple(
-        ShapeGroup(tuple(gate.split(" ")), tuple(shapes), _GATES.get(gate, ""))
-        for gate, shapes in groups.items()
+        ShapeGroup((sign,), pattern=signs[sign], groups=tuple(each)) if sign in signs else each[0]
+        for sign, each in behind.items()
     )
 
 
@@ -251,10 +298,18 @@ def _named(word: str) -> tuple[SecretShape, ...]:
     )
 
 
-def _named_groups() -> tuple[ShapeGroup, ...]:
+_NAME_SIGNS = dict.fromkeys(("ass", "ASS", "key", "KEY", "Key"), "")
+"""What several names have in common."""
+
+
+def _named_groups() -> ShapeGroup:
     """One group for each name: most texts hold none of them, and are passed over at once."""
-    names = (*_PASSWORDS, *_SECRETS)
-    return tuple(ShapeGroup((each,), pattern=each + _ASSIGNED, word=each) for each in names)
+    names = [
+        ShapeGroup((each,), pattern=each + _ASSIGNED, word=each)
+        for each in (*_PASSWORDS, *_SECRETS)
+    ]
+    # One of these signs stands behind every name (`_ASSIGNED`).
+    return ShapeGroup((":", "=", ">"), groups=_behind_signs(names, _NAME_SIGNS))
 
 
 _COOKIE_LETTER = r"(?:[^\r\n\"'`$]|\$(?![({]))"
@@ -286,7 +341,7 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
             ),
         ),
     ),
-    ShapeGroup(("SK",), (_token("twilio key", "SK", rf"[0-9a-f]{{32}}{_END}"),), r"SK[0-9a-f]{32}"),
+    ShapeGroup(("K",), (_token("twilio key", "SK", rf"[0-9a-f]{{32}}{_END}"),), r"SK[0-9a-f]{32}"),
     ShapeGroup(
         (":AA",),
         # The bot's number stands before the colon and is public.
@@ -393,7 +448,7 @@ def shape_groups() -> tuple[ShapeGroup, ...]:
     """Every group, in the order in which they are masked: a vendor's token says more of what it was
     than the parameter or the variable that it stands in.
     """
-    return (*_vendor_groups(), *_OTHER_GROUPS, *_named_groups())
+    return (*_vendor_groups(), *_OTHER_GROUPS, _named_groups())
 
 
 KEY_BEGINS = "-----BEGIN "
