@@ -4,6 +4,9 @@ Turns calls into commands and facts into results.  Opens no store and reads no s
 it what it needs.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from weft.api.manager import (
@@ -14,15 +17,15 @@ from weft.api.manager import (
     SessionRecord,
 )
 from weft.api.options import MessageOptions, QueryOptions, SessionDefaults
-from weft.api.pages import Page
 from weft.api.reports import BackgroundWork, SessionMetadata, UsageReport
 from weft.api.results import Reply, Result
 from weft.api.session import Session
 from weft.session import Branch, RewindItem, RewindPlan
 from weft.view.snapshot import ChildInfo, EditorSnapshot, HistoryMessage, PlanProgress
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded when they are first used
     from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
+    from weft.api.pages import Page
 
 __all__ = [
     "Answer",
@@ -55,10 +58,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The single queries, which most programs never load."""
-    if name not in ("Answer", "AnswerStream", "Delta", "query", "stream"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from weft.api import model_query
+_HOMES = {
+    "Answer": "model_query",
+    "AnswerStream": "model_query",
+    "Delta": "model_query",
+    "Page": "pages",
+    "query": "model_query",
+    "stream": "model_query",
+}
 
-    return getattr(model_query, name)
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -21,8 +21,6 @@ from weft.session import (
     SwitchBranch,
     ToggleCollapse,
     UndoRewind,
-    branches,
-    node_at,
 )
 
 if TYPE_CHECKING:  # as below
@@ -64,6 +62,8 @@ class BranchCalls(SessionBase):
 
     async def list_branches(self) -> list[Branch]:
         """Every branch; the present one ends at the head."""
+        from weft.session import branches  # as above
+
         return branches((await self._port()).state)
 
     async def switch_branch(
@@ -186,6 +186,8 @@ class BranchCalls(SessionBase):
 
     async def _node(self, given: str | int) -> NodeId | None:
         """The node that a message id or an index in the history means."""
+        from weft.session import node_at  # as above
+
         return node_at((await self._port()).state, given)
 
     async def _branch_name(self, given: str | int) -> str:

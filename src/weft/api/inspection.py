@@ -5,11 +5,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from weft.api.handle import SessionBase
 from weft.api.history import history
-from weft.api.pages import DEFAULT_LIMIT, Page, line_page
 from weft.api.reports import (
     SessionMetadata,
     UsageReport,
@@ -24,9 +23,13 @@ from weft.state import TouchedFile
 from weft.state.files import OriginalFile
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
-if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
+if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up time
+    from weft.api.pages import Page
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
     from weft.project.mentions import AskRead
+
+DEFAULT_LIMIT: Final = 200
+"""Messages of a page."""
 
 
 class InspectionCalls(SessionBase):
@@ -60,6 +63,8 @@ class InspectionCalls(SessionBase):
             UsageError: both places are given, the limit is not positive, or the line has no such
                 message.
         """
+        from weft.api.pages import line_page  # as above
+
         return await line_page(await self._port(), before, after, limit)
 
     async def get_status(self) -> Status:

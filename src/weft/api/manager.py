@@ -25,7 +25,6 @@ from weft.session import (
     SessionPort,
     load_line,
     load_state,
-    node_at,
 )
 from weft.store import SessionRow
 from weft.store.location import StoreArgument
@@ -133,6 +132,8 @@ class SessionManager:
         """A new session that shares the history up to and including `at` (a message id or its
         index) by reference.
         """
+        from weft.session import node_at  # few sessions are forked
+
         source = await self._registry.resolved(session_id)
         state = await self._registry.state_of(source)
         node = state.tree.head if at is None else node_at(state, at)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final
 
 import msgspec
 
@@ -15,9 +14,6 @@ from weft.session import SessionPort
 from weft.state import SessionState
 from weft.tree import TreeNote
 from weft.view.snapshot import HistoryMessage
-
-DEFAULT_LIMIT: Final = 200
-"""Messages of a page."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):

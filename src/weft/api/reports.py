@@ -9,7 +9,7 @@ import msgspec
 from weft.events import PermissionRequest, Status
 from weft.ids import NodeId, SessionId
 from weft.messages import Usage
-from weft.session import SessionPort, branches
+from weft.session import SessionPort
 from weft.state import ChildSession, PlanState, SessionState
 from weft.store import SessionRow
 from weft.view.snapshot import ChildInfo, EditorSnapshot, PlanProgress
@@ -145,6 +145,8 @@ def metadata_of(port: SessionPort) -> SessionMetadata:
 
 def usage_of(state: SessionState) -> UsageReport:
     """Tokens and cost, cut in several ways."""
+    from weft.session import branches  # only for those who ask: it costs start-up time
+
     return UsageReport(
         total=state.ledger.total,
         by_model=state.ledger.by_model(),

@@ -4,6 +4,11 @@ Owns the order "append, then apply, then publish", recovery and the cursor.  Kno
 only through the `TurnFactory` that makes its turns.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from weft.session.actor import SessionActor
 from weft.session.answers import (
     AbortReceipt,
@@ -59,7 +64,6 @@ from weft.session.commands import (
     checked,
     digest,
 )
-from weft.session.decide.branches import branches, current_branch, node_at
 from weft.session.environment import (
     FileFinder,
     FileNow,
@@ -84,6 +88,9 @@ from weft.session.port import SessionPort
 from weft.session.subscriptions.event_hub import EventHub
 from weft.session.subscriptions.subscription import Subscription
 from weft.tree import Branch
+
+if TYPE_CHECKING:  # loaded when they are first used
+    from weft.session.decide.branches import branches, current_branch, node_at
 
 __all__ = [
     "UNNAMED_CLIENT",
@@ -163,3 +170,15 @@ __all__ = [
     "node_at",
     "unspill_entries",
 ]
+
+_HOMES = {
+    "branches": "decide.branches",
+    "current_branch": "decide.branches",
+    "node_at": "decide.branches",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -64,7 +64,7 @@ from weft.session.commands import (
     digest,
 )
 from weft.session.decide import decide
-from weft.session.decide.settings import model_after, next_model
+from weft.session.decide.base import SettingCommand
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.idempotency import IdempotencyCache
 from weft.session.log.load import is_snapshot_due, keep_snapshot
@@ -84,6 +84,7 @@ from weft.session.work.mailbox_messages import (
 from weft.session.work.running_work import RunningWork
 from weft.state import QueueEntry, SessionState
 from weft.store import Lease, Store
+from weft.thinking import KnownLevels
 
 if TYPE_CHECKING:  # loaded where something is rewound
     from weft.session.rewind.work import RewindWork
@@ -446,9 +447,8 @@ class SessionActor:
         if isinstance(command, SendPrompt | ContinueTurn):
             self._refuse_new_turns()
         moment = self._turns.moment(await self._file_of(command))
-        if (model := model_after(command, self.state)) is not None:
-            levels = self._env.turns.levels(self.state, model)
-            moment = msgspec.structs.replace(moment, levels=levels)
+        if isinstance(command, SettingCommand):
+            moment = msgspec.structs.replace(moment, levels=self._levels_after(command))
         plan = decide(command, self.state, moment)
         left_open = self._worker.turn is None and self.state.turn.open is not None
         # Decided twice: ending what was left changes the tree and the queue that the first decision
@@ -502,10 +502,19 @@ class SessionActor:
             case ChangeSetting(name=name, value=value) if value is not None:
                 self._env.turns.check(self.state, value if name == "budget" else {name: value})
             case CycleModel(rotation=rotation):
+                from weft.session.decide.settings import next_model  # as below
+
                 following = next_model(rotation, self.state.settings)
                 self._env.turns.check(self.state, {"model": following.name})
             case _:
                 pass
+
+    def _levels_after(self, command: SettingCommand) -> KnownLevels:
+        """The thinking levels that a command is about; None for one that is not about them."""
+        from weft.session.decide.settings import model_after  # few commands are about settings
+
+        model = model_after(command, self.state)
+        return None if model is None else self._env.turns.levels(self.state, model)
 
     async def _file_of(self, command: Command[Any]) -> FoundFile | None:
         """The file that a command names, looked at before it is decided."""

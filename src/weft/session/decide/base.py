@@ -1,18 +1,69 @@
-"""Decision of a command: the facts it appends, its answer, and what a decision may look at."""
+"""Decision of a command: the facts it appends, its answer, and what a decision may look at.
+
+The groups of commands are named here and not with the functions that decide them, so that a session
+loads only the functions that it has commands for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from weft.errors import SessionBusy
 from weft.events import Fact
 from weft.ids import BlobId
+from weft.session.commands import (
+    AddNote,
+    AnswerQuestion,
+    BeginCall,
+    BranchAt,
+    BringOver,
+    ChangeSetting,
+    ClearBoundary,
+    CompactNow,
+    ContinueTurn,
+    CycleModel,
+    CycleThinking,
+    DecidePlan,
+    DeleteBranch,
+    DequeueSteering,
+    EditNode,
+    EditPlan,
+    EditQueued,
+    MarkNode,
+    RecallQueues,
+    RecordUsage,
+    RemoveQueued,
+    RenameBranch,
+    ReorderQueue,
+    RespondToPermission,
+    SendPrompt,
+    SetBoundary,
+    SetCheckpoint,
+    SetMode,
+    StopBackground,
+    SwitchBranch,
+    SwitchSkill,
+    ToggleCollapse,
+    UndoCompaction,
+)
 from weft.session.environment import FoundFile
 from weft.state import SessionState
 from weft.thinking import KnownLevels
+
+PromptCommand: TypeAlias = SendPrompt | ContinueTurn
+QueueCommand: TypeAlias = EditQueued | RemoveQueued | ReorderQueue | RecallQueues | DequeueSteering
+RequestCommand: TypeAlias = RespondToPermission | AnswerQuestion | DecidePlan | EditPlan
+SettingCommand: TypeAlias = ChangeSetting | CycleModel | CycleThinking | SetMode | SwitchSkill
+HeadCommand: TypeAlias = EditNode | BranchAt | SwitchBranch
+NameCommand: TypeAlias = RenameBranch | DeleteBranch | SetCheckpoint
+LineCommand: TypeAlias = (
+    HeadCommand | NameCommand | MarkNode | ToggleCollapse | CompactNow | UndoCompaction
+)
+BoundaryCommand: TypeAlias = SetBoundary | ClearBoundary
+RecordCommand: TypeAlias = AddNote | BringOver | BeginCall | RecordUsage | StopBackground
 
 
 class DecidedCommand(msgspec.Struct, frozen=True, kw_only=True):

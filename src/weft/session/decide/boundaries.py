@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from weft.errors import UsageError
 from weft.events import BoundaryChanged
 from weft.ids import BlobId
 from weft.session.commands import ClearBoundary, SetBoundary
-from weft.session.decide.base import DecidedCommand, DecisionContext
+from weft.session.decide.base import (
+    BoundaryCommand,
+    DecidedCommand,
+    DecisionContext,
+)
 from weft.session.environment import FoundFile
 from weft.state import SessionState
-
-BoundaryCommand: TypeAlias = SetBoundary | ClearBoundary
 
 
 def decide_boundary(

@@ -5,7 +5,7 @@ The line is the path from the root of the tree to the head: what the model reads
 
 from __future__ import annotations
 
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from weft.errors import UsageError
 from weft.events import CompactionUndone, NodeEdited, NodeMarked, SettingChanged
@@ -22,15 +22,16 @@ from weft.session.commands import (
     ToggleCollapse,
     UndoCompaction,
 )
-from weft.session.decide.base import DecidedCommand, DecisionContext, refuse_while_running
+from weft.session.decide.base import (
+    DecidedCommand,
+    DecisionContext,
+    HeadCommand,
+    LineCommand,
+    NameCommand,
+    refuse_while_running,
+)
 from weft.session.decide.branches import branch_at, checkpoint, delete, rename, switch
 from weft.state import SessionState
-
-HeadCommand: TypeAlias = EditNode | BranchAt | SwitchBranch
-NameCommand: TypeAlias = RenameBranch | DeleteBranch | SetCheckpoint
-LineCommand: TypeAlias = (
-    HeadCommand | NameCommand | MarkNode | ToggleCollapse | CompactNow | UndoCompaction
-)
 
 
 def decide_line(

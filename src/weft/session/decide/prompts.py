@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 
 import msgspec
 
@@ -18,13 +18,16 @@ from weft.loop import promote, revision_of, tip_after
 from weft.messages import File, Image, Node, Part, Text, clean_text
 from weft.session.answers import Accepted
 from weft.session.commands import ContinueTurn, SendPrompt
-from weft.session.decide.base import DecidedCommand, DecisionContext, refuse_while_running
+from weft.session.decide.base import (
+    DecidedCommand,
+    DecisionContext,
+    PromptCommand,
+    refuse_while_running,
+)
 from weft.state import QueueEntry, SessionState
 
 LONGEST_QUEUE: Final = 500
 """Messages that may wait; one more is refused."""
-
-PromptCommand: TypeAlias = SendPrompt | ContinueTurn
 
 
 def decide_prompt(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from weft.errors import UsageError
 from weft.events import InputEdited, InputRemoved, InputsReordered, QueuesRecalled
@@ -14,11 +14,13 @@ from weft.session.commands import (
     RemoveQueued,
     ReorderQueue,
 )
-from weft.session.decide.base import DecidedCommand, DecisionContext
+from weft.session.decide.base import (
+    DecidedCommand,
+    DecisionContext,
+    QueueCommand,
+)
 from weft.session.decide.prompts import clean_parts
 from weft.state import SessionState
-
-QueueCommand: TypeAlias = EditQueued | RemoveQueued | ReorderQueue | RecallQueues | DequeueSteering
 
 
 def decide_queue(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from weft.errors import UsageError
 from weft.events import ModelCallStarted, SystemNote, UsageRecorded
@@ -10,10 +10,12 @@ from weft.ids import TurnId, new_node_id
 from weft.loop import tip_after
 from weft.messages import clean_text
 from weft.session.commands import AddNote, BeginCall, BringOver, RecordUsage, StopBackground
-from weft.session.decide.base import DecidedCommand, DecisionContext
+from weft.session.decide.base import (
+    DecidedCommand,
+    DecisionContext,
+    RecordCommand,
+)
 from weft.state import SessionState
-
-RecordCommand: TypeAlias = AddNote | BringOver | BeginCall | RecordUsage | StopBackground
 
 
 def decide_record(

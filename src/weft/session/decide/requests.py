@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import (
@@ -22,10 +22,13 @@ from weft.session.commands import (
     EditPlan,
     RespondToPermission,
 )
-from weft.session.decide.base import DecidedCommand, DecisionContext
+from weft.session.decide.base import (
+    DecidedCommand,
+    DecisionContext,
+    RequestCommand,
+)
 from weft.state import SessionState
 
-RequestCommand: TypeAlias = RespondToPermission | AnswerQuestion | DecidePlan | EditPlan
 RequestT = TypeVar("RequestT", PermissionRequest, QuestionAsked)
 
 

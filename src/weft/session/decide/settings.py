@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 
 from weft.errors import UsageError
 from weft.events import Fact, ModeChanged, SettingChanged, SkillChanged, SystemNote
@@ -18,7 +18,11 @@ from weft.session.commands import (
     SetMode,
     SwitchSkill,
 )
-from weft.session.decide.base import DecidedCommand, DecisionContext
+from weft.session.decide.base import (
+    DecidedCommand,
+    DecisionContext,
+    SettingCommand,
+)
 from weft.state import SessionSettings, SessionState
 from weft.thinking import (
     THINKING_LEVELS,
@@ -30,8 +34,6 @@ from weft.thinking import (
 )
 
 SESSION_MODES: Final = ("normal", "architect")
-
-SettingCommand: TypeAlias = ChangeSetting | CycleModel | CycleThinking | SetMode | SwitchSkill
 
 
 def decide_setting(

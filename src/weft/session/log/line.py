@@ -34,7 +34,7 @@ from weft.events import (
     decode,
 )
 from weft.ids import BlobId, CallUid, NodeId
-from weft.loop import ContextLine, LineEntry, as_message, pin_block
+from weft.loop import ContextLine, LineEntry
 from weft.messages import File, Image, Part, Text, Thinking, ToolCall, ToolResult
 from weft.state import QueueEntry
 from weft.store import Store
@@ -220,6 +220,8 @@ async def load_summary(
     if not isinstance(fact, Compacted):
         raise Corrupt(fact.session_id, "expected a compaction", seq=fact.seq)
     # What was pinned at the time of the compaction is in it already.
+    from weft.loop import as_message, pin_block  # few lines are compacted
+
     late = [block for block in map(pin_block, pinned) if block not in fact.carried]
     return as_message(fact.summary, (*fact.carried, *late))
 
