@@ -58,13 +58,30 @@ CLI_ON_THE_WAY = {
     "weft.cli.logs",
     "weft.cli.stdio",
     "weft.cli.prompt_input",
-    "weft.cli.sanitize",
     "weft.cli.headless.output_formats",
     "weft.cli.headless.own_turn",
     "weft.cli.signals",
     "weft.cli.headless.turn_driver",
 }
 """Of the command line, all that a run may load before its first request."""
+
+RARE = {
+    "weft.api.pages",
+    "weft.context.compaction",
+    "weft.session.decide.boundaries",
+    "weft.session.decide.branches",
+    "weft.session.decide.line",
+    "weft.session.decide.queue",
+    "weft.session.decide.records",
+    "weft.session.decide.requests",
+    "weft.session.decide.settings",
+    "weft.tools.output_schema",
+    "weft.tools.submit",
+    "weft.workspace.boundaries.lines",
+}
+"""Of ours, what a run with one short answer has no use for.  A module takes about three times the
+size of its bytecode in memory for as long as the process lives.
+"""
 
 DUMP = """
 import atexit, json, sys
@@ -132,6 +149,7 @@ def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: WeftProgram
     loaded = loaded_by(weft, "-p", "-m", weft.script("Hello."), "hi")
     of_the_cli = {name for name in loaded if name.startswith("weft.cli")} | {"weft", "weft.errors"}
     assert of_the_cli <= CLI_ON_THE_WAY
+    assert not RARE & loaded
     assert not roots(loaded - bare())
 
 

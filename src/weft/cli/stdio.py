@@ -16,10 +16,8 @@ from typing import Any
 import msgspec
 
 from weft.cli.exit_codes import FAILED, CommandExit, TerminalClosed
-from weft.cli.sanitize import HIDDEN, clean
 
 _encoder = msgspec.json.Encoder()
-_RISKY = rf"[\x7f-\x9f{HIDDEN}]"
 
 
 def write(text: str) -> None:
@@ -31,7 +29,7 @@ def write(text: str) -> None:
     """
     if sys.stdout is not None and sys.stdout.isatty():
         # Only for a terminal: a pipe gets exactly what the model wrote.
-        text = clean(text)
+        text = _clean(text)
     _write(sys.stdout, text.encode("utf-8", "replace"))
 
 
@@ -47,14 +45,14 @@ def write_json(value: Any) -> None:
     """
     data = _encoder.encode(value)
     if not data.isascii() or b"\x7f" in data:
-        data = re.sub(_RISKY, _escaped, data.decode()).encode()
+        data = _without_risky(data.decode()).encode()
     _write(sys.stdout, data + b"\n")
 
 
 def write_pretty(value: Any) -> None:
     """A JSON value for people and programs."""
     data = msgspec.json.format(_encoder.encode(value), indent=2).decode()
-    _write(sys.stdout, (re.sub(_RISKY, _escaped, data) + "\n").encode())
+    _write(sys.stdout, (_without_risky(data) + "\n").encode())
 
 
 def complain(text: str) -> None:
@@ -62,7 +60,7 @@ def complain(text: str) -> None:
     if not text or sys.stderr is None:
         return
     try:
-        _write(sys.stderr, f"weft: {clean(text)}\n".encode("utf-8", "replace"))
+        _write(sys.stderr, f"weft: {_clean(text)}\n".encode("utf-8", "replace"))
     except (OSError, CommandExit, ValueError):
         return
 
@@ -72,7 +70,7 @@ def tell(text: str) -> None:
     if sys.stderr is None:
         return
     try:
-        _write(sys.stderr, f"{clean(text)}\n".encode("utf-8", "replace"))
+        _write(sys.stderr, f"{_clean(text)}\n".encode("utf-8", "replace"))
     except (OSError, CommandExit, ValueError):
         return
 
@@ -130,6 +128,19 @@ def _write(stream: Any, data: bytes) -> None:
             if error.errno == errno.EIO and is_terminal:
                 raise TerminalClosed(errno.EIO, "the terminal was closed") from error
         raise CommandExit(FAILED, f"cannot write the output: {error.strerror}") from error
+
+
+def _clean(text: str) -> str:
+    from weft.cli.sanitize import clean  # a run into a pipe has no use for it
+
+    return clean(text)
+
+
+def _without_risky(text: str) -> str:
+    """JSON with what a terminal could obey as `\\uXXXX`."""
+    from weft.cli.sanitize import HIDDEN  # as above
+
+    return re.sub(rf"[\x7f-\x9f{HIDDEN}]", _escaped, text)
 
 
 def _escaped(found: re.Match[str]) -> str:

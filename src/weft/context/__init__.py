@@ -4,6 +4,11 @@ size.
 Pure functions of what they are given.  Knows no provider: vendors' words are theirs.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from weft.context.build import (
     CONTINUE_PROMPT,
     CUT_OFF,
@@ -17,21 +22,21 @@ from weft.context.build import (
     pictures_of,
     render,
 )
-from weft.context.compaction import (
-    INSTRUCTIONS,
-    KEPT_SHARE,
-    as_message,
-    carried,
-    choose_cut,
-    is_full,
-    pin_block,
-    pinned,
-    room,
-    transcript,
-)
 from weft.context.environment import INSTRUCTIONS_VERSION, environment_text, told_on
 from weft.context.prefix import PrefixTool, PromptPrefix, RenderedPrefix, load_prefix, render_prefix
-from weft.context.sizes import estimate, estimate_text
+from weft.context.sizes import estimate, estimate_text, is_full, room
+
+if TYPE_CHECKING:  # loaded when they are first used
+    from weft.context.compaction import (
+        INSTRUCTIONS,
+        KEPT_SHARE,
+        as_message,
+        carried,
+        choose_cut,
+        pin_block,
+        pinned,
+        transcript,
+    )
 
 __all__ = [
     "CONTINUE_PROMPT",
@@ -66,3 +71,20 @@ __all__ = [
     "told_on",
     "transcript",
 ]
+
+_HOMES = {
+    "INSTRUCTIONS": "compaction",
+    "KEPT_SHARE": "compaction",
+    "as_message": "compaction",
+    "carried": "compaction",
+    "choose_cut": "compaction",
+    "pin_block": "compaction",
+    "pinned": "compaction",
+    "transcript": "compaction",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -20,8 +20,6 @@ from weft.ids import NodeId
 from weft.messages import File, Image, Node, ToolCall, ToolResult
 from weft.state import SessionState
 
-SHARE: Final = 0.85
-"""How full the room for input may get before the line is compacted."""
 KEPT_SHARE: Final = 0.25
 """How much of the room the newest messages, which stay as they are, may take."""
 RESULT_KEPT: Final = 2_000
@@ -49,18 +47,6 @@ Where things stand now: what works, what fails, what is half done.
 The steps that remain."""
 
 HEADING: Final = "[What came before was summarised to make room. Summary:]"
-
-
-def room(window: int, most_output: int) -> int:
-    """Tokens that a request may have as input, with place left for the answer."""
-    # Vendors count the answer into the window. A model whose limit for output is most of its window
-    # would otherwise have no room for input at all.
-    return max(1, window - min(most_output, window // 4))
-
-
-def is_full(tokens: int, window: int, most_output: int) -> bool:
-    """Whether it is time to compact before the next request."""
-    return tokens > room(window, most_output) * SHARE
 
 
 def choose_cut(line: Sequence[LineEntry], keep_tokens: int) -> int:

@@ -1,4 +1,6 @@
-"""Token estimates: how many tokens text is likely to be, before a vendor has counted."""
+"""Token estimates: how many tokens text is likely to be, before a vendor has counted, and how many
+a model has room for.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,8 @@ what will fit.
 """
 # About what an image of the size that vendors scale to costs; the bytes say nothing about it.
 IMAGE_TOKENS: Final = 1_500
+SHARE: Final = 0.85
+"""How full the room for input may get before the line is compacted."""
 
 
 def estimate_text(characters: int) -> int:
@@ -49,3 +53,15 @@ def _characters(part: Part) -> int:
             return len(name) + len(msgspec.json.encode(args))
         case _:
             return 0
+
+
+def room(window: int, most_output: int) -> int:
+    """Tokens that a request may have as input, with place left for the answer."""
+    # Vendors count the answer into the window. A model whose limit for output is most of its window
+    # would otherwise have no room for input at all.
+    return max(1, window - min(most_output, window // 4))
+
+
+def is_full(tokens: int, window: int, most_output: int) -> bool:
+    """Whether it is time to compact before the next request."""
+    return tokens > room(window, most_output) * SHARE

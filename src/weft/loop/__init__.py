@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from weft.context import LineEntry, as_message, pin_block, pinned
+from weft.context import LineEntry
 from weft.loop.answer import AnswerBuilder, ModelAnswer
 from weft.loop.approval import (
     UNANSWERED,
@@ -47,6 +47,7 @@ from weft.loop.turn import Turn
 from weft.loop.turn_facts import call_started, promote, revision_of, settle_open_calls, tip_after
 
 if TYPE_CHECKING:  # loaded when they are first used
+    from weft.context import as_message, pin_block, pinned
     from weft.loop.compaction import CompactionWork
     from weft.loop.recovery import (
         PartialDraft,
@@ -121,22 +122,25 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CompactionWork": "compaction",
-    "PartialDraft": "recovery",
-    "RecoveredCall": "recovery",
-    "RecoveryEvidence": "recovery",
-    "child_finished": "recovery",
-    "command_ends": "recovery",
-    "count_lost": "recovery",
-    "end_interrupted": "recovery",
-    "hashes_needed": "recovery",
-    "judge": "recovery",
-    "settle_interrupted": "recovery",
-    "unsettled_children": "recovery",
+    "CompactionWork": "weft.loop.compaction",
+    "PartialDraft": "weft.loop.recovery",
+    "RecoveredCall": "weft.loop.recovery",
+    "RecoveryEvidence": "weft.loop.recovery",
+    "as_message": "weft.context",
+    "child_finished": "weft.loop.recovery",
+    "command_ends": "weft.loop.recovery",
+    "count_lost": "weft.loop.recovery",
+    "end_interrupted": "weft.loop.recovery",
+    "hashes_needed": "weft.loop.recovery",
+    "judge": "weft.loop.recovery",
+    "pin_block": "weft.context",
+    "pinned": "weft.context",
+    "settle_interrupted": "weft.loop.recovery",
+    "unsettled_children": "weft.loop.recovery",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(_HOMES[name]), name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias
 
 import anyio
 import msgspec
@@ -19,7 +19,10 @@ from weft.permissions import PermissionRule, PolicyDecision, ToolAction
 from weft.providers import Model
 from weft.state import SessionState
 from weft.thinking import ThinkingLevel
-from weft.tools import ChangedFile, SubmitTool, Tool, ToolContext
+from weft.tools import ChangedFile, Tool, ToolContext
+
+if TYPE_CHECKING:  # loaded with the first structured result: it costs start-up time
+    from weft.tools import SubmitTool
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ allowed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,7 +13,9 @@ from weft.errors import BadArguments
 from weft.ids import CallUid
 from weft.loop.answer import BLOCKED, ModelAnswer
 from weft.messages import Node, Text, ToolResult
-from weft.tools import SubmitTool
+
+if TYPE_CHECKING:  # loaded with the first structured result: it costs start-up time
+    from weft.tools import SubmitTool
 
 
 class OutputVerdict(msgspec.Struct, frozen=True, kw_only=True):

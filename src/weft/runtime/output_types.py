@@ -5,11 +5,12 @@ place.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from weft.tools import OutputSchema
+if TYPE_CHECKING:  # loaded with the first such type: it costs start-up time
+    from weft.tools import OutputSchema
 
 REMEMBERED: Final = 256
 """Schemas that are kept ready; an older one is made again from what the log has."""
@@ -30,6 +31,8 @@ class OutputTypes:
         Raises:
             UsageError: it is no schema.
         """
+        from weft.tools import OutputSchema  # as above
+
         shape = wanted if isinstance(wanted, OutputSchema) else OutputSchema(wanted)
         self._known[_key(shape.schema)] = shape
         if len(self._known) > REMEMBERED:

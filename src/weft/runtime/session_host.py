@@ -38,13 +38,14 @@ from weft.session import (
 from weft.store import SessionRow, Store
 from weft.store.location import StoreArgument
 from weft.thinking import KnownLevels, ThinkingLevel
-from weft.tools import OutputSchema, Tool
+from weft.tools import Tool
 
 if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up time
     from weft.project.agent_definitions import AgentDefinitions
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
     from weft.project.mentions import AskRead
     from weft.runtime.command_expansion import MarkdownCommands
+    from weft.tools import OutputSchema
 
 logger = logging.getLogger(__name__)
 

@@ -36,19 +36,16 @@ from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
 from weft.runtime.session_prompt import SessionPrompt
 from weft.runtime.tool_contexts import ToolContexts
-from weft.runtime.turn_settings import is_planned, open_options
+from weft.runtime.turn_settings import SUBMIT_NAMES, is_planned, open_options
 from weft.session import TurnFactory
 from weft.state import SessionState
 from weft.thinking import KnownLevels, level_note
-from weft.tools import (
-    SubmitTool,
-    Tool,
-    ToolContext,
-)
+from weft.tools import Tool, ToolContext
 
-if TYPE_CHECKING:  # loaded where fallback models are set, or a session is compacted
+if TYPE_CHECKING:  # loaded where there are such: they cost start-up time
     from weft.loop import CompactionWork
     from weft.runtime.fallback_models import FallbackModels
+    from weft.tools import SubmitTool
 
 
 class SessionTurnFactory(TurnFactory):
@@ -284,4 +281,10 @@ class SessionTurnFactory(TurnFactory):
 
 def _submit_in(tools: Mapping[str, Tool]) -> SubmitTool | None:
     """The tool that takes the result, where there is one."""
-    return next((tool for tool in tools.values() if isinstance(tool, SubmitTool)), None)
+    named = [tools[name] for name in SUBMIT_NAMES if name in tools]
+    if not named:
+        return None
+    from weft.tools import SubmitTool  # as above
+
+    # A program may have brought a tool of that name.
+    return next((tool for tool in named if isinstance(tool, SubmitTool)), None)

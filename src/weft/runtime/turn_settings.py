@@ -6,7 +6,7 @@ A message's own options come first, then what the session has set, then the conf
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -18,7 +18,13 @@ from weft.runtime.services import Services
 from weft.runtime.tool_table import named_tools
 from weft.state import SessionState
 from weft.thinking import THINKING_LEVELS, KnownLevels, thinking_level
-from weft.tools import COMPANIONS, SubmitTool, Tool
+from weft.tools import COMPANIONS, Tool
+
+if TYPE_CHECKING:  # loaded with the first structured result: it costs start-up time
+    from weft.tools import SubmitTool
+
+SUBMIT_NAMES: Final = ("submit", "submit_result")
+"""What the tool is called that takes a structured result."""
 
 
 class TurnSettings:
@@ -108,13 +114,16 @@ class TurnSettings:
     def _submit_tool(self, options: Mapping[str, Any]) -> SubmitTool | None:
         """The tool that takes the result, where the message asks for a structured one."""
         # A program may have brought a tool of that name.
-        name = "submit" if "submit" not in self._tools else "submit_result"
+        usual, other = SUBMIT_NAMES
+        name = usual if usual not in self._tools else other
         if is_planned(options):
             from weft.agents.submit_plan import SubmitPlan  # only there: it costs start-up time
 
             return SubmitPlan(name)
         if "schema" not in options:
             return None
+        from weft.tools import SubmitTool  # as above
+
         return SubmitTool(self._output_types.of(options["schema"]), name)
 
     # -- what agents ask

@@ -24,12 +24,12 @@ from weft.tools.base import (
     as_outcome,
 )
 from weft.tools.builtin.registry import ALL, COMPANIONS, CORE, BuiltinTool, builtin_tools
-from weft.tools.output_schema import OutputSchema
-from weft.tools.submit import SubmitTool
 from weft.workspace import ChangedFile
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.tools.function import FunctionTool, tool
+    from weft.tools.output_schema import OutputSchema
+    from weft.tools.submit import SubmitTool
 
 __all__ = [
     "ALL",
@@ -60,6 +60,8 @@ __all__ = [
 
 _HOMES = {
     "FunctionTool": "function",
+    "OutputSchema": "output_schema",
+    "SubmitTool": "submit",
     "tool": "function",
 }
 

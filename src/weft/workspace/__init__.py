@@ -16,7 +16,6 @@ from weft.workspace.base import (
     RunResult,
     Workspace,
 )
-from weft.workspace.boundaries.lines import LineRange, lines_of
 from weft.workspace.boundaries.workspace import BoundaryRange, BoundedWorkspace, SessionBoundaries
 from weft.workspace.local import LocalWorkspace
 from weft.workspace.process.environment import scrubbed, secret_values
@@ -34,6 +33,7 @@ from weft.workspace.safe_read import (
 from weft.workspace.seen_versions import SeenVersions
 
 if TYPE_CHECKING:
+    from weft.workspace.boundaries.lines import LineRange, lines_of
     from weft.workspace.git import SafeGit, open_safe_git
     from weft.workspace.git_repository import GitRepository, find_repository, read_pointer
     from weft.workspace.ignore import ignore_of
@@ -76,6 +76,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "LineRange": "boundaries.lines",
+    "lines_of": "boundaries.lines",
     "LocalRunner": "process.runner",
     "kill_orphans": "process.runner",
     "GitRepository": "git_repository",

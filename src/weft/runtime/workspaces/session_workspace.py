@@ -25,14 +25,12 @@ from weft.state import SessionState
 from weft.workspace import (
     BoundaryRange,
     BoundedWorkspace,
-    LineRange,
     ProcessCommand,
     Runner,
     RunResult,
     SeenVersions,
     SessionBoundaries,
     Workspace,
-    lines_of,
 )
 from weft.workspace.boundaries.workspace import MAX_BYTES
 
@@ -147,6 +145,8 @@ class SessionWorkspace(FileFinder):
             return FoundFile(path=real)
         if found.truncated:
             raise UsageError(f"{real!r} is too large to be bounded ({found.size:,} bytes)")
+        from weft.workspace import lines_of  # few sessions have boundaries
+
         return FoundFile(path=real, lines=len(lines_of(found.data)), data=found.data)
 
     async def recovered_calls(self, calls: Iterable[CallUid]) -> Mapping[CallUid, RecoveredCall]:
@@ -180,6 +180,8 @@ class SessionWorkspace(FileFinder):
         state = self._state()
         if state is None or not state.boundaries.held:
             return _NONE
+        from weft.workspace import LineRange  # as above
+
         return {
             path: BoundaryRange(
                 lines=LineRange(boundary.first, boundary.last),

@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from weft.errors import FinalToolError, RetryableToolError
 from weft.ids import BlobId
 from weft.workspace.base import ChangedFile, FileState, Workspace
-from weft.workspace.boundaries.lines import LineRange, after_change, follow, refusal
+
+if TYPE_CHECKING:  # loaded with the first boundary: it costs start-up time
+    from weft.workspace.boundaries.lines import LineRange
 
 MAX_BYTES = 4 * 1024 * 1024
 """Larger files cannot be bounded: each version is kept, so that the range can follow."""
@@ -90,6 +92,8 @@ class SessionBoundaries:
         bound = self.of(path)
         if bound is None:
             return None
+        from weft.workspace.boundaries.lines import after_change, refusal  # as above
+
         present, lines = await self._brought_up_to(path, bound, before)
         if after is None:
             raise FinalToolError(refusal(path, present, None, lines))
@@ -159,6 +163,8 @@ class SessionBoundaries:
             return now, bound.lines
         if now is None:
             return base, bound.lines
+        from weft.workspace.boundaries.lines import follow  # as above
+
         return now, follow(base, now, bound.lines)
 
     async def _version(self, path: str, base: BlobId) -> bytes | None:
