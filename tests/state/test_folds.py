@@ -5,9 +5,7 @@ What a snapshot brings back goes on as if it had never been put away.
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +13,7 @@ from bench.logs import answered_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.call_count import calls_made
 from tests.support.history_generator import A, B, History, write_fork, write_history
 from tests.support.strategies import forks, histories, numbers
 from weft.events import UnknownFact, decode, encode
@@ -172,22 +171,6 @@ def test_what_a_fork_does_never_reaches_the_session_it_came_from() -> None:
 
 
 # --- cost
-
-
-def calls_made(run: Any) -> int:
-    """Python and C calls while `run` runs: a count, so that no clock is asked."""
-    count = 0
-
-    def see(frame: Any, event: str, argument: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(see)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @settings(max_examples=10)

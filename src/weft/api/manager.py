@@ -148,10 +148,12 @@ class SessionManager:
             settings={"auto_title": False, "archived": False},
             fork=ForkPoint(session_id=source, seq=state.seq, node=node),
         )
+        # Before the next wait, in which the source may go on: the past ends at the `seq` above.
+        past = state.fork(forked)
         self._registry.keep_tools(forked, self._registry.table_of(source))
         self._registry.granted[forked] = self._registry.granted_to_fork(source)
         store = await self._registry.store_of(source)
-        port = await self._registry.create(forked, (created,), store=store)
+        port = await self._registry.create(forked, (created,), store=store, past=past)
         return open_handle(self._host, port)
 
     # -- finding

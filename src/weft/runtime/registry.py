@@ -228,24 +228,28 @@ class SessionRegistry:
         facts: tuple[Fact, ...],
         blobs: Mapping[BlobId, bytes] | None = None,
         store: Store | None = None,
+        *,
+        past: SessionState | None = None,
     ) -> SessionPort:
         """Make a session with these first facts, and begin to serve it; `store` has it unless it
-        was started in one.
+        was started in one.  A fork brings its `past`.
 
         Raises:
             UsageError: the id belongs to a deleted one that others share.
         """
         store = store or self.stores.of(session_id)
         async with self.stores.joined(session_id, store):
-            return await self._create_in(store, session_id, facts, blobs)
+            state = past or SessionState(session_id=session_id)
+            return await self._create_in(store, state, facts, blobs)
 
     async def _create_in(
         self,
         store: Store,
-        session_id: SessionId,
+        state: SessionState,
         facts: tuple[Fact, ...],
         blobs: Mapping[BlobId, bytes] | None,
     ) -> SessionPort:
+        session_id = state.session_id
         # There is no row, or the caller would have found the session; but its facts are the past of
         # its forks, and new ones must not be appended to them.
         if await store.last_seq(session_id):
@@ -257,7 +261,7 @@ class SessionRegistry:
         environment = self._environment(session_id, created.project_path, created.parent, store)
         lease = await store.take_lease(session_id)
         actor = SessionActor(
-            SessionState(session_id=session_id),
+            state,
             lease,
             store=store,
             environment=environment,

@@ -170,14 +170,11 @@ class SessionActor:
     ) -> None:
         """Append the first facts of a new session, before it serves.
 
-        A fork then takes in the past it shares.
+        A fork begins with the state of the past that it shares.
         """
         _CREATE.before.hit()
         await self.log.commit(Commit(facts=tuple(facts), blobs=blobs or {}))
         _CREATE.after.hit()
-        # A fork's own log begins with its first fact; its tree is in the logs of its ancestors.
-        if self.state.about.fork is not None:
-            await self._turns.reload()
 
     def start(self) -> None:
         """Begin to serve, under the supervisor."""

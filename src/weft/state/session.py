@@ -7,8 +7,9 @@ money, or which inputs were seen.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -79,7 +80,7 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "13"
+FOLD_VERSION: Final = "14"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
@@ -238,10 +239,26 @@ class SessionState(msgspec.Struct, kw_only=True):
         if own and isinstance(fact, PrefixFrozen):
             self.prefix = fact.prefix
 
+    def fork(self, session_id: SessionId) -> SessionState:
+        """The state of a new session that shares the past of this one, before its first own fact.
+
+        Equal to folding this session's log as another's past, without reading it: the nodes of the
+        tree are shared.
+        """
+        inherited = {name: _copied(getattr(self, name)) for name in _INHERITED - {"tree"}}
+        return SessionState(session_id=session_id, tree=self.tree.fork(), **inherited)
+
     def apply_all(self, facts: Iterable[AnyFact]) -> None:
         """Take many facts in, in order."""
         for fact in facts:
             self.apply(fact)
+
+
+def _copied(state: msgspec.Struct) -> Any:
+    """An equal fold with maps and lists of its own; what they hold is never changed in place."""
+    fields = {name: getattr(state, name) for name in state.__struct_fields__}
+    own = {name: copy.copy(value) for name, value in fields.items()}
+    return msgspec.structs.replace(state, **own)
 
 
 def fold(facts: Iterable[AnyFact], start: SessionState) -> SessionState:

@@ -108,16 +108,19 @@ def _from_lines(lines: Iterator[bytes]) -> SessionState:
         # For bytes that we never wrote msgspec raises two errors of Python itself: broken UTF-8,
         # and nesting that is too deep.
         state = _decoder().decode(next(lines, b""))
+        nodes = dict(state.tree.nodes)
         names: dict[str, str] = {}
         for line in lines:
-            _take(_slice_decoder().decode(line), state, names)
+            part = _slice_decoder().decode(line)
+            _take_nodes(part, nodes, names)
+            _take_rows(part, state, names)
     except (UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(f"no state: {error}") from error
+    state.tree.nodes = nodes
     return state
 
 
-def _take(part: _Slice, state: SessionState, names: dict[str, str]) -> None:
-    nodes = state.tree.nodes
+def _take_nodes(part: _Slice, nodes: dict[NodeId, NodeSkeleton], names: dict[str, str]) -> None:
     for node, holder in part.nodes.items():
         nodes[NodeId(names.setdefault(node, node))] = holder
         _share(holder.at, "log", names)
@@ -125,6 +128,9 @@ def _take(part: _Slice, state: SessionState, names: dict[str, str]) -> None:
             holder.parent = NodeId(names.get(holder.parent, holder.parent))
         # A child comes after its parent, and is then called by the same string.
         names.update({child: child for child in holder.children})
+
+
+def _take_rows(part: _Slice, state: SessionState, names: dict[str, str]) -> None:
     for row in part.rows:
         _share(row, "model", names)
         _share(row, "node", names)

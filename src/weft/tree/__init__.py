@@ -12,10 +12,12 @@ from weft.tree.fold import (
     TreeNote,
     TreeRef,
 )
+from weft.tree.layered_map import LayeredMap
 
 __all__ = [
     "Branch",
     "ConversationTree",
+    "LayeredMap",
     "LogPosition",
     "NodeSkeleton",
     "TreeCompaction",

@@ -33,6 +33,7 @@ from weft.events import (
 )
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Role
+from weft.tree.layered_map import LayeredMap
 
 
 # There is one for every node and result of a long session: it is an array in snapshots, not a map,
@@ -66,6 +67,8 @@ class NodeSkeleton(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     partial: bool = False
     depth: int = 1
     """How many nodes its line has: 1 for a root."""
+    hidden: bool = False
+    """It was deleted, or a node above it."""
 
     @property
     def results(self) -> Mapping[CallUid, LogPosition]:
@@ -95,6 +98,14 @@ class NodeSkeleton(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         else:
             marks[mark] = value
         self.marked = marks or None
+
+    def copied(self) -> NodeSkeleton:
+        """An equal one that can be changed without changing this one."""
+        return msgspec.structs.replace(
+            self,
+            places=None if self.places is None else dict(self.places),
+            marked=None if self.marked is None else dict(self.marked),
+        )
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -139,7 +150,8 @@ class TreeNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ConversationTree(msgspec.Struct, kw_only=True):
     """Nodes, head and refs of one session."""
 
-    nodes: dict[NodeId, NodeSkeleton] = {}
+    # A dict until the session is forked, and then layers: reading a dict is faster.
+    nodes: Mapping[NodeId, NodeSkeleton] = {}
     roots: list[NodeId] = []
     head: NodeId | None = None
     refs: dict[str, TreeRef] = {}
@@ -165,22 +177,24 @@ class ConversationTree(msgspec.Struct, kw_only=True):
             case ToolComplete(node=node, call_uid=call_uid):
                 # A fold never raises: a log that was stored has to open, even when it speaks of a
                 # node that it does not hold.
-                if (holder := self.nodes.get(node)) is not None:
+                if (holder := self._own(node)) is not None:
                     holder.take_result(call_uid, _place(fact))
             case NodeEdited(node=node, revision=revision):
-                if (holder := self.nodes.get(node)) is not None:
+                if (holder := self._own(node)) is not None:
                     holder.earlier += (holder.at,)
                     holder.at = _place(fact)
                     holder.revision = revision
             case NodeMarked(node=node, mark=mark, value=value):
-                if (holder := self.nodes.get(node)) is not None:
+                if (holder := self._own(node)) is not None:
                     holder.set_mark(mark, value)
                     self._pin(node, holder)
             case SubtreeDeleted(node=node):
                 # Hidden, not cut off: a fold that forgot the subtree could not restore it.
                 self.deleted[node] = True
+                self._hide(node)
             case SubtreeRestored(node=node):
                 self.deleted.pop(node, None)
+                self._show(node)
             case HeadMoved(node=node):
                 self.head = node
             case Rewound(to=to, conversation=True):
@@ -207,8 +221,8 @@ class ConversationTree(msgspec.Struct, kw_only=True):
         # An id names one node for ever; a second fact of it is a repeat.
         if node.id in self.nodes:
             return
-        above = self.nodes.get(node.parent) if node.parent is not None else None
-        holder = self.nodes[node.id] = NodeSkeleton(
+        above = self._own(node.parent) if node.parent is not None else None
+        holder = NodeSkeleton(
             parent=None if above is None else self._shared(node.parent),
             role=node.role,
             at=_place(fact),
@@ -217,7 +231,9 @@ class ConversationTree(msgspec.Struct, kw_only=True):
             marked=dict(node.metadata) or None,
             partial=node.is_partial,
             depth=1 if above is None else above.depth + 1,
+            hidden=node.id in self.deleted or (above is not None and above.hidden),
         )
+        self._table()[node.id] = holder
         self._pin(node.id, holder)
         # A message whose parent is not in the log becomes a root: better than one that cannot be
         # found, or whose line cannot be walked.
@@ -231,6 +247,46 @@ class ConversationTree(msgspec.Struct, kw_only=True):
     def _shared(self, parent: NodeId | None) -> NodeId | None:
         # The same string as the head, where it is the same id: there is one for every node.
         return self.head if parent == self.head else parent
+
+    def _table(self) -> dict[NodeId, NodeSkeleton] | LayeredMap[NodeId, NodeSkeleton]:
+        assert isinstance(self.nodes, dict | LayeredMap)
+        return self.nodes
+
+    def _own(self, node: NodeId) -> NodeSkeleton | None:
+        """The skeleton of a node, to be changed: never one that another tree shares."""
+        nodes = self.nodes
+        return (
+            nodes.own(node, NodeSkeleton.copied) if type(nodes) is LayeredMap else nodes.get(node)
+        )
+
+    def _hide(self, top: NodeId) -> None:
+        # Down the subtree once, and not up the line for every node of every listing. Where a node
+        # is hidden already, so is all that is below it.
+        ahead = [top]
+        while ahead:
+            node = ahead.pop()
+            held = self.nodes.get(node)
+            if held is not None and not held.hidden:
+                self._set_hidden(node, hidden=True)
+                ahead += held.children
+
+    def _show(self, top: NodeId) -> None:
+        holder = self.nodes.get(top)
+        if holder is None or (holder.parent is not None and self.is_hidden(holder.parent)):
+            return
+        ahead = [top]
+        while ahead:
+            node = ahead.pop()
+            held = self.nodes.get(node)
+            # A subtree that was deleted by itself stays so.
+            if held is not None and held.hidden and node not in self.deleted:
+                self._set_hidden(node, hidden=False)
+                ahead += held.children
+
+    def _set_hidden(self, node: NodeId, *, hidden: bool) -> None:
+        holder = self._own(node)
+        assert holder is not None
+        holder.hidden = hidden
 
     def _pin(self, node: NodeId, holder: NodeSkeleton) -> None:
         if holder.marks.get("pin"):
@@ -249,6 +305,25 @@ class ConversationTree(msgspec.Struct, kw_only=True):
             order=len(self.notes) + len(self.environments),
         )
         (self.environments if note.environment else self.notes).append(note)
+
+    def fork(self) -> ConversationTree:
+        """An equal tree that goes its own way from here on.
+
+        The nodes are shared: each of the two copies the few that it changes.
+        """
+        if not isinstance(self.nodes, LayeredMap):
+            self.nodes = LayeredMap.over(self.nodes)
+        return ConversationTree(
+            nodes=LayeredMap.over(self.nodes),
+            roots=self.roots.copy(),
+            head=self.head,
+            refs=self.refs.copy(),
+            deleted=self.deleted.copy(),
+            compactions=self.compactions.copy(),
+            notes=self.notes.copy(),
+            environments=self.environments.copy(),
+            pins=self.pins.copy(),
+        )
 
     # -- reading
 
@@ -270,8 +345,8 @@ class ConversationTree(msgspec.Struct, kw_only=True):
 
     def is_hidden(self, node: NodeId) -> bool:
         """True when the node or one above it was deleted."""
-        # Most sessions never delete, and listings ask this for every node.
-        return bool(self.deleted) and any(each in self.deleted for each in self.ancestors(node))
+        holder = self.nodes.get(node)
+        return holder is not None and holder.hidden
 
     def children(self, node: NodeId | None) -> tuple[NodeId, ...]:
         """The visible children, oldest first; of None, the roots."""

@@ -60,17 +60,20 @@ async def load_with_snapshot(session_id: SessionId, store: Store) -> tuple[Sessi
 async def _load(session_id: SessionId, store: Store) -> tuple[SessionState, int]:
     state = await _from_snapshot(session_id, store)
     if state is None:
-        state = SessionState(session_id=session_id)
-        await _fold_past(state, session_id, store)
+        state = await _past_of(session_id, store)
     snapshot_seq = state.seq
     await fold_after(state, session_id, state.seq, store)
     return state, snapshot_seq
 
 
-async def _from_snapshot(session_id: SessionId, store: Store) -> SessionState | None:
-    """The newest snapshot's state; a snapshot that cannot be read is as good as none."""
+async def _from_snapshot(
+    session_id: SessionId, store: Store, upto: int | None = None
+) -> SessionState | None:
+    """The newest snapshot's state; a snapshot that cannot be read is as good as none, and so is one
+    that was made after `upto`.
+    """
     kept = await store.load_snapshot(session_id, FOLD_VERSION)
-    if kept is None:
+    if kept is None or (upto is not None and kept.seq > upto):
         return None
     from weft.state import unpack  # not for a new session
 
@@ -85,7 +88,9 @@ async def fold_after(
     state: SessionState, log: str, after: int, store: Store, upto: int = 0
 ) -> None:
     """Fold the facts of `log` after `after` (up to and including `upto`, 0: all) into the state."""
-    while records := await store.read(log, after=after, limit=PAGE):
+    while (not upto or after < upto) and (
+        records := await store.read(log, after=after, limit=PAGE)
+    ):
         for record in records:
             # A hole means that the store lost a fact. To fold on would give a state that never was,
             # and the next append would make it permanent.
@@ -94,7 +99,7 @@ async def fold_after(
             after = record.seq
             state.apply(_checked(decode(record.body, stream=log, seq=record.seq), log, record.seq))
             if after == upto:
-                return
+                break
         # Opening a session of a hundred thousand facts must not stop the others' text in flight.
         await anyio.lowlevel.checkpoint()
 
@@ -105,20 +110,26 @@ def _checked(fact: AnyFact, log: str, seq: int) -> AnyFact:
     return fact
 
 
-async def _fold_past(state: SessionState, session_id: SessionId, store: Store) -> None:
-    """Fold what a fork shares: its ancestors' logs, oldest first, each up to the point it was
-    forked at.
+async def _past_of(session_id: SessionId, store: Store) -> SessionState:
+    """What a fork shares, before its first own fact: its ancestors' logs, oldest first, each up to
+    the point it was forked at; read from the nearest snapshot on that was made before that point.
     """
-    shared: list[tuple[SessionId, int]] = []
+    state = SessionState(session_id=session_id)
+    ahead: list[tuple[SessionId, int, int]] = []
     log = session_id
     while (fork := await _fork_of(log, store)) is not None:
-        shared.append((fork.session_id, fork.seq))
         log = fork.session_id
+        kept = await _from_snapshot(log, store, upto=fork.seq)
+        ahead.append((log, 0 if kept is None else kept.seq, fork.seq))
+        if kept is not None:
+            state = kept.fork(session_id)
+            break
         # Only damage can make a circle, and following one would never end.
-        if len(shared) > DEEPEST_FORK:
+        if len(ahead) > DEEPEST_FORK:
             raise Corrupt(session_id, "its forks go round in a circle")
-    for ancestor, upto in reversed(shared):
-        await fold_after(state, ancestor, 0, store, upto)
+    for ancestor, after, upto in reversed(ahead):
+        await fold_after(state, ancestor, after, store, upto)
+    return state
 
 
 async def _fork_of(log: SessionId, store: Store) -> ForkPoint | None:
