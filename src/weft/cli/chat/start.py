@@ -145,7 +145,9 @@ class _Start:
         await chat.run(first=self._first, words=words, resume=resume, fork=fork, picks=picks)
 
     def _greet(self, chat: Chat, *, begins: bool) -> None:
-        model = chat.live.model.partition(":")[2].rpartition("/")[2] or chat.live.model
+        # Which model a stored conversation has is known once it is loaded: the status line shows it.
+        named = chat.live.model if begins else ""
+        model = named.partition(":")[2].rpartition("/")[2] or named
         said = greeting(self._app.project_path, __version__, clean_line(model))
         if isinstance(self._screen, PlainScreen):
             self._screen.show(NoteBlock(text=f"{said} (/help lists the commands)", level="quiet"))
