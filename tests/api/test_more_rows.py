@@ -35,6 +35,18 @@ async def test_the_rotation_goes_round_and_carries_the_thinking_level(tmp_path: 
         assert await session.cycle_thinking_level() == "default"
 
 
+async def test_a_screen_knows_the_window_of_a_model_that_has_not_answered_yet(
+    tmp_path: Path,
+) -> None:
+    async with weft.open(tmp_path, store="memory") as app:
+        info = ModelInfo(provider="scripted", name="small", context_window=4_000)
+        session = await app.sessions.start_session(model=ScriptedModel(["hi"], info=info))
+        assert (await session.editor_snapshot()).context_window == 4_000
+        await session.set_model("anthropic:claude-sonnet-5-5")
+        snapshot = await session.editor_snapshot()
+        assert snapshot.context_window in (0, 1_000_000), "0 where there is no key"
+
+
 async def test_without_a_rotation_cycling_says_what_to_set(tmp_path: Path) -> None:
     async with weft.open(tmp_path, store="memory") as app:
         session = await app.sessions.start_session(model=talker())

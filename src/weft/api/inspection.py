@@ -73,7 +73,8 @@ class InspectionCalls(SessionBase):
 
     async def editor_snapshot(self) -> EditorSnapshot:
         """What a screen needs to draw itself."""
-        return await snapshot_of(await self._port())
+        port = await self._port()
+        return await snapshot_of(port, self._host.context_window(port.state.settings.model))
 
     async def metadata(self) -> SessionMetadata:
         """Title, model, counts, cost and status."""

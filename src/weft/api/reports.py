@@ -78,7 +78,7 @@ class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
     """Of a command that has ended; negative: by that signal, None: its end was not seen."""
 
 
-async def snapshot_of(port: SessionPort) -> EditorSnapshot:
+async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:
     """What a screen needs to draw itself."""
     state = port.state
     node, text = port.draft or (None, "")
@@ -107,6 +107,7 @@ async def snapshot_of(port: SessionPort) -> EditorSnapshot:
         plan=_progress(state.plan),
         error=port.error,
         context_used=last.total_tokens if last is not None else 0,
+        context_window=context_window,
         cost_usd=state.ledger.total.cost_usd,
         title=state.settings.title,
     )

@@ -332,6 +332,13 @@ class SessionHost:
         """The model that a session's log names."""
         return self.services.models.resolve(name)
 
+    def context_window(self, model: str) -> int:
+        """How much a model can take; 0 when that is not known, for lack of its key, say."""
+        try:
+            return self.model(model).info.context_window
+        except WeftError:
+            return 0
+
     def levels_of(self, model: str) -> KnownLevels:
         """The thinking levels of a model; none if it does not think, None when not known."""
         return self.services.models.levels(model)

@@ -159,6 +159,7 @@ def live_of(snapshot: EditorSnapshot) -> LiveArea:
         effort=snapshot.thinking,
         title=snapshot.title,
         context_used=snapshot.context_used,
+        context_window=snapshot.context_window,
         cost_usd=snapshot.cost_usd,
         is_architect=snapshot.mode == "architect",
         requests=waiting,

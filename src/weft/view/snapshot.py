@@ -47,6 +47,8 @@ class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The newest plan of the present task and how far it has come, in architect mode."""
     error: str
     context_used: int
+    context_window: int = 0
+    """How much the model can take; 0 where that is not known."""
     cost_usd: float | None
     title: str
 
