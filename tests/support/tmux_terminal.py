@@ -73,7 +73,10 @@ class TmuxTerminal:
 
     def paste(self, text: str) -> None:
         """Paste text, in brackets as terminals do."""
-        self._tmux("set-buffer", "-b", "pasted", "--", text)
+        # From a file: a command of tmux is a few kilobytes at most.
+        pasted = Path(f"{self._socket}.pasted")
+        pasted.write_text(text)
+        self._tmux("load-buffer", "-b", "pasted", str(pasted))
         self._tmux("paste-buffer", "-p", "-b", "pasted", "-t", "main")
 
     def resize(self, width: int, height: int) -> None:
