@@ -90,10 +90,10 @@ def test_rows_that_others_drew_are_written_anew() -> None:
 
 @pytest.mark.parametrize(("columns", "above"), [(20, 2), (10, 4), (7, 6)])
 def test_the_height_above_the_cursor_is_that_of_the_new_width(columns: int, above: int) -> None:
-    painter = RegionPainter(lambda text: None)
-    painter.draw(["x" * 20, "y" * 20, "input"], (2, 0))
-    assert painter.rows_above_cursor(columns, rewraps=True) == above
-    assert painter.rows_above_cursor(columns, rewraps=False) == 2
+    for rewraps, expected in ((True, above), (False, 2)):
+        painter = RegionPainter(lambda text: None, rewraps=rewraps)
+        painter.draw(["x" * 20, "y" * 20, "input"], (2, 0))
+        assert painter.rows_above_cursor(columns) == expected
 
 
 def test_rows_that_stay_are_pushed_down_when_one_comes_in_above_them() -> None:

@@ -114,7 +114,7 @@ class MemoryTerminal(MemoryWindow, TerminalPort):
     def enter(self) -> None:
         self.is_entered = True
 
-    def leave(self) -> None:
+    def leave(self, owed: int = 0) -> None:
         self.is_entered = False
 
     def early_rows(self) -> tuple[int, int] | None:
@@ -124,10 +124,12 @@ class MemoryTerminal(MemoryWindow, TerminalPort):
         return ScreenSize(self._screen.columns, self._screen.lines)
 
     def write(self, text: str) -> None:
-        super().write(text)
-        if "\x1b[6n" in text:
+        *asked, last = text.split("\x1b[6n")
+        for piece in asked:
+            super().write(f"{piece}\x1b[6n")
             row, column = self.cursor
             self.type(f"\x1b[{row + 1};{column + 1}R")
+        super().write(last)
         self._changed.set()
         self._changed = anyio.Event()
 

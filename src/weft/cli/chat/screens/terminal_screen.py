@@ -37,6 +37,7 @@ from weft.cli.chat.screens.screen import (
 from weft.cli.chat.screens.shown_record import ShownRecord, UnfoldedBlock
 from weft.cli.chat.screens.terminal.activity import TurnActivity
 from weft.cli.chat.screens.terminal.chat_input import ChatInput
+from weft.cli.chat.screens.terminal.frame_ledger import lines_behind
 from weft.cli.chat.screens.terminal.key_decoder import (
     KeyDecoder,
     KeyPress,
@@ -140,11 +141,12 @@ class TerminalScreen(ChatScreen):
         command = settings.status_command
         self._status_command = StatusCommand(command, folder) if command else None
         self._bell = AttentionBell(self._write, os.environ, is_on=settings.notifies)
-        self._rewraps = rewraps
         self._size = terminal.size()
         self._live = LiveArea()
         self._activity = TurnActivity(self._clock)
-        self._painter = RegionPainter(self._write)
+        self._painter = RegionPainter(self._write, rewraps=rewraps)
+        self._lost: list[str] = []
+        """Finished lines that a resize has cut: they come first in the next drawing."""
         self._decoder = KeyDecoder()
         self._flow = AnswerFlow()
         self._answer_rows: list[str] = []
@@ -169,6 +171,7 @@ class TerminalScreen(ChatScreen):
         self._is_away = False
         """Another program has the terminal."""
         self._cursor: tuple[int, int] | None = None
+        """Row of the cursor and width of the window, as the terminal said last."""
         self._cursor_told = anyio.Event()
         self._one_question = anyio.Lock()
         """Two questions at once would take each other's answers: a request may come up while a list
@@ -217,7 +220,7 @@ class TerminalScreen(ChatScreen):
             with contextlib.suppress(OSError):
                 self._leave_viewer()
                 self._write(POP)
-            self._terminal.leave()
+            self._leave_terminal()
 
     def close(self) -> None:
         self._receiving.close()
@@ -409,7 +412,7 @@ class TerminalScreen(ChatScreen):
     def suspend(self) -> None:
         """Ctrl+Z: back to the shell until it brings us forward again."""
         self._painter.erase()
-        self._terminal.leave()
+        self._leave_terminal()
         os.kill(os.getpid(), signal.SIGTSTP)
         # Here the process has been continued; the window may have another size.
         self._terminal.enter()
@@ -427,7 +430,7 @@ class TerminalScreen(ChatScreen):
         """While another program has the terminal."""
         self._painter.erase()
         self._is_on, self._is_away = False, True
-        self._terminal.leave()
+        self._leave_terminal()
         try:
             yield
         finally:
@@ -436,6 +439,9 @@ class TerminalScreen(ChatScreen):
             self._size = self._terminal.size()
             self._is_on = True
             self._work.set()
+
+    def _leave_terminal(self) -> None:
+        self._terminal.leave(self._painter.frames.forgive())
 
     # -- keys
 
@@ -460,18 +466,29 @@ class TerminalScreen(ChatScreen):
                 case PastedText(text=text):
                     self.input.paste(text)
                 case TerminalReply(kind="cursor", values=values):
-                    self._cursor = (values[0], values[1])
-                    self._cursor_told.set()
+                    self._take_place(values)
                 case TerminalReply(kind="focus", values=values):
                     self._bell.has_focus = bool(values[0])
                 case TerminalReply(kind="background", text=text):
                     self._take_background(text)
                 case TerminalReply():
                     continue
-        if self._viewer is not None and events:
+        # An answer to a frame must not cause the next one: they would never end.
+        has_typed = any(not _is_place(event) for event in events)
+        if self._viewer is not None and has_typed:
             self._write(self._viewer.frame())
-        elif events:
+        elif has_typed:
             self.redraw()
+
+    def _take_place(self, values: tuple[int, ...]) -> None:
+        frames = self._painter.frames
+        if not frames.is_answer(values, self._size.columns):
+            return
+        self._cursor = (values[0], values[1])
+        if frames.answered(values[1]):
+            self._resize.set()
+        if not frames.unanswered:
+            self._cursor_told.set()
 
     def _take_background(self, reply: str) -> None:
         background = background_of(reply)
@@ -519,11 +536,14 @@ class TerminalScreen(ChatScreen):
         """Draw everything: finished blocks, the answer in flight, the region."""
         if self._viewer is not None:
             self._announce()
-        if not self._can_draw():
-            return
+        if self._can_draw():
+            self._draw_all()
+
+    def _draw_all(self) -> None:
         blocks, self._pending = self._pending, []
         painter = self._renderer()
-        above = self._first_line()
+        lost, self._lost = self._lost, []
+        above = [*lost, *self._first_line()]
         above += [row for block in blocks for row in self._painted(block, painter)]
         above += self._settle()
         above += self._preview_above(painter)
@@ -604,6 +624,8 @@ class TerminalScreen(ChatScreen):
             cursor,
             above=above,
             columns=self._size.columns,
+            # What is typed on an idle line leaves nothing behind that could be torn.
+            asks=bool(above) or self._live.can_stop,
         )
 
     def _frame(self) -> RegionFrame:
@@ -686,6 +708,7 @@ class TerminalScreen(ChatScreen):
             self._is_on = False
             while not is_quiet:
                 self._resize = anyio.Event()
+                await self._mend()
                 with anyio.move_on_after(QUIET_SECONDS) as waited:
                     await self._resize.wait()
                 is_quiet = waited.cancelled_caught
@@ -694,50 +717,69 @@ class TerminalScreen(ChatScreen):
                 self._viewer.resize(self._size)
                 self._write(self._viewer.frame())
             elif not self._is_away:
-                await self._resized()
+                size, row = await self._settled_size()
+                self._resized(size, row)
+                self._is_on = not self._is_away
+                self._draw_stream()
 
-    async def _resized(self) -> None:
-        """Erase the region where it stands now, and draw it at the new size."""
-        size, row = await self._settled_size()
+    async def _mend(self) -> None:
+        """Draw over a torn frame at once: what it has left could not be counted any more after the
+        next change of the size.
+        """
+        if not self._painter.frames.width or self._is_away or self._viewer is not None:
+            return
+        if (place := await self._ask_cursor()) is not None:
+            # The size that the system gives may still be the one before.
+            self._resized(ScreenSize(place[1], self._terminal.size().rows), place[0])
+            self._draw_all()
+
+    def _resized(self, size: ScreenSize, row: int | None) -> None:
+        """Have the next frame erase the region where it stands now, at the new size."""
         # Another program has the terminal by now: the size is read again when it gives it back.
         if self._is_away:
             return
-        above = self._painter.rows_above_cursor(size.columns, rewraps=self._rewraps)
+        above, left = self._painter.rows_above_cursor(size.columns), []
         if row is not None and above > row - 1:
-            self._leave_rows(above - (row - 1), size.columns)
-        self._painter.erase_resized(size.columns, rewraps=self._rewraps)
+            left = self._painter.leave_rows(above - (row - 1), size.columns)
+        self._lost += self._painter.erase_resized()
+        self._print_left(left)
         self._size = size
-        self._is_on = True
-        self._draw_stream()
 
     async def _settled_size(self) -> tuple[ScreenSize, int | None]:
         """The size, and the row that the cursor is in then."""
         for _ in range(SIZE_TRIES):
             size, place = self._terminal.size(), await self._ask_cursor()
             # The window may change again while the terminal answers. And tmux tells of the next
-            # size up to 250 ms after it has broken the rows: the cursor's column shows that.
-            if size == self._terminal.size() and self._painter.is_at(
-                place, size.columns, rewraps=self._rewraps
-            ):
+            # size up to 250 ms after it has broken the rows.
+            is_same = place is None or place[1] == size.columns
+            if is_same and size == self._terminal.size():
                 break
             await anyio.sleep(QUIET_SECONDS)
         return size, place[0] if place is not None else None
 
-    def _leave_rows(self, height: int, columns: int) -> None:
-        """Rows have scrolled off: what they show of the answer has been printed by that."""
-        left = self._painter.leave_rows(height, columns)
-        shown = min(left, len(self._answer_rows))
+    def _print_left(self, left: list[str]) -> None:
+        """Rows have scrolled off: what they show of the lines in flight is printed by that."""
+        count, rest = lines_behind([*self._lost, *self._answer_rows], left)
+        shown = max(0, count - len(self._lost))
+        self._lost = [*([rest] if rest else []), *self._lost[count:]]
         if shown:
             room = len(self._answer_rows) - shown
             self._flow.settle(self._drawn_text, room, width=self._size.columns, theme=self._theme)
 
     async def _ask_cursor(self) -> tuple[int, int] | None:
-        """Row and column of the cursor, from 1 on; None where the terminal does not say."""
+        """Row of the cursor, from 1 on, and width of the window; None where the terminal does not
+        say.
+        """
         self._cursor, self._cursor_told = None, anyio.Event()
-        self._write("\x1b[6n")
+        self._painter.ask_place()
         with anyio.move_on_after(REPLY_SECONDS):
             await self._cursor_told.wait()
-        return self._cursor
+        # The answers come in order: before the last of them, it is that to an earlier question.
+        return None if self._painter.frames.unanswered else self._cursor
+
+
+def _is_place(event: TerminalEvent) -> bool:
+    return isinstance(event, TerminalReply) and event.kind == "cursor"
 
 
 def _is_message(text: str) -> bool:

@@ -8,15 +8,24 @@ was drawn while it came settles without a byte.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from weft.cli.chat.screens.terminal.frame_ledger import (
+    ASK_WIDTH,
+    FrameLedger,
+    SentFrame,
+    height_of,
+    rows_within,
+)
 from weft.cli.chat.screens.terminal.text_cells import row_cells
 
 # A terminal that does not know synchronized output ignores both.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
-# A character that is wider than we think must not wrap and push the region down.
+# A character that is wider than we think must not wrap and push the region down; nor may a row of a
+# frame that meets a narrower window, or the rows could not be counted any more.
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 # This row and all below.  From its second column on, because tmux, asked to clear from the first
 # cell of the screen, moves what stands there into its history instead.
@@ -25,6 +34,7 @@ _CLEAR_BELOW = "\x1b[2K\x1b[C\x1b[J\r"
 
 _LINE_FEED = "\r\n"
 _MOST_INSERTED = 8
+_RECORD_LINES = 64
 
 
 class ScreenSize(NamedTuple):
@@ -37,13 +47,21 @@ class ScreenSize(NamedTuple):
 class RegionPainter:
     """One region on one terminal."""
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None], *, rewraps: bool = True) -> None:
+        """`rewraps` says that the terminal breaks rows again when it gets narrower."""
         self._write = write
+        self._rewraps = rewraps
+        self.frames = FrameLedger(rewraps=rewraps)
         self._rows: list[str] = []
         self._at = 0
         """The row of the region that the cursor is in."""
         self._column = 0
         self._is_shown = True
+        self._record: deque[str] = deque(maxlen=_RECORD_LINES)
+        """The last lines that were finished."""
+        self._is_resized = False
+        """The next frame erases what stands there, in one with it: the screen is never seen empty.
+        """
 
     @property
     def rows(self) -> list[str]:
@@ -65,20 +83,31 @@ class RegionPainter:
         *,
         above: Sequence[str] = (),
         columns: int = 0,
+        asks: bool = False,
     ) -> None:
         """Make the region these rows, with `above` finished above it.
 
         `columns` is the width of the window; a finished line may be wider and is wrapped by the
-        terminal, a row of the region may not.
+        terminal, a row of the region may not.  `asks` has the terminal say how wide it is then.
         """
         # A region of no rows is an empty one: what comes next begins on a line of its own.
         rows = list(rows) or [""]
         total = [*above, *rows]
         goal = (len(above) + cursor[0], cursor[1]) if cursor is not None else None
+        found = SentFrame(tuple(self._rows), self._at, self._column, up=self._at)
+        erasure = ""
+        if self._is_resized:
+            erasure, found = self._erasure(columns)
         changes = self._changes(total, len(above), columns)
         if changes is not None or goal != self._goal():
             at, text = changes or (self._at, "")
-            self._write(f"{_BEGIN}{text}{self._place(at, goal)}{_END}")
+            asks = asks and self.frames.is_asking
+            question = f"{ASK_WIDTH}\r" if asks else ""
+            place = self._place(at, goal)
+            self._write(f"{_BEGIN}{question}{_NO_WRAP}{erasure}{text}{place}{_WRAP}{_END}")
+            if asks:
+                self.frames.sent(found._replace(above=tuple(above), columns=columns))
+        self._record.extend(above)
         self._rows = rows
         self._at -= len(above)
 
@@ -118,7 +147,7 @@ class RegionPainter:
             # and so is one that the terminal will break over several.
             out.append(_CLEAR_BELOW if is_last or is_wide else "\x1b[2K")
             is_shifted = is_shifted or is_wide
-            out.append(row if row.isascii() or number < settled else f"{_NO_WRAP}{row}{_WRAP}")
+            out.append(f"{_WRAP}{row}{_NO_WRAP}" if is_wide else row)
         return at, "".join(out)
 
     def _make_room(self, total: list[str], settled: int, columns: int) -> str:
@@ -155,58 +184,67 @@ class RegionPainter:
     def erase(self) -> None:
         """Take the region away; the cursor stays where it began."""
         if self._rows or self._at:
+            # Nothing is erased at another width: that has to be counted, and a frame follows then.
+            self._is_resized = False
             self._write(f"{_BEGIN}{_down(0 - self._at)}\r{_CLEAR_BELOW}{_SHOW}{_END}")
         self._rows, self._at, self._column, self._is_shown = [], 0, 0, True
+        self.frames.forget()
 
     def forget(self) -> None:
         """What was drawn is no longer ours: the screen was cleared, or another program had it."""
-        self._rows, self._at, self._column = [], 0, 0
+        self._rows, self._at, self._column, self._is_resized = [], 0, 0, False
+        self.frames.forget()
 
     # -- resize
 
-    def rows_above_cursor(self, columns: int, *, rewraps: bool) -> int:
-        """How many rows of the window the region has above the cursor at this width.
+    def ask_place(self) -> None:
+        """Ask for the row of the cursor and the width, without a frame."""
+        self.frames.sent(None)
+        # Saved and restored: breaking rows again moves a cursor that stands far right.
+        self._write(f"\x1b7{ASK_WIDTH}\x1b8")
+
+    def rows_above_cursor(self, columns: int) -> int:
+        """How many rows of the window are ours above the cursor at this width.
 
         A terminal that rewraps has broken rows that are too wide now; another has cut them.
         """
-        if not rewraps:
-            return self._at
-        above = sum(_height(row, columns) for row in self._rows[: self._at])
-        return above + self._column // columns
+        frames = self.frames
+        rows = [*frames.leftovers, *map(frames.as_drawn, self._rows[: self._at])]
+        if not self._rewraps:
+            return len(rows)
+        column = min(self._column, frames.width - 1) if frames.width else self._column
+        return sum(height_of(row, columns) for row in rows) + column // columns
 
-    def is_at(self, place: tuple[int, int] | None, columns: int, *, rewraps: bool) -> bool:
-        """Whether the cursor's place is one that it can have at this width."""
-        if place is None:
-            return True
-        column = place[1] - 1
-        if not rewraps:
-            return column == min(self._column, columns - 1)
-        # Right behind the last column it may stand in that column, or in the next row.
-        return column in (self._column % columns, min(self._column, columns - 1))
-
-    def leave_rows(self, height: int, columns: int) -> int:
+    def leave_rows(self, height: int, columns: int) -> list[str]:
         """After a resize: so many rows of the window have scrolled off and can't be erased.
 
-        The rows of the region that they belong to stay where they are, and it begins below them;
-        returns how many these are.
+        The rows that they belong to stay where they are, and the region begins below them; returns
+        these rows.
         """
-        left = 0
-        while height > 0 and left < self._at:
-            height -= _height(self._rows[left], columns)
-            left += 1
-        del self._rows[:left]
-        self._at -= left
+        if self.frames.leftovers:
+            return self.frames.left(height, columns)
+        count = rows_within(self._rows[: self._at], height, columns)
+        left, self._rows = self._rows[:count], self._rows[count:]
+        self._at -= count
         return left
 
-    def erase_resized(self, columns: int, *, rewraps: bool) -> None:
-        """Erase the region by the height that it has at this width."""
-        above = self.rows_above_cursor(columns, rewraps=rewraps)
-        self._write(f"{_BEGIN}{_down(-above)}\r{_CLEAR_BELOW}{_END}")
-        self._rows, self._at, self._column = [], 0, 0
+    def erase_resized(self) -> list[str]:
+        """Have the next frame erase the region by the height that it has at the frame's width;
+        returns the finished lines that go with it and are to be printed again.
+        """
+        self._is_resized = True
+        lost, self.frames.lost = self.frames.lost, []
+        return lost
 
-
-def _height(row: str, columns: int) -> int:
-    return max(1, -(-row_cells(row) // columns))
+    def _erasure(self, columns: int) -> tuple[str, SentFrame]:
+        """What erases the region at this width, and what it erases."""
+        above, frames = self.rows_above_cursor(columns), self.frames
+        rows = (*frames.leftovers, *map(frames.as_drawn, self._rows))
+        at, record = len(frames.leftovers) + self._at, tuple(self._record)
+        found = SentFrame(rows, at, self._column, up=above, record=record)
+        frames.settle()
+        self._rows, self._at, self._column, self._is_resized = [], 0, 0, False
+        return f"{_down(-above)}\r{_CLEAR_BELOW}", found
 
 
 def _down(rows: int) -> str:

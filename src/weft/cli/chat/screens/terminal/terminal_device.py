@@ -6,8 +6,11 @@ Raw input: every key comes as bytes at once, Ctrl-C included.
 from __future__ import annotations
 
 import os
+import re
+import select
 import signal
 import termios
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -25,6 +28,8 @@ OFF = "\x1b[0m\x1b[?25h\x1b[?7h\x1b[?2026l\x1b[?2004l\x1b[?1004l\x1b[=0;1u"
 and not pushed: a second pop would take what the user's shell has pushed.
 """
 _READ = 1 << 16
+_ANSWER = re.compile(rb"\x1b\[\d+;\d+R")
+_ANSWER_SECONDS = 0.1
 
 
 class TerminalPort(Protocol):
@@ -34,8 +39,8 @@ class TerminalPort(Protocol):
         """Take it: raw keys from now on."""
         ...
 
-    def leave(self) -> None:
-        """Give it back as it was."""
+    def leave(self, owed: int = 0) -> None:
+        """Give it back as it was; `owed` is how many answers it has still to give."""
         ...
 
     def early_rows(self) -> tuple[int, int] | None:
@@ -94,10 +99,11 @@ class TerminalDevice(TerminalPort):
         termios.tcsetattr(0, termios.TCSANOW, mode)
         self.write(ON)
 
-    def leave(self) -> None:
+    def leave(self, owed: int = 0) -> None:
         self._ours = anyio.Event()
         try:
             self.write(OFF)
+            self._typed += _without_answers(owed)
             if self._kept is not None:
                 termios.tcsetattr(0, termios.TCSADRAIN, self._kept)
         except (OSError, termios.error):
@@ -139,3 +145,19 @@ class TerminalDevice(TerminalPort):
 
     def resizes(self) -> AbstractContextManager[AsyncIterator[object]]:
         return anyio.open_signal_receiver(signal.SIGWINCH)
+
+
+def _without_answers(count: int) -> bytes:
+    """Read so many answers about the cursor's place; returns what was typed between them.
+
+    The next program would take them for keys.  A terminal that gives none is not waited for.
+    """
+    typed, until = b"", time.monotonic() + _ANSWER_SECONDS
+    while count > 0 and (left := until - time.monotonic()) > 0:
+        if select.select([0], [], [], left)[0]:
+            data = os.read(0, _READ)
+            if not data:
+                break
+            typed, found = _ANSWER.subn(b"", typed + data)
+            count -= found
+    return typed

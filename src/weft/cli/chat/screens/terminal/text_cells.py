@@ -21,6 +21,7 @@ __all__ = [
     "graphemes",
     "next_grapheme",
     "previous_grapheme",
+    "row_behind",
     "row_cells",
     "tail_rows",
     "without_attributes",
@@ -102,6 +103,21 @@ def fit_row(row: str, width: int) -> str:
         left -= cells(shown)
         if found is not None:
             # Attributes behind the cut are kept too: the last of them is the one that resets.
+            kept.append(found.group())
+            at = found.end()
+    return "".join(kept)
+
+
+def row_behind(row: str, width: int) -> str:
+    """The end of a row with its attributes: what `fit_row` leaves out."""
+    left, kept, at = width, [], 0
+    for found in [*_SEQUENCE.finditer(row), None]:
+        piece = row[at : found.start() if found else len(row)]
+        gone = cut(piece, left)
+        kept.append(piece[len(gone) :])
+        # Behind the first piece that is not gone nothing is, however narrow it may be.
+        left = left - cells(gone) if gone == piece else 0
+        if found is not None:
             kept.append(found.group())
             at = found.end()
     return "".join(kept)
