@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from tests.support.image_samples import PIXEL_DATA, picture
+from tests.support.pdf_samples import pdf
 from tests.support.world import World, facts
+from weft.errors import UsageError
 from weft.events import ErrorRaised
-from weft.messages import Image, Text
+from weft.messages import PDF_TYPE, Image, Text
 from weft.providers.script import CallTool, Fail
 from weft.providers.scripted import ScriptedModel
 
@@ -28,7 +32,7 @@ async def test_the_turn_goes_on_without_it_and_so_does_every_later_one(world: Wo
         [error] = await facts(session, ErrorRaised)
     async with world.open(model) as app:
         await (await app.sessions.get("s")).send_message("And after a restart?")
-    assert error.message.endswith("from now on these images are left out: shot.png")
+    assert error.message.endswith("from now on these are left out: shot.png")
     assert [PIXEL_DATA in repr(each.messages) for each in model.requests] == [
         *(True, False, False, False)
     ]
@@ -63,3 +67,30 @@ async def test_a_refusal_of_something_else_ends_the_turn(world: World) -> None:
         session = await app.sessions.start_session(session_id="s")
         reply = await session.send_message([SHOT])
     assert reply.finish_reason == "provider_error"
+
+
+@pytest.mark.process
+async def test_a_refused_document_is_named_and_its_text_stays(world: World) -> None:
+    refusal = Fail(error="RequestRefused", message="openai: Invalid file_data", status=400)
+    model = ScriptedModel([[refusal], "I read the text."])
+    data = base64.b64encode(pdf("Hello there")).decode()
+    paper = Image(media_type=PDF_TYPE, data=data, name="paper.pdf")
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        reply = await session.send_message([Text(text="Read."), paper])
+    assert reply.text == "I read the text."
+    first, last = (repr(each.messages) for each in model.requests)
+    assert data in first
+    assert data not in last
+    assert "[document 'paper.pdf' left out: the vendor refused it]" in last
+    assert "Hello there" in last
+
+
+async def test_what_is_no_pdf_is_refused_before_anything_is_sent(world: World) -> None:
+    model = ScriptedModel([])
+    fake = Image(media_type=PDF_TYPE, data=PIXEL_DATA, name="paper.pdf")
+    async with world.open(model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        with pytest.raises(UsageError, match=r"paper\.pdf is not a PDF"):
+            await session.send_message([fake])
+    assert model.requests == []

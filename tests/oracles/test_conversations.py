@@ -14,7 +14,8 @@ from tests.support.oracles.sdk_types import SDKS
 from tests.support.oracles.vendor_world import ORACLE_MODELS, oracle_world
 from weft.thinking import THINKING_LEVELS
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(900)]
+# A PDF is read by a process.
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(900)]
 LEAST = 60
 """Conversations for each protocol."""
 

@@ -14,7 +14,8 @@ from tests.support.oracles.conversations import LIST, READ, calls, pictures_and_
 from tests.support.oracles.sdk_types import SDKS, misfits_of_types, verdict
 from tests.support.oracles.vendor_world import ORACLE_MODELS, OracleWorld, oracle_world
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(900)]
+# A PDF is read by a process.
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(900)]
 Json = dict[str, Any]
 Plant = Callable[[Json], object]
 LEAST = 40
@@ -34,6 +35,12 @@ def _block(body: Json, kind: str) -> Json:
 
 def _item(body: Json, kind: str) -> Json:
     found: Json = next(item for item in body["input"] if item["type"] == kind)
+    return found
+
+
+def _content(body: Json, kind: str) -> Json:
+    contents = (i["content"] for i in body["input"] if isinstance(i.get("content"), list))
+    found: Json = next(part for parts in contents for part in parts if part["type"] == kind)
     return found
 
 
@@ -72,6 +79,10 @@ PLANTS: dict[str, dict[str, Plant]] = {
         "picture of a kind that is not taken": lambda b: _block(b, "image")["source"].update(
             media_type="image/tiff"
         ),
+        "document of a kind that is not taken": lambda b: _block(b, "document")["source"].update(
+            media_type="application/msword"
+        ),
+        "document without content": lambda b: _block(b, "document")["source"].update(data=""),
         "blank text": lambda b: _block(b, "text").update(text=" "),
         "five cache marks": lambda b: [
             tool.update(cache_control={"type": "ephemeral"}) for tool in b["tools"]
@@ -88,13 +99,9 @@ PLANTS: dict[str, dict[str, Plant]] = {
         "arguments as an object": lambda b: _item(b, "function_call").update(arguments={}),
         "result of no call": lambda b: _drop_item(b, "function_call"),
         "call without result": lambda b: _drop_item(b, "function_call_output"),
-        "unknown detail of a picture": lambda b: next(
-            part
-            for item in b["input"]
-            if isinstance(item.get("content"), list)
-            for part in item["content"]
-            if part["type"] == "input_image"
-        ).update(detail="sharp"),
+        "unknown detail of a picture": lambda b: _content(b, "input_image").update(detail="sharp"),
+        "file without content": lambda b: _content(b, "input_file").pop("file_data"),
+        "file without name": lambda b: _content(b, "input_file").pop("filename"),
         "reasoning without summary": lambda b: _item(b, "reasoning").pop("summary"),
         "foreign reasoning": lambda b: _item(b, "reasoning").update(encrypted_content="Zm9yZQ=="),
         "tool without name": lambda b: b["tools"][0].pop("name"),
@@ -115,6 +122,7 @@ PLANTS: dict[str, dict[str, Plant]] = {
         ),
         "unknown part": lambda b: b["messages"][1].update(content=[{"type": "picture"}]),
         "tool without function": lambda b: b["tools"][0].pop("function"),
+        "file that is no address": lambda b: _block(b, "file")["file"].update(file_data="JVBERi0="),
         "stream_options as a flag": lambda b: b.update(stream_options=True),
     },
     "google": {

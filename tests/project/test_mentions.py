@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.image_samples import REAL, picture, png
+from tests.support.pdf_samples import pdf
 from weft.errors import UsageError
-from weft.messages import MAX_IMAGE_BYTES, File, Image, Text
+from weft.messages import MAX_IMAGE_BYTES, PDF_TYPE, File, Image, Text
 from weft.project.mentions import (
     LARGEST_TEXT,
     LARGEST_TOGETHER,
@@ -414,3 +415,34 @@ async def test_a_photo_that_is_too_large_is_shrunk(project: Project, way: str) -
     assert isinstance(image, Image)
     assert image.media_type == "image/jpeg"
     assert len(base64.b64decode(image.data)) <= MAX_IMAGE_BYTES
+
+
+# --- PDFs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("way", ["mention", "picked"])
+async def test_a_pdf_is_attached_as_itself_and_as_its_text(project: Project, way: str) -> None:
+    content = pdf(f"Hello {KEY}")
+    project.write("paper.pdf", content)
+    reader = project.reader()
+    path = str(project.path / "paper.pdf")
+    found = await (reader.attached(["@paper.pdf"]) if way == "mention" else reader.images([path]))
+    document, text = found
+    assert isinstance(document, Image)
+    assert isinstance(text, File)
+    assert (document.media_type, document.pages, document.text_beside) == (PDF_TYPE, 1, True)
+    assert base64.b64decode(document.data) == content
+    assert (text.name, text.media_type) == (document.name, PDF_TYPE)
+    assert "Hello" in text.text
+    assert KEY not in text.text
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("way", ["mention", "picked"])
+async def test_a_broken_pdf_is_refused_before_anything_is_sent(project: Project, way: str) -> None:
+    project.write("paper.pdf", b"%PDF-1.7\nnothing")
+    path = str(project.path / "paper.pdf")
+    reader = project.reader()
+    with pytest.raises(UsageError, match=r"cannot be read as a PDF \(broken: .*nothing was sent"):
+        await (reader.attached(["@paper.pdf"]) if way == "mention" else reader.images([path]))

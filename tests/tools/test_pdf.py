@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import base64
+import io
 
+import pytest
+from pypdf import PdfWriter
+
+from tests.support.pdf_samples import pdf
 from tests.support.tool_bench import ToolBench
 from weft.errors import FinalToolError
+from weft.messages import PDF_TYPE
+from weft.tools.builtin.read import MOST_SHOWN_PAGES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
-
-
-def pdf(*pages: str) -> bytes:
-    """A PDF with a line on each page; without a table of its objects, which readers make anew."""
-    numbers = [3 + 2 * at for at in range(len(pages))]
-    kids = " ".join(f"{number} 0 R" for number in numbers)
-    objects = [
-        "1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj",
-        f"2 0 obj <</Type /Pages /Kids [{kids}] /Count {len(pages)}>> endobj",
-    ]
-    for number, text in zip(numbers, pages, strict=True):
-        drawn = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET" if text else ""
-        font = "<</Font <</F1 <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>>>>>>"
-        objects += [
-            f"{number} 0 obj <</Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] "
-            f"/Resources {font} /Contents {number + 1} 0 R>> endobj",
-            f"{number + 1} 0 obj <</Length {len(drawn)}>> stream\n{drawn}\nendstream endobj",
-        ]
-    body = "\n".join(objects)
-    return f"%PDF-1.4\n{body}\ntrailer <</Root 1 0 R>>\nstartxref\n0\n%%EOF\n".encode()
 
 
 async def test_a_pdf_is_read_page_by_page(bench: ToolBench) -> None:
@@ -46,9 +33,51 @@ async def test_the_content_decides_and_not_the_name(bench: ToolBench) -> None:
     assert "Hello there" in await bench.text("read", path="a.txt", offset=2)
 
 
-async def test_a_pdf_without_text_is_said_to_be_a_scan(bench: ToolBench) -> None:
+async def test_the_document_itself_comes_with_its_text(bench: ToolBench) -> None:
+    content = pdf("Hello there", "The end")
+    (bench.root / "a.pdf").write_bytes(content)
+    (document,) = (await bench.run("read", path="a.pdf")).images
+    assert base64.b64decode(document.data) == content
+    assert (document.media_type, document.name) == (PDF_TYPE, "a.pdf")
+    assert (document.pages, document.text_beside) == (2, True)
+
+
+async def test_a_part_of_a_document_is_only_text(bench: ToolBench) -> None:
+    (bench.root / "a.pdf").write_bytes(pdf("Hello there", "The end"))
+    assert (await bench.run("read", path="a.pdf", offset=3)).images == ()
+    assert (await bench.run("read", path="a.pdf", limit=2)).images == ()
+
+
+async def test_a_long_document_is_only_text(bench: ToolBench) -> None:
+    (bench.root / "a.pdf").write_bytes(pdf(*["page"] * (MOST_SHOWN_PAGES + 1)))
+    outcome = await bench.run("read", path="a.pdf")
+    assert outcome.images == ()
+    assert f"--- page {MOST_SHOWN_PAGES + 1} of {MOST_SHOWN_PAGES + 1}" in outcome.text
+
+
+async def test_a_pdf_without_text_is_shown_and_said_to_be_a_scan(bench: ToolBench) -> None:
     (bench.root / "a.pdf").write_bytes(pdf("", ""))
-    with pytest.raises(FinalToolError, match="a PDF of 2 pages without text; it may be a scan"):
+    outcome = await bench.run("read", path="a.pdf")
+    assert outcome.text == "'a.pdf' is a PDF of 2 pages without text; it may be a scan"
+    assert [image.text_beside for image in outcome.images] == [False]
+
+
+async def test_a_long_scan_is_refused_in_a_sentence(bench: ToolBench) -> None:
+    (bench.root / "a.pdf").write_bytes(pdf(*[""] * (MOST_SHOWN_PAGES + 1)))
+    with pytest.raises(FinalToolError, match="a PDF of 21 pages without text; it may be a scan"):
+        await bench.run("read", path="a.pdf")
+
+
+async def test_an_encrypted_document_is_not_shown_because_vendors_refuse_it(
+    bench: ToolBench,
+) -> None:
+    writer = PdfWriter()
+    writer.add_blank_page(100, 100)
+    writer.encrypt("", "owner", algorithm="RC4-128")
+    locked = io.BytesIO()
+    writer.write(locked)
+    (bench.root / "a.pdf").write_bytes(locked.getvalue())
+    with pytest.raises(FinalToolError, match="without text"):
         await bench.run("read", path="a.pdf")
 
 

@@ -257,11 +257,11 @@ class App:
         """
         return await self._mentions(ask).attached(words)
 
-    async def read_images(self, paths: Sequence[str]) -> tuple[Image, ...]:
-        """The images at these absolute paths, which the user picked; it need not be open.
+    async def read_images(self, paths: Sequence[str]) -> tuple[Image | File, ...]:
+        """The images and PDFs at these absolute paths, which the user picked; it need not be open.
 
         Raises:
-            UsageError: one is no image, or cannot be read.
+            UsageError: one is neither, or cannot be read.
         """
         return await self._mentions(None).images(paths)
 

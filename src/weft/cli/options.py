@@ -254,7 +254,9 @@ RUN: tuple[OptionSection, ...] = (
                 ("-p", "--print"),
                 "Answer on standard output and exit; piped input is added to the prompt.",
             ),
-            CommandOption(("-i", "--image"), "Attach an image; may be repeated.", "many", "FILE"),
+            CommandOption(
+                ("-i", "--image"), "Attach an image or a PDF; may be repeated.", "many", "FILE"
+            ),
             CommandOption(
                 ("--output-format",),
                 "With -p: text (the last answer), json (one object) or stream-json (one "

@@ -205,7 +205,7 @@ def without_pictures(entry: LineEntry) -> LineEntry:
 
 
 def _left_out(image: Image) -> str:
-    return f"[image {image.name or image.media_type!r} left out: the vendor refused it]"
+    return f"[{image.kind} {image.name or image.media_type!r} left out: the vendor refused it]"
 
 
 def _may_be_shown(part: Part, node: Node, target: ContextTarget) -> bool:

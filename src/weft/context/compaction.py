@@ -130,7 +130,7 @@ def _node_text(node: Node, kept: int) -> str:
 def _attachment_text(part: File | Image, kept: int) -> str:
     """An image by its name; a file with its text, as long as a result may be."""
     if isinstance(part, Image):
-        return f"[image: {part.name or part.media_type}]"
+        return f"[{part.kind}: {part.name or part.media_type}]"
     return f"[file: {part.name}]\n{_cut(part.text, kept)}".rstrip()
 
 

@@ -35,12 +35,17 @@ def estimate(messages: Iterable[Message]) -> int:
     for message in messages:
         if isinstance(message, CallResults):
             characters += sum(len(result.text) for result in message.results)
-            images += sum(len(result.images) for result in message.results)
+            images += sum(_pictures(image) for r in message.results for image in r.images)
             continue
         for part in message.parts:
             characters += _characters(part)
-            images += isinstance(part, Image)
+            images += _pictures(part) if isinstance(part, Image) else 0
     return estimate_text(characters) + images * IMAGE_TOKENS
+
+
+def _pictures(image: Image) -> int:
+    """As how many pictures it counts: vendors look at each page of a document."""
+    return max(image.pages, 1)
 
 
 def _characters(part: Part) -> int:

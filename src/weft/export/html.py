@@ -171,7 +171,7 @@ def _image(image: Image) -> str:
     name = escape(plain(image.name or image.media_type))
     # Not SVG, which is a program of its own.
     if image.media_type not in IMAGE_TYPES or not image.data:
-        return f'<p class="note">[image: {name}]</p>'
+        return f'<p class="note">[{image.kind}: {name}]</p>'
     source = f"data:{image.media_type};base64,{escape(image.data)}"
     return f'<img class="picture" alt="{name}" src="{source}">'
 

@@ -73,7 +73,7 @@ def _part(part: Part, item: TranscriptEntry) -> list[str]:
         case Thinking(text=text):
             return [_quoted(f"*Thinking:* {plain(text)}")] if text else []
         case Image(name=name, media_type=media_type):
-            return [f"*[image: {_inline(name or media_type)}]*"]
+            return [f"*[{part.kind}: {_inline(name or media_type)}]*"]
         case File(name=name, text=text):
             return [f"*[file: {_inline(name)}]*", _fenced(text)]
         case ToolCall():

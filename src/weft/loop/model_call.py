@@ -50,8 +50,11 @@ if TYPE_CHECKING:  # loaded where a line has to be compacted
 
 _CALL = FailPointPair("loop.call")
 _COMPACT = FailPointPair("loop.make_room")
-_ABOUT_PICTURES: Final = re.compile(r"\b(image|picture|media)", re.IGNORECASE)
-"""What vendors say of a picture that they cannot decode or that is too large."""
+_ABOUT_PICTURES: Final = re.compile(
+    r"\b(image|picture|media|pdf|document|input_file|file_data|filename)|\bfiles?\b|\bpages\b",
+    re.IGNORECASE,
+)
+"""What vendors say of a picture or document that they cannot decode or that is too large."""
 
 
 class TurnStop(msgspec.Struct, frozen=True):
@@ -170,7 +173,8 @@ class ModelCaller:
         return True
 
     def _leaves_out_after(self, error: ProviderError) -> bool:
-        """Where the vendor refuses a picture: leave out the newest ones, now and from then on.
+        """Where the vendor refuses a picture or a document: leave out the newest, now and from then
+        on.
 
         Vendors name the place in ways of their own, or not at all; what was taken before is rarely
         what is refused now, so the newest go first, a message at a time.
@@ -183,7 +187,7 @@ class ModelCaller:
             return False
         node, names = found
         self._request = self._in_flight = None
-        said = f"{error}; from now on these images are left out: {', '.join(names)}"
+        said = f"{error}; from now on these are left out: {', '.join(names)}"
         self._pending.note(
             NodeMarked(node=node, mark=PICTURES, value=REFUSED),
             ErrorRaised(message=said, where="model", error=type(error).__name__),

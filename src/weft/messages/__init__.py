@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 from weft.messages.conversation import CallResult, CallResults, ChatMessage, Message
 from weft.messages.model_name import ModelName, parse_model_name
 from weft.messages.node import Content, Node, Role, ToolResult, as_parts
-from weft.messages.parts import File, Image, Part, Text, Thinking, ToolCall, clean_text, clean_value
+from weft.messages.parts import (
+    PDF_TYPE,
+    File,
+    Image,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    clean_text,
+    clean_value,
+)
 from weft.messages.usage import NOTHING_USED, Usage
 
 if TYPE_CHECKING:  # loaded when they are first used
@@ -31,6 +41,7 @@ __all__ = [
     "MAX_IMAGE_BYTES",
     "MAX_IMAGE_SIDE",
     "NOTHING_USED",
+    "PDF_TYPE",
     "CallResult",
     "CallResults",
     "ChatMessage",

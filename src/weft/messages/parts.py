@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from weft.ids import BlobId, CallUid
+
+PDF_TYPE: Final = "application/pdf"
 
 
 # `omit_defaults`: what is stored leaves out a field at its default. New fields are free; a default
@@ -56,12 +58,29 @@ class ToolCall(PartBase, frozen=True, tag="tool_call"):
 
 
 class Image(PartBase, frozen=True, tag="image"):
-    """A picture, by content (base64) or by the blob that holds it."""
+    """A picture or a PDF, by content (base64) or by the blob that holds it."""
 
     media_type: str
     data: str = ""
     blob: BlobId | None = None
     name: str = ""
+    pages: int = 0
+    """Of a PDF; 0 where they were not counted."""
+    text_beside: bool = False
+    """Of a PDF: what it says stands beside it, for models that cannot look at it.
+
+    In a message that is the `File` of the same name and type, in a result the result's text.
+    """
+
+    @property
+    def is_pdf(self) -> bool:
+        """It is a document, not a picture."""
+        return self.media_type == PDF_TYPE
+
+    @property
+    def kind(self) -> str:
+        """What it is, for sentences."""
+        return "document" if self.is_pdf else "image"
 
 
 class File(PartBase, frozen=True, tag="file"):

@@ -7,6 +7,7 @@
   the user allowed it; where there is no user to ask, the message is refused.  The real path
   decides, with every link followed, and it is what the user is shown.
 - **Content decides.**  An image is known by its magic bytes, text by its bytes; a name is a claim.
+  A PDF comes twice, as itself and as its text: which of the two a model is sent depends on it.
 - **Attached whole or refused.**  What is there and cannot be attached (a pipe, a device, too
   large, neither text nor image) refuses the message with one sentence, before anything is sent.
   A folder does not: `@src` is how users say where to look, so the model learns what it is.
@@ -24,6 +25,7 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 import anyio.to_thread
+import msgspec
 
 from weft.errors import ToolError, UsageError
 from weft.messages import (
@@ -37,9 +39,10 @@ from weft.messages import (
 from weft.permissions import PolicyDecision
 from weft.project.masked_text import masked_in_pieces
 from weft.redact import Redactor
+from weft.tools.pdf import MAX_PDF_FILE, document_parts, is_pdf
 from weft.tools.pictures import MAX_PICTURE_FILE, PictureProblem, fitted
 from weft.tools.text import decode, is_binary
-from weft.workspace import FileState, Workspace
+from weft.workspace import FileState, LocalRunner, Workspace
 from weft.workspace.os_errors import kind_of
 
 MOST_FILES: Final = 20
@@ -120,32 +123,38 @@ class MentionReader:
         given = list(names)
         return await self._parts(await anyio.to_thread.run_sync(self._locate_all, given))
 
-    async def images(self, paths: Iterable[str]) -> tuple[Image, ...]:
-        """The images at these absolute paths.
+    async def images(self, paths: Iterable[str]) -> tuple[Image | File, ...]:
+        """The images and PDFs at these absolute paths.
 
         Nothing is asked, wherever they lie: unlike a mention, which may come out of a pasted text
         or a project's command file, such a path is an argument that the user gave for this very
         purpose.
 
         Raises:
-            UsageError: one is no image, or cannot be read.
+            UsageError: one is neither, or cannot be read.
         """
-        found: list[Image] = []
-        for path in paths:
-            if len(found) == MOST_FILES:
+        found: list[Image | File] = []
+        for number, path in enumerate(paths):
+            if number == MOST_FILES:
                 raise UsageError(f"a message takes at most {MOST_FILES} images")
             located = await anyio.to_thread.run_sync(self._locate, path)
             if located is None:
                 raise UsageError(f"there is no file {path!r}")
             if stat.S_ISDIR(located.mode):
                 raise UsageError(f"{path!r} is a folder, not an image")
-            image = await _image(await self._read(located), path, os.path.basename(path))
-            if image is None:
-                raise UsageError(
-                    f"{path!r} is not an image that models take; those are {IMAGE_NAMES}"
-                )
-            found.append(image)
+            found += await self._picked(await self._read(located), path)
         return tuple(found)
+
+    async def _picked(self, state: FileState, path: str) -> tuple[Image | File, ...]:
+        name = os.path.basename(path)
+        if is_pdf(state.data):
+            return await self._document(state, path, name)
+        image = await _image(state, path, name)
+        if image is None:
+            raise UsageError(
+                f"{path!r} is not an image that models take; those are {IMAGE_NAMES}, and PDF"
+            )
+        return (image,)
 
     # -- locating: on a thread, for a network disk may take its time
 
@@ -211,10 +220,11 @@ class MentionReader:
             if files > MOST_FILES:
                 raise UsageError(f"a message attaches at most {MOST_FILES} files; {_LET_IT_READ}")
             state = await self._allowed(each)
-            part = await self._part(state, each.name)
-            parts.append(part)
+            found_parts = await self._file_parts(state, each.name)
+            parts += found_parts
             # Of a picture, what is sent: it may have been shrunk.  Of a text, the size on disk.
-            room -= len(part.data) if isinstance(part, Image) else state.size
+            first = found_parts[0]
+            room -= len(first.data) if isinstance(first, Image) else state.size
             if room < 0:
                 size = LARGEST_TOGETHER // 1024**2
                 raise UsageError(f"a message attaches at most {size} MB of files; {_LET_IT_READ}")
@@ -248,9 +258,12 @@ class MentionReader:
         _check_kind(located)
         try:
             state = await self._workspace.peek(located.real, limit=MAX_IMAGE_BYTES + 1)
-            # Only a picture is worth more: it is shrunk, where a text is refused.
+            # Only a picture or a PDF is worth more: where those are shrunk or sent, a text of that
+            # size is refused.
             if state is not None and state.truncated and image_info(state.data):
                 state = await self._workspace.peek(located.real, limit=MAX_PICTURE_FILE)
+            elif state is not None and state.truncated and is_pdf(state.data):
+                state = await self._workspace.peek(located.real, limit=MAX_PDF_FILE)
         except ToolError as error:
             raise UsageError(str(error)) from error
         # The workspace follows a link that was put there meanwhile, and says what it came to: that
@@ -259,10 +272,12 @@ class MentionReader:
             raise UsageError(f"{located.name!r} changed while it was being read; try again")
         return state
 
-    async def _part(self, state: FileState, name: str) -> Image | File:
+    async def _file_parts(self, state: FileState, name: str) -> tuple[Image | File, ...]:
+        if is_pdf(state.data):
+            return await self._document(state, name, state.path)
         image = await _image(state, name, state.path)
         if image is not None:
-            return image
+            return (image,)
         if state.size > LARGEST_TEXT:
             raise UsageError(
                 f"{name!r} is larger than {LARGEST_TEXT // 1024**2} MB; {_LET_IT_READ}"
@@ -271,9 +286,26 @@ class MentionReader:
         text = decode(state.data)
         if text is None:
             raise UsageError(
-                f"{name!r} is neither text nor an image that models take ({IMAGE_NAMES})"
+                f"{name!r} is neither text nor an image that models take ({IMAGE_NAMES}), nor a PDF"
             )
-        return File(name=state.path, text=await masked_in_pieces(self._redact, text.text))
+        return (File(name=state.path, text=await masked_in_pieces(self._redact, text.text)),)
+
+    async def _document(self, state: FileState, name: str, shown: str) -> tuple[Image | File, ...]:
+        """A PDF as itself, where any vendor takes it, and as its text, where it has one."""
+        if state.truncated:
+            size = MAX_PDF_FILE // 1024**2
+            raise UsageError(f"{name!r} cannot be attached: it is larger than {size} MB")
+        try:
+            parts = await document_parts(state.data, shown, runner=LocalRunner())
+        except ToolError as error:
+            raise UsageError(f"{error}; nothing was sent") from error
+        return tuple([await self._masked(part) for part in parts])
+
+    async def _masked(self, part: Image | File) -> Image | File:
+        if isinstance(part, Image):
+            return part
+        text = await masked_in_pieces(self._redact, part.text)
+        return msgspec.structs.replace(part, text=text)
 
 
 _LET_IT_READ: Final = "name it without the @, and the model reads the parts that it needs"

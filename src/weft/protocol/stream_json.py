@@ -37,7 +37,7 @@ from weft.events import (
     ToolArgsDelta,
     ToolComplete,
 )
-from weft.messages import File, Image, Node, Part, Text, Thinking, ToolCall, Usage
+from weft.messages import PDF_TYPE, File, Image, Node, Part, Text, Thinking, ToolCall, Usage
 from weft.protocol.agent_sdk_dialect import ToolDialect
 
 PLAN_TOOL = "plan"
@@ -455,13 +455,17 @@ def _part(block: dict[str, Any]) -> Text | Image | File:
     source = block.get("source")
     if block.get("type") == "text" and isinstance(block.get("text"), str):
         return Text(text=block["text"])
-    if block.get("type") == "image" and isinstance(source, dict) and source.get("data"):
-        return Image(
-            media_type=str(source.get("media_type", "image/png")), data=str(source["data"])
-        )
+    if isinstance(source, dict) and source.get("data"):
+        if block.get("type") == "image":
+            return Image(
+                media_type=str(source.get("media_type", "image/png")), data=str(source["data"])
+            )
+        if block.get("type") == "document" and source.get("media_type") == PDF_TYPE:
+            name = str(block.get("title") or "document.pdf")
+            return Image(media_type=PDF_TYPE, data=str(source["data"]), name=name)
     raise UsageError(
         f"a message holds a block that cannot be sent: {str(block.get('type'))!r}; it "
-        "takes text and image"
+        "takes text, image and document (base64, application/pdf)"
     )
 
 

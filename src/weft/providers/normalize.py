@@ -32,6 +32,7 @@ from weft.messages import (
     ToolCall,
 )
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
+from weft.providers.documents import with_documents
 
 # Vendors refuse blank text and calls without a result, and a refused history would be refused at
 # every later request: these stand in for what is missing.
@@ -113,7 +114,7 @@ def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[T
     first has outcomes.
     """
     shaper = _Shaper(request, info, max_id)
-    messages = request.messages
+    messages = with_documents(request.messages, info)
     for at, message in enumerate(messages):
         following = messages[at + 1] if at + 1 < len(messages) else None
         match message:
@@ -150,8 +151,12 @@ def _with_few_pictures(found: list[Turn]) -> list[Turn]:
 
 def _pictures_in(turn: Turn) -> int:
     if isinstance(turn, UserTurn):
-        return sum(isinstance(part, Image) for part in turn.parts)
-    return sum(len(outcome.images) for outcome in turn.outcomes)
+        return sum(map(_is_picture, turn.parts))
+    return sum(_is_picture(image) for outcome in turn.outcomes for image in outcome.images)
+
+
+def _is_picture(part: Text | Image) -> bool:
+    return isinstance(part, Image) and not part.is_pdf
 
 
 def _thinned(turn: Turn, count: int) -> Turn:
@@ -159,16 +164,18 @@ def _thinned(turn: Turn, count: int) -> Turn:
     if isinstance(turn, UserTurn):
         parts: list[Text | Image] = []
         for part in turn.parts:
-            is_out = isinstance(part, Image) and count > 0
+            is_out = _is_picture(part) and count > 0
             count -= is_out
             parts.append(Text(text=TOO_MANY) if is_out else part)
         return UserTurn(tuple(parts))
     outcomes = []
     for outcome in turn.outcomes:
-        out = min(count, len(outcome.images))
+        pictures = [image for image in outcome.images if _is_picture(image)]
+        out = min(count, len(pictures))
         count -= out
         text = "\n".join([outcome.text, *[TOO_MANY] * out])
-        kept = outcome.images[out:]
+        gone = set(map(id, pictures[:out]))
+        kept = tuple(image for image in outcome.images if id(image) not in gone)
         outcomes.append(msgspec.structs.replace(outcome, text=text, images=kept))
     return ModelTurn(turn.parts, tuple(outcomes))
 
@@ -321,7 +328,7 @@ class _Shaper:
             case ToolCall():
                 return self._call(part, model)
             case Image():
-                return Text(text=f"[image: {part.name or part.media_type}]")
+                return Text(text=f"[{part.kind}: {part.name or part.media_type}]")
             case File():
                 return Text(text=_file(part))
             case _:
@@ -365,6 +372,8 @@ class _Shaper:
         )
 
     def _image(self, image: Image) -> Image | Text:
+        if image.is_pdf:
+            return image  # `with_documents` left only those that the vendor takes
         name = image.name or image.media_type
         if not self._info.sees_images:
             return Text(text=f"[image {name!r} left out: this model cannot see images]")

@@ -95,7 +95,7 @@ def _shown(part: Part) -> str:
         case Text(text=text):
             return text
         case Image(name=name, media_type=media_type):
-            return f"[image: {name or media_type}]"
+            return f"[{part.kind}: {name or media_type}]"
         case File(name=name):
             return f"[file: {name}]"
         case _:

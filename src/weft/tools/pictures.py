@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import anyio.to_thread
 import msgspec
 
-from weft.errors import UsageError
+from weft.errors import ToolError, UsageError
 from weft.messages import (
     IMAGE_NAMES,
     IMAGE_TYPES,
@@ -142,16 +142,47 @@ def _encoded(picture: DecodedImage, kind: str, **options: int) -> bytes:
 async def fitted_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
     """The parts of a message that a program hands in, every picture of them one that models take.
 
+    A PDF gets its text beside it, unless it came with it.
+
     Raises:
-        UsageError: one is no picture, or cannot be made fit.
+        UsageError: one is no picture and no PDF, or cannot be made fit.
     """
-    return tuple(
-        [await _as_sent(part) if isinstance(part, Image) and part.data else part for part in parts]
-    )
+    fit_parts: list[Part] = []
+    for part in parts:
+        if not isinstance(part, Image) or not part.data or part.text_beside:
+            fit_parts.append(part)
+        elif part.is_pdf:
+            fit_parts += await _as_document(part)
+        else:
+            fit_parts.append(await _as_sent(part))
+    return tuple(fit_parts)
+
+
+async def _as_document(image: Image) -> list[Part]:
+    from weft.tools.pdf import document_parts, is_pdf  # only where there is a document
+    from weft.workspace import LocalRunner
+
+    shown = image.name or "the document"
+    content = _decoded(image, shown)
+    if not is_pdf(content):
+        raise UsageError(f"{shown} is not a PDF")
+    try:
+        found = await document_parts(content, image.name or "document.pdf", runner=LocalRunner())
+    except ToolError as error:
+        raise UsageError(str(error)) from error
+    return list(found)
 
 
 async def _as_sent(image: Image) -> Image:
     shown = image.name or "the image"
+    found = await fitted(_decoded(image, shown))
+    if isinstance(found, PictureProblem):
+        raise UsageError(f"{shown} {found.text}")
+    data = base64.b64encode(found.data).decode()
+    return msgspec.structs.replace(image, media_type=found.info.media_type, data=data)
+
+
+def _decoded(image: Image, shown: str) -> bytes:
     try:
         # Line breaks are usual in base64, and vendors refuse them.
         content = base64.b64decode("".join(image.data.split()), validate=True)
@@ -159,8 +190,4 @@ async def _as_sent(image: Image) -> Image:
         raise UsageError(f"the content of {shown} is not base64: {error}") from error
     if not content:
         raise UsageError(f"{shown} has no content")
-    found = await fitted(content)
-    if isinstance(found, PictureProblem):
-        raise UsageError(f"{shown} {found.text}")
-    data = base64.b64encode(found.data).decode()
-    return msgspec.structs.replace(image, media_type=found.info.media_type, data=data)
+    return content

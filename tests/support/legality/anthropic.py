@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.support.legality.efforts import accepted
 from tests.support.legality.rules import (
+    PDF,
     PICTURES,
     Report,
     check_plain,
@@ -194,7 +195,7 @@ def _message(
     allowed = (
         ("text", "tool_use", *_THOUGHTS)
         if message.get("role") == "assistant"
-        else ("text", "image", "tool_result")
+        else ("text", "image", "document", "tool_result")
     )
     for number, block in enumerate(content):
         where = f"{place}.content.{number}"
@@ -221,6 +222,12 @@ def _block(
             source = block.get("source", {})
             report.need(source.get("media_type") in PICTURES, place, "media type not supported")
             report.need(is_base64(source.get("data")), place, "image data is not base64")
+        case "document":
+            source = block.get("source", {})
+            report.need(source.get("media_type") == PDF, place, "media type not supported")
+            report.need(is_base64(source.get("data")), place, "document data is not base64")
+            title = block.get("title")
+            report.need(title is None or 1 <= len(title) <= 500, place, "bad title")
         case "tool_use":
             wire_id = block.get("id")
             is_legal = isinstance(wire_id, str) and _ID.fullmatch(wire_id)
@@ -255,7 +262,8 @@ def _result(report: Report, block: dict[str, Any], place: str) -> None:
             place,
             "all content must be type 'text' if 'is_error' is true",
         )
-        if report.need(inner.get("type") in ("text", "image"), place, "no such block in a result"):
+        is_known = inner.get("type") in ("text", "image", "document")
+        if report.need(is_known, place, "no such block in a result"):
             _block(report, inner, place, None)
 
 

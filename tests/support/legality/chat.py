@@ -15,6 +15,7 @@ from tests.support.legality.efforts import accepted
 from tests.support.legality.rules import (
     NAME,
     Report,
+    check_file,
     check_schema,
     check_strict,
     is_blank,
@@ -172,6 +173,8 @@ def _user(report: Report, content: Any, place: str) -> None:
             case "image_url":
                 address = part.get("image_url", {}).get("url")
                 report.need(is_data_url(address), place, "bad image_url")
+            case "file":
+                check_file(report, part.get("file", {}), place)
             case other:
                 report.say(place, f"unknown part {other!r}")
 

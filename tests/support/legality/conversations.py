@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from weft.ids import CallUid
 from weft.messages import (
+    PDF_TYPE,
     CallResult,
     CallResults,
     ChatMessage,
@@ -42,13 +43,27 @@ values = st.recursive(
     ),
     max_leaves=5,
 )
-images = st.builds(
+pictures = st.builds(
     Image,
     media_type=st.sampled_from(["image/png", "image/jpeg", "image/bmp"]),
     data=st.sampled_from([PIXEL, PIXEL, ""]),
     name=st.sampled_from(["", "shot.png"]),
 )
-files = st.builds(File, name=st.just("a.txt"), text=texts)
+documents = st.builds(
+    Image,
+    media_type=st.just(PDF_TYPE),
+    data=st.sampled_from(["JVBERi0xLjQK", "JVBERi0xLjQK", ""]),
+    name=st.sampled_from(["", "a/b.pdf", "x" * 600 + ".pdf"]),
+    pages=st.sampled_from([0, 1, 99, 1_000]),
+    text_beside=st.booleans(),
+)
+images = st.one_of(pictures, pictures, documents)
+files = st.builds(
+    File,
+    name=st.sampled_from(["a.txt", "a/b.pdf"]),
+    media_type=st.sampled_from(["text/plain", PDF_TYPE]),
+    text=texts,
+)
 
 
 @st.composite

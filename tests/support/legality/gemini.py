@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import Any
 
 from tests.support.legality.efforts import accepted
-from tests.support.legality.rules import PICTURES, Report, check_schema, is_base64, is_blank
+from tests.support.legality.rules import PDF, PICTURES, Report, check_schema, is_base64, is_blank
 
 _TOP = (
     "contents",
@@ -173,7 +173,7 @@ def _part(report: Report, part: dict[str, Any], kind: str, role: Any, place: str
         case "text":
             report.need(not is_blank(value), place, "empty text parameter")
         case "inlineData":
-            report.need(value.get("mimeType") in PICTURES, place, "unsupported MIME type")
+            report.need(value.get("mimeType") in (*PICTURES, PDF), place, "unsupported MIME type")
             report.need(is_base64(value.get("data")), place, "data is not base64")
         case "functionCall":
             report.need(role == "model", place, "only the model calls functions")

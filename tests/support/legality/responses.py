@@ -14,6 +14,7 @@ from tests.support.legality.efforts import accepted
 from tests.support.legality.rules import (
     NAME,
     Report,
+    check_file,
     check_schema,
     check_strict,
     is_blank,
@@ -154,12 +155,18 @@ def _message(report: Report, item: dict[str, Any], place: str) -> None:
     if not isinstance(content, list) or not content:
         report.say(place, "empty message")
         return
-    allowed = ("output_text", "refusal") if role == "assistant" else ("input_text", "input_image")
+    allowed = (
+        ("output_text", "refusal")
+        if role == "assistant"
+        else ("input_text", "input_image", "input_file")
+    )
     for part in content:
         if not report.need(part.get("type") in allowed, place, f"no {part.get('type')!r} here"):
             continue
         if part["type"] == "input_image":
             report.need(is_data_url(part.get("image_url")), place, "bad image_url")
+        elif part["type"] == "input_file":
+            check_file(report, part, place)
         else:
             report.need(not is_blank(part.get("text", part.get("refusal"))), place, "empty text")
 
@@ -180,6 +187,8 @@ def _output(report: Report, output: Any, place: str) -> None:
         kind = part.get("type")
         if kind == "input_image":
             report.need(is_data_url(part.get("image_url")), place, "bad image_url")
+        elif kind == "input_file":
+            check_file(report, part, place)
         else:
             report.need(kind == "input_text", place, f"no {kind!r} in an output")
 

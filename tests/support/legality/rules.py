@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import cache
 from typing import Any
 
@@ -13,6 +13,7 @@ import jsonschema  # type: ignore[import-untyped]  # no stubs are shipped
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
+PDF = "application/pdf"
 
 
 class Report:
@@ -64,11 +65,17 @@ def is_object_text(text: object) -> bool:
         return False
 
 
-def is_data_url(address: object) -> bool:
+def is_data_url(address: object, types: Container[str] = PICTURES) -> bool:
     if not isinstance(address, str):
         return False
     found = re.fullmatch(r"data:([a-z]+/[a-z0-9.+-]+);base64,(.*)", address, re.DOTALL)
-    return bool(found) and found is not None and found[1] in PICTURES and is_base64(found[2])
+    return bool(found) and found is not None and found[1] in types and is_base64(found[2])
+
+
+def check_file(report: Report, part: dict[str, Any], place: str) -> None:
+    """A PDF as OpenAI takes it: its content as an address, and a name."""
+    report.need(is_data_url(part.get("file_data"), (PDF,)), place, "bad file_data")
+    report.need(not is_blank(part.get("filename")), place, "filename is missing")
 
 
 def check_schema(report: Report, schema: object, place: str) -> None:

@@ -11,10 +11,11 @@ from typing import Any
 import anyio
 
 from tests.support.oracles.vendor_world import ORACLE_MODELS, PATIENCE, OracleWorld, png
+from tests.support.pdf_samples import pdf
 from tests.support.world import until, until_idle
 from weft.api.session import Session
 from weft.events import PermissionRequest
-from weft.messages import File, Image, Text
+from weft.messages import PDF_TYPE, File, Image, Text
 from weft.providers.script import (
     Break,
     CallTogether,
@@ -36,6 +37,16 @@ MISSING = CallTool(name="read", args={"path": "nowhere.txt"})
 SEE = CallTool(name="read", args={"path": "picture.png"})
 LIST = CallTool(name="list", args={})
 THINK = Think(text="Let me see.")
+STUDY = CallTool(name="read", args={"path": "paper.pdf"})
+PAPER = Image(
+    media_type=PDF_TYPE,
+    data=base64.b64encode(pdf("Hello")).decode(),
+    name="folder/paper.pdf",
+    pages=1,
+    text_beside=True,
+)
+WORDS = File(name=PAPER.name, media_type=PDF_TYPE, text="--- page 1 of 1\nHello\n")
+SCAN = Image(media_type=PDF_TYPE, data=base64.b64encode(pdf("", "")).decode())
 PICTURE = Image(media_type="image/png", data=base64.b64encode(png()).decode(), name="picture.png")
 
 
@@ -171,10 +182,20 @@ async def worked_by_agents(world: OracleWorld, session: Session, protocol: str) 
 
 async def pictures_and_documents(world: OracleWorld, session: Session, protocol: str) -> None:
     notes = File(name="notes.md", media_type="text/markdown", text="# Notes")
-    paper = File(name="paper.pdf", media_type="application/pdf", text="A paper.")
     world.script = [calls(SEE, READ), calls(SEE, text=""), DONE]
-    await say(session, [Text(text="see"), PICTURE, notes, paper, PICTURE])
+    await say(session, [Text(text="see"), PICTURE, notes, PAPER, WORDS, PICTURE])
     await say(session, [PICTURE])
+
+
+async def pdfs(world: OracleWorld, session: Session, protocol: str) -> None:
+    world.script = [calls(STUDY, SEE), calls(STUDY, text=""), DONE, DONE, calls(STUDY), DONE]
+    await say(session, [PAPER, WORDS])
+    await say(session, [Text(text="compare"), PICTURE, PAPER, WORDS, SCAN])
+    other = "ollama" if protocol != "ollama" else "google"
+    await session.update_model(f"{other}:{ORACLE_MODELS[other][0]}")
+    await say(session, [PAPER, WORDS])
+    await session.update_model(f"{protocol}:{ORACLE_MODELS[protocol][-1]}")
+    await say(session, "and once more")
 
 
 async def mistaken_calls(world: OracleWorld, session: Session, protocol: str) -> None:
@@ -235,6 +256,7 @@ CONVERSATIONS: tuple[Conversation, ...] = (
     branched,
     worked_by_agents,
     pictures_and_documents,
+    pdfs,
     mistaken_calls,
     cut_off,
     failing_service,

@@ -17,6 +17,7 @@ import anyio.lowlevel
 import weft
 from tests.support.loopback_server import LoopbackConnection, ReceivedRequest, serving
 from tests.support.oracles.sdk_types import load_types, verdict
+from tests.support.pdf_samples import pdf
 from tests.support.vendor_servers import KEY, VENDOR_WIRES, GeminiWire, VendorWire, send_plan
 from weft.app import App
 from weft.providers.script import SayText, ScriptedAnswer, Step, Think
@@ -133,6 +134,7 @@ async def oracle_world(
     (project / "a.txt").write_text("first line\nsecond line\n")
     (project / "AGENTS.md").write_text("Be brief.\n")
     (project / "picture.png").write_bytes(png())
+    (project / "paper.pdf").write_bytes(pdf("Hello there", "The end"))
     async with serving(handler) as server:
         environ = {
             "HOME": str(folder),

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
+from weft.providers.documents import document_name
 from weft.providers.normalize import (
     CONTINUE_PROMPT,
     ModelTurn,
@@ -203,6 +204,8 @@ def _user_block(part: Text | Image) -> Json:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     source = {"type": "base64", "media_type": part.media_type, "data": part.data}
+    if part.is_pdf:
+        return {"type": "document", "source": source, "title": document_name(part)}
     return {"type": "image", "source": source}
 
 

@@ -89,7 +89,8 @@ def _messages(request: ModelRequest, info: ModelInfo) -> list[Json]:
             system.append(schema_in_words(request.schema))
     if system:
         messages.append({"role": "system", "content": "\n\n".join(system)})
-    for turn in turns(request, info):
+    # Only text goes to a model of this size.
+    for turn in turns(request, msgspec.structs.replace(info, reads_pdf=False)):
         if isinstance(turn, UserTurn):
             _add(messages, "user", _words(turn.parts))
             continue

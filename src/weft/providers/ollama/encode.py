@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import msgspec
+
 from weft.messages import Image, Text
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
 from weft.providers.normalize import (
@@ -71,7 +73,8 @@ def _messages(request: ModelRequest, info: ModelInfo) -> list[Json]:
     messages: list[Json] = []
     if request.system.strip():
         messages.append({"role": "system", "content": request.system})
-    for turn in turns(request, info):
+    # Its API has pictures, and no form for documents.
+    for turn in turns(request, msgspec.structs.replace(info, reads_pdf=False)):
         if isinstance(turn, UserTurn):
             messages.append(_user(turn.parts))
         else:

@@ -14,6 +14,7 @@ import msgspec
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
+from weft.providers.documents import data_url, document_name
 from weft.providers.normalize import ModelTurn, UserTurn, WireCall, WireResult, turns, wire_name
 from weft.providers.schema import as_object, closed, remembered, strict
 
@@ -116,8 +117,10 @@ def _user(content: list[Json]) -> Json:
 def _shown(part: Text | Image) -> Json:
     if isinstance(part, Text):
         return {"type": "input_text", "text": part.text}
-    address = f"data:{part.media_type};base64,{part.data}"
-    return {"type": "input_image", "image_url": address, "detail": "auto"}
+    if part.is_pdf:
+        named = {"filename": document_name(part), "file_data": data_url(part)}
+        return {"type": "input_file", **named}
+    return {"type": "input_image", "image_url": data_url(part), "detail": "auto"}
 
 
 def _model_items(turn: ModelTurn, has_phases: bool) -> list[Json]:

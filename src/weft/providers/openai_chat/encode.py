@@ -13,6 +13,7 @@ import msgspec
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
+from weft.providers.documents import data_url, document_name
 from weft.providers.normalize import (
     CONTINUE_PROMPT,
     FOREIGN_SIGNATURE,
@@ -221,8 +222,10 @@ def _add_user(messages: list[Json], parts: list[Text | Image], dialect: ChatDial
 def _block(part: Text | Image) -> Json:
     if isinstance(part, Text):
         return _words(part.text)
-    address = f"data:{part.media_type};base64,{part.data}"
-    return {"type": "image_url", "image_url": {"url": address}}
+    if part.is_pdf:
+        named = {"filename": document_name(part), "file_data": data_url(part)}
+        return {"type": "file", "file": named}
+    return {"type": "image_url", "image_url": {"url": data_url(part)}}
 
 
 def _words(text: str) -> Json:

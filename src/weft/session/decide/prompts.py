@@ -15,7 +15,7 @@ from weft.errors import SessionBusy, UsageError
 from weft.events import Fact, InputQueued, NewMessage, TurnStarted
 from weft.ids import EntryId, NodeId, TurnId, new_id, new_node_id
 from weft.loop import promote, revision_of, tip_after
-from weft.messages import File, Image, Node, Part, Text, clean_text
+from weft.messages import PDF_TYPE, File, Image, Node, Part, Text, clean_text
 from weft.session.answers import Accepted
 from weft.session.commands import ContinueTurn, SendPrompt
 from weft.session.decide.base import (
@@ -176,8 +176,10 @@ def clean_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
 def _checked_image(image: Image) -> Image:
     """The image, its content known to be base64 without any space."""
     shown = image.name or "the image"
-    if not image.media_type.startswith("image/"):
-        raise UsageError(f"{shown} needs a media_type such as image/png, not {image.media_type!r}")
+    if not image.media_type.startswith("image/") and not image.is_pdf:
+        raise UsageError(
+            f"{shown} needs a media_type such as image/png or {PDF_TYPE}, not {image.media_type!r}"
+        )
     if image.blob is not None and not image.data:
         return image
     # Vendors refuse base64 with line breaks, and a refusal comes only after the turn has begun.

@@ -1,5 +1,5 @@
 """The program that `read` starts for a PDF: the file on standard input, its text on standard
-output, a form feed behind each page.
+output, a form feed behind each page.  The first line is how many pages there are.
 
 A PDF is a program in all but name, and comes from anywhere: it is parsed in a process of its own,
 in pure Python, with a limit on memory and time.
@@ -24,9 +24,11 @@ def main() -> None:
 
     first, last = int(sys.argv[1]), int(sys.argv[2])
     try:
-        pages = PdfReader(io.BytesIO(sys.stdin.buffer.read())).pages
+        reader = PdfReader(io.BytesIO(sys.stdin.buffer.read()))
+        pages = reader.pages
         count = len(pages)
-        sys.stdout.write(f"{count}\n")
+        # One that opens without a password may still be encrypted, and vendors refuse it.
+        sys.stdout.write(f"{count} locked\n" if reader.is_encrypted else f"{count}\n")
         for number in range(first, min(last, count) + 1):
             sys.stdout.write(pages[number - 1].extract_text() + "\f")
     # Whatever a hostile file makes of the parser is the file's fault, and said in one line.

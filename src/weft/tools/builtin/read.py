@@ -15,13 +15,15 @@ from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.did_you_mean import near_names
 from weft.tools.files import action
 from weft.tools.notebook import notebook_text
-from weft.tools.pdf import pdf_text
+from weft.tools.pdf import MAX_PDF_FILE, is_pdf, read_pdf, without_text
 from weft.tools.text import decode, in_lf, is_binary
 from weft.workspace import FileState
 
 DEFAULT_LINES = 2_000
 MAX_LINE = 2_000
 MAX_CHARACTERS = 100_000
+MOST_SHOWN_PAGES = 20
+"""Pages of a document that is shown as it is: each costs as much as a picture."""
 _NOTEBOOK = "the cells of a notebook; its file is JSON, see it with the shell before you edit it"
 
 
@@ -38,7 +40,7 @@ class ReadTool(Tool):
 
     name = "read"
     description = (
-        "Read a text file, a notebook or the text of a PDF, or look at a picture (PNG, JPEG, GIF, "
+        "Read a text file, a notebook or a PDF, or look at a picture (PNG, JPEG, GIF, "
         "WebP). Lines come "
         "numbered as `     1\\ttext`; the numbers are not "
         f"part of the file. Shows up to {DEFAULT_LINES} lines; use offset and limit for "
@@ -59,7 +61,7 @@ class ReadTool(Tool):
                 raise FinalToolError(f"there is no file {path!r}{near}")
             shown, images = await _shown(state, given, context)
             if state.truncated:
-                return ToolOutcome(text=shown)
+                return ToolOutcome(text=shown, images=images)
             # Only a file that was read whole counts as known: an edit is checked against the hash
             # of all of it.
             context.reads.saw(state.path, state.hash)
@@ -76,13 +78,37 @@ async def _shown(
     # test file).
     if image_info(state.data) is not None and is_binary(state.data):
         return await _picture(state, context)
-    if state.data.startswith(b"%PDF-"):
-        pages = await pdf_text(state, context)
-        return render(state, given.offset, given.limit, text=pages), ()
+    if is_pdf(state.data):
+        return await _document(state, given, context)
     if state.path.endswith(".ipynb") and (cells := notebook_text(state.data)) is not None:
         shown = render(state, given.offset, given.limit, text=cells)
         return f"{shown}\n({_NOTEBOOK})", ()
     return render(state, given.offset, given.limit), ()
+
+
+async def _document(
+    state: FileState, given: ReadArguments, context: ToolContext
+) -> tuple[str, tuple[Image, ...]]:
+    """The text of a PDF, and the document itself for models that can look at it.
+
+    Who reads on from a line has seen it, and a long one would fill the window.
+    """
+    whole = state
+    if state.truncated:
+        whole = await context.workspace.read(state.path, limit=MAX_PDF_FILE)
+    if whole.truncated:
+        raise FinalToolError(f"{state.path!r} is too large: {state.size:,} bytes of PDF")
+    found = await read_pdf(
+        whole.data, state.path, runner=context.runner, cwd=context.workspace.root
+    )
+    is_whole = given.offset == 1 and given.limit >= DEFAULT_LINES
+    is_shown = is_whole and found.can_be_shown and found.pages <= MOST_SHOWN_PAGES
+    images = (found.shown_as(state.path),) if is_shown else ()
+    if not found.text and not images:
+        raise FinalToolError(without_text(state.path, found.pages))
+    if not found.text:
+        return without_text(state.path, found.pages), images
+    return render(whole, given.offset, given.limit, text=found.text), images
 
 
 async def _picture(state: FileState, context: ToolContext) -> tuple[str, tuple[Image, ...]]:
