@@ -145,7 +145,7 @@ class _Start:
         await chat.run(first=self._first, words=words, resume=resume, fork=fork, picks=picks)
 
     def _greet(self, chat: Chat, *, begins: bool) -> None:
-        # Which model a stored conversation has is known once it is loaded: the status line shows it.
+        # The model of a stored conversation is known once it is loaded: the status line has it.
         named = chat.live.model if begins else ""
         model = named.partition(":")[2].rpartition("/")[2] or named
         said = greeting(self._app.project_path, __version__, clean_line(model))
