@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.world import World
+from tests.support.world import World, facts
 from weft.api.session import Session
 from weft.errors import UsageError
+from weft.events import UsageRecorded
 from weft.messages import Usage
 from weft.providers.scripted import ScriptedModel
 from weft.session import RecordUsage
@@ -18,8 +19,8 @@ from weft.session import RecordUsage
 pytestmark = pytest.mark.anyio
 
 
-async def calls_by_purpose(session: Session) -> list[str | None]:
-    return [row.purpose for row in (await session._port()).state.ledger.rows]
+async def calls_by_purpose(session: Session) -> list[str]:
+    return [fact.purpose for fact in await facts(session, UsageRecorded)]
 
 
 async def test_a_guest_gets_a_handover_from_the_owner(shared_world: World) -> None:

@@ -131,7 +131,7 @@ def test_a_long_state_comes_back_from_its_slices_as_it_was() -> None:
         for fact in answered_turn(turn, parent):
             seq += 1
             state.apply(msgspec.structs.replace(fact, session_id=A, seq=seq))
-    assert snapshot(state).count(b"\n") == 4 + 2, "nodes and rows are on lines of their own"
+    assert snapshot(state).count(b"\n") == 4 + 2 + 2, "nodes and sums are on lines of their own"
     assert restore(snapshot(state)) == state
     assert unpack(pack(state)) == state
     assert list(unpack(pack(state)).tree.nodes) == list(state.tree.nodes)

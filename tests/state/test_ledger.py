@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+from bench.logs import answered_turn
 from hypothesis import given
 
-from tests.support.history_generator import History
+from tests.support.call_count import calls_made
+from tests.support.history_generator import A, History
 from tests.support.strategies import forks, histories
 from weft.events import ChildFinished, ChildStarted, UsageRecorded
-from weft.ids import NodeId, SessionId, TurnId
+from weft.ids import NodeId, SessionId
 from weft.messages import NOTHING_USED, Usage
-from weft.state import UsageLedger, fold
+from weft.state import SessionState, UsageLedger, fold
 
 
 def added(usages: list[Usage]) -> Usage:
@@ -30,10 +33,22 @@ def ledger_of(*facts: UsageRecorded | ChildFinished) -> UsageLedger:
 def test_all_sums_agree_with_what_was_recorded(history: History) -> None:
     ledger = fold(history.facts, history.empty()).ledger
     recorded = [fact.usage for fact in history.plain.usages if fact.usage is not None]
-    assert [row.usage for row in ledger.rows] == recorded
+    assert ledger.calls == len(recorded)
     assert ledger.total == added(recorded)
-    assert added(list(ledger.by_model().values())) == ledger.total
-    assert added(list(ledger.by_turn().values())) == ledger.total
+    for sums in (ledger.models, ledger.turns, ledger.purposes):
+        assert added(list(sums.values())) == ledger.total
+
+
+@given(history=histories() | forks())
+def test_every_line_costs_what_made_its_nodes_whenever_that_was_recorded(history: History) -> None:
+    """Over trees with deletions, aborts and compactions, costs that come late or before their node,
+    and the costs of what a fork shares, which are not its own.
+    """
+    state = fold(history.facts, history.empty())
+    for tip in (None, *state.tree.nodes):
+        line = state.tree.line(tip)
+        paid = [each.usage for each in history.plain.usages if each.usage and each.node in line]
+        assert state.ledger.on_line(tip, state.tree) == added(paid)
 
 
 @given(history=histories())
@@ -41,9 +56,12 @@ def test_each_model_and_each_turn_gets_what_is_its_own(history: History) -> None
     ledger = fold(history.facts, history.empty()).ledger
     usages = [fact for fact in history.plain.usages if isinstance(fact, UsageRecorded)]
     for model in {fact.model for fact in usages}:
-        assert ledger.by_model()[model] == added([f.usage for f in usages if f.model == model])
+        assert ledger.models[model] == added([f.usage for f in usages if f.model == model])
     for turn in {fact.turn_id for fact in usages} - {None}:
-        assert ledger.by_turn()[turn] == added([f.usage for f in usages if f.turn_id == turn])
+        assert ledger.turns[turn or ""] == added([f.usage for f in usages if f.turn_id == turn])
+    for purpose in {fact.purpose for fact in usages}:
+        paid = [f.usage for f in usages if f.purpose == purpose]
+        assert ledger.purposes[purpose] == added(paid)
 
 
 def test_one_unknown_price_makes_the_total_unknown_and_not_less() -> None:
@@ -52,8 +70,8 @@ def test_one_unknown_price_makes_the_total_unknown_and_not_less() -> None:
     ledger = ledger_of(known, unknown, known)
     assert ledger.total.cost_usd is None
     assert ledger.total.input_tokens == 17
-    assert ledger.by_model()["a:m"].cost_usd == 1.0
-    assert ledger.by_model()["b:m"].cost_usd is None
+    assert ledger.models["a:m"].cost_usd == 1.0
+    assert ledger.models["b:m"].cost_usd is None
 
 
 def test_nothing_used_costs_nothing() -> None:
@@ -61,13 +79,20 @@ def test_nothing_used_costs_nothing() -> None:
     assert UsageLedger().total.cost_usd == 0.0
 
 
-def test_a_line_costs_what_made_its_nodes() -> None:
-    facts = [
-        UsageRecorded(usage=Usage(output_tokens=n, cost_usd=1.0), model="a:m", node=NodeId(f"n{n}"))
-        for n in range(4)
-    ]
-    assert ledger_of(*facts).on_line([NodeId("n1"), NodeId("n3")]).output_tokens == 4
-    assert ledger_of(*facts).on_line([]) == NOTHING_USED
+def test_what_the_lines_cost_takes_no_longer_the_longer_they_are() -> None:
+    """Every branch was summed over all calls of the session."""
+
+    def asked(turns: int) -> int:
+        state = SessionState(session_id=A)
+        seq = 0
+        for turn in range(turns):
+            parent = NodeId(f"nod_{turn - 1:020}_a") if turn else None
+            for fact in answered_turn(turn, parent):
+                seq += 1
+                state.apply(msgspec.structs.replace(fact, session_id=A, seq=seq))
+        return calls_made(lambda: state.ledger.on_line(state.tree.head, state.tree))
+
+    assert asked(1_000) == asked(10)
 
 
 def test_a_childs_cost_counts_and_its_start_does_not() -> None:
@@ -76,17 +101,13 @@ def test_a_childs_cost_counts_and_its_start_does_not() -> None:
     ledger.apply(ChildStarted(child=child))
     ledger.apply(ChildFinished(child=child, reason="aborted"))
     assert ledger.total.cost_usd == 2.0
-    assert len(ledger.rows) == 1
+    assert ledger.calls == 1
 
 
-def test_an_estimate_says_that_it_is_one() -> None:
-    fact = UsageRecorded(
-        usage=Usage(output_tokens=3),
-        model="a:m",
-        purpose="title",
-        estimated=True,
-        turn_id=TurnId("t"),
-        node=NodeId("n"),
-    )
-    [row] = ledger_of(fact).rows
-    assert (row.estimated, row.purpose, row.turn_id, row.node) == (True, "title", "t", "n")
+def test_an_estimate_is_no_measure_of_the_next_one() -> None:
+    measured = UsageRecorded(usage=Usage(input_tokens=3), model="a:m")
+    guessed = UsageRecorded(usage=Usage(input_tokens=50), model="a:m", estimated=True)
+    titled = UsageRecorded(usage=Usage(input_tokens=700), model="a:m", purpose="title")
+    ledger = ledger_of(measured, guessed, titled)
+    assert ledger.measured_tokens == 3
+    assert ledger.last_call == guessed.usage

@@ -232,7 +232,10 @@ class HistoryGenerator:
 
     def child_ends(self) -> None:
         fact = ChildFinished(
-            child=SessionId("ses_child"), reason="stop", usage=self._pick((None, *_USAGES))
+            child=SessionId("ses_child"),
+            reason="stop",
+            usage=self._pick((None, *_USAGES)),
+            node=self._paid_for(),
         )
         self.write(fact)
         self.plain.usages.append(fact)
@@ -316,10 +319,15 @@ class HistoryGenerator:
             model=self._pick(("scripted:a", "scripted:b")),
             purpose=self._pick(("turn", "title")),
             turn_id=self._pick((self.plain.turn, None)),
-            node=self.plain.head,
+            node=self._paid_for(),
         )
         self.write(fact)
         self.plain.usages.append(fact)
+
+    def _paid_for(self) -> NodeId | None:
+        """The node that a call was for: mostly the last one, seldom one that comes later."""
+        to_come = NodeId(f"nod_{self.session_id}_{self._made + 1}")
+        return self._pick((self.plain.head, self.plain.head, self._somewhere(), to_come))
 
     def _open_calls(self) -> list[CallUid]:
         return [uid for uid in self.plain.calls if uid not in self.plain.settled]

@@ -246,7 +246,7 @@ class ChildRun:
             reason=reason,
             detail=detail,
             text=self._text,
-            used=state.ledger.by_model(),
+            used=dict(state.ledger.models),
             descendants=self._host.agent_tree.descendants(self.child),
             files=() if self._wanted.project_path else _net(self._files, self._wanted),
         )

@@ -84,9 +84,8 @@ async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:
     node, text = port.draft or (None, "")
     requests = tuple(state.turn.requests.values())
     # The last call of a turn had the whole context in it; summaries and agents have contexts of
-    # their own.  From the end: screens ask often, and there is a row for every call there was.
-    calls = (row.usage for row in reversed(state.ledger.rows) if row.purpose == "turn")
-    last = next(calls, None)
+    # their own.
+    last = state.ledger.last_call
     snapshot = EditorSnapshot(
         seq=state.seq,
         status=port.status,
@@ -148,18 +147,14 @@ def usage_of(state: SessionState) -> UsageReport:
     """Tokens and cost, cut in several ways."""
     from weft.session import branches  # only for those who ask: it costs start-up time
 
+    ledger, tree = state.ledger, state.tree
     return UsageReport(
-        total=state.ledger.total,
-        by_model=state.ledger.by_model(),
-        by_turn={str(turn or ""): used for turn, used in state.ledger.by_turn().items()},
-        branch=state.ledger.on_line(state.tree.line(state.tree.head)),
-        by_branch={
-            branch.name: state.ledger.on_line(state.tree.line(branch.node))
-            for branch in branches(state)
-        },
-        by_purpose={
-            purpose or "child": used for purpose, used in state.ledger.by_purpose().items()
-        },
+        total=ledger.total,
+        by_model=dict(ledger.models),
+        by_turn=dict(ledger.turns),
+        branch=ledger.on_line(tree.head, tree),
+        by_branch={each.name: ledger.on_line(each.node, tree) for each in branches(state)},
+        by_purpose={purpose or "child": used for purpose, used in ledger.purposes.items()},
     )
 
 

@@ -32,11 +32,11 @@ async def tree_view(port: SessionPort) -> TreeView:
     """The tree of a session."""
     state = port.state
     tree = state.tree
-    shown = [node for node in tree.nodes if not tree.is_hidden(node)]
+    shown = {node: held for node, held in tree.nodes.items() if not held.hidden}
     words = await _words(port, _with_words(state, shown))
     compaction = tree.compaction_for(tree.head)
     return TreeView(
-        messages=tuple(_message(node, tree.nodes[node], words.get(node, "")) for node in shown),
+        messages=tuple(_message(node, held, words.get(node, "")) for node, held in shown.items()),
         head=tree.head,
         branches=tuple(branches(state)),
         checkpoints=tuple(
@@ -69,19 +69,19 @@ def _message(node: NodeId, held: NodeSkeleton, text: str) -> TreeMessage:
         text=text,
         calls=len(held.calls),
         is_partial=held.partial,
-        is_pinned=bool(held.marks.get("pin")),
+        is_pinned=held.marked is not None and bool(held.marked.get("pin")),
         revision=held.revision,
     )
 
 
-def _with_words(state: SessionState, shown: Sequence[NodeId]) -> list[NodeId]:
+def _with_words(state: SessionState, shown: dict[NodeId, NodeSkeleton]) -> list[NodeId]:
     """The messages whose words are read: the newest of the present line, then the newest."""
     tree = state.tree
-    chosen = dict.fromkeys(islice(tree.ancestors(tree.head), MOST_READ))
     # A deleted message may still be on the present line; it is not shown.
-    chosen.update(dict.fromkeys(reversed(shown)))
-    known = set(shown)
-    return list(islice((node for node in chosen if node in known), MOST_READ))
+    on_line = filter(shown.__contains__, tree.ancestors(tree.head))
+    chosen = dict.fromkeys(islice(on_line, MOST_READ))
+    others = (node for node in reversed(shown) if node not in chosen)
+    return [*chosen, *islice(others, MOST_READ - len(chosen))]
 
 
 async def _words(port: SessionPort, wanted: Sequence[NodeId]) -> dict[NodeId, str]:

@@ -255,7 +255,7 @@ class _Gathered:
         counted.update(
             queue=len(state.queue.entries),
             requests=len(state.turn.requests),
-            usage=len(state.ledger.rows),
+            usage=state.ledger.calls,
             open_turn=int(state.turn.open is not None),
             settings=len(others),
             rules=int(state.settings.permission_mode != "default" and not state.about.imported),

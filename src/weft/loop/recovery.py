@@ -280,7 +280,9 @@ def _keep_draft(state: SessionState, found: RecoveryEvidence) -> list[Fact]:
     if text.strip():
         partial = ModelAnswer(parts=(Text(text=text),), usage=None, stop=None)
         facts.append(answer_node(state, call.node, partial, model=call.model, usage=None))
-    usage = Usage(input_tokens=_likely_input(state), output_tokens=estimate_text(len(text)))
+    # The lost call has read about all that the last call on record read and wrote.
+    read = state.ledger.measured_tokens
+    usage = Usage(input_tokens=read, output_tokens=estimate_text(len(text)))
     facts.append(
         usage_recorded(
             msgspec.structs.replace(usage, cost_usd=found.cost(call.model, usage)),
@@ -291,14 +293,6 @@ def _keep_draft(state: SessionState, found: RecoveryEvidence) -> list[Fact]:
         )
     )
     return facts
-
-
-def _likely_input(state: SessionState) -> int:
-    """What the lost call has read: about all that the last call on record read and wrote."""
-    for row in reversed(state.ledger.rows):
-        if row.purpose == "turn" and not row.estimated:
-            return row.usage.total_tokens
-    return 0
 
 
 def _touched_by(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+# Without the garbage collector: it cannot be part of a cycle, and a long session has thousands.
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What one or more model calls used.
 
     `cost_usd` is None when the price is unknown, never 0 by default.

@@ -535,7 +535,7 @@ class SessionRegistry:
     async def usage_of(self, session_id: SessionId) -> Mapping[str, Usage]:
         """What a session has used, by model; nothing when it was never begun or cannot be read."""
         try:
-            return (await self.state_of(session_id)).ledger.by_model()
+            return dict((await self.state_of(session_id)).ledger.models)
         except WeftError:
             return {}
 

@@ -15,7 +15,7 @@ from weft.state.boundaries import EditBoundaries, EditBoundary
 from weft.state.children import ChildSession, ChildSessions
 from weft.state.files import TouchedFile, TouchedFiles
 from weft.state.inputs import InputMemory
-from weft.state.ledger import UsageLedger, UsageRow
+from weft.state.ledger import UsageLedger
 from weft.state.plan import DoneStep, PlanState, StepState
 from weft.state.queue import InputQueue, QueueEntry, combine_queue_entries_to_text
 from weft.state.session import FOLD_VERSION, SessionState, TodoList, fold
@@ -51,7 +51,6 @@ __all__ = [
     "TouchedFile",
     "TouchedFiles",
     "UsageLedger",
-    "UsageRow",
     "combine_queue_entries_to_text",
     "fold",
     "pack",

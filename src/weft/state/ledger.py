@@ -1,29 +1,17 @@
-"""The usage ledger: tokens and cost of every model call of the session, and kept nowhere else."""
+"""The usage ledger: tokens and cost of every model call of the session, and kept nowhere else.
+
+It holds sums, not calls: budgets are checked before every model call, screens ask for each cut of
+the costs at any time, and a sum over all calls would make each of these dearer than the one before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
-
 import msgspec
 
-from weft.events import AnyFact, ChildFinished, ModelCallStarted, Purpose, UsageRecorded
+from weft.events import AnyFact, ChildFinished, ModelCallStarted, NewMessage, Purpose, UsageRecorded
 from weft.ids import NodeId, TurnId
 from weft.messages import NOTHING_USED, Usage
-
-_K = TypeVar("_K")
-
-
-class UsageRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What one call used, and for what."""
-
-    usage: Usage
-    model: str
-    purpose: Purpose | None = None
-    """None: the sum of a child session."""
-    estimated: bool = False
-    turn_id: TurnId | None = None
-    node: NodeId | None = None
+from weft.tree import ConversationTree
 
 
 class SideCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -36,16 +24,32 @@ class SideCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """About how many tokens it is sent."""
 
 
-class UsageLedger(msgspec.Struct):
-    """All rows, and their sum."""
+class UsageLedger(msgspec.Struct, kw_only=True):
+    """What was used: in all, and cut by model, turn, purpose and line."""
 
-    rows: list[UsageRow] = []
     total: Usage = NOTHING_USED
+    calls: int = 0
+    """How many calls were counted; of a child session, one for each model."""
+    models: dict[str, Usage] = {}
+    turns: dict[str, Usage] = {}
+    """The empty name holds what belongs to no turn."""
+    purposes: dict[str, Usage] = {}
+    """The empty name holds what child sessions used."""
+    lines: dict[NodeId, Usage] = {}
+    """For each node that used something: what its line used, down to it and with it."""
+    shallowest: int = 0
+    """The least depth of a node in `lines`: above it no line has used anything."""
+    loose: dict[NodeId, Usage] = {}
+    """What was used for a node that the tree does not have: not yet, or as for a summary never."""
+    last_call: Usage | None = None
+    """The newest answer of a turn: its context was the whole line."""
+    measured_tokens: int = 0
+    """All tokens of the newest answer that was not an estimate."""
     asides: dict[NodeId, SideCall] = {}
     """Side calls that have begun and whose usage is not recorded yet."""
 
     def apply(self, fact: AnyFact) -> None:
-        """Take one more fact in."""
+        """Take one more fact in; `place` then takes the lines in."""
         match fact:
             case ModelCallStarted(node=node, model=model, purpose=purpose) if purpose != "turn":
                 # A call of a turn is open in `OpenTurn.call`; these have no other place. What is
@@ -56,60 +60,80 @@ class UsageLedger(msgspec.Struct):
                     turn_id=fact.turn_id or None,
                     input_tokens=fact.input_tokens,
                 )
-                return
             case UsageRecorded(usage=usage):
                 if fact.node is not None:
                     self.asides.pop(fact.node, None)
-                row = UsageRow(
-                    usage=usage,
-                    model=fact.model,
-                    purpose=fact.purpose,
-                    estimated=fact.estimated,
-                    turn_id=fact.turn_id,
-                    node=fact.node,
-                )
+                if fact.purpose == "turn":
+                    self.last_call = usage
+                    self.measured_tokens = (
+                        self.measured_tokens if fact.estimated else usage.total_tokens
+                    )
+                self._add(usage, model=fact.model, purpose=fact.purpose, turn_id=fact.turn_id)
             # A child keeps its own ledger; here it is a row for each model and has no purpose.
             case ChildFinished(usage=usage) if usage is not None:
                 for model, used in (fact.models or {"": usage}).items():
-                    self._add(
-                        UsageRow(usage=used, model=model, turn_id=fact.turn_id, node=fact.node)
-                    )
-                return
+                    self._add(used, model=model, purpose="", turn_id=fact.turn_id)
             case _:
-                return
-        self._add(row)
+                pass
 
-    def _add(self, row: UsageRow) -> None:
-        self.rows.append(row)
-        # Kept while folding: budgets are checked before every model call, and a sum over all rows
-        # would make a long session quadratic.
-        self.total = self.total + row.usage
+    def _add(self, usage: Usage, *, model: str, purpose: str, turn_id: TurnId | None) -> None:
+        self.calls += 1
+        before = self.total
+        self.total = after = usage if before is NOTHING_USED else before + usage
+        for sums, name in (
+            (self.models, model),
+            (self.purposes, purpose),
+            (self.turns, turn_id or ""),
+        ):
+            known = sums.get(name)
+            # Most sessions have one model and one purpose, whose sum is the total: it is added up
+            # once, and kept once.
+            if known is before:
+                sums[name] = after
+            else:
+                sums[name] = usage if known is None else known + usage
 
-    def by_model(self) -> dict[str, Usage]:
-        """Sum for each `provider:model`."""
-        return _sums(self.rows, lambda row: row.model)
+    # -- lines
 
-    def by_turn(self) -> dict[TurnId | None, Usage]:
-        """Sum for each turn; None holds what belongs to no turn."""
-        return _sums(self.rows, lambda row: row.turn_id)
+    def place(self, fact: AnyFact, tree: ConversationTree) -> None:
+        """Add what a fact used to the lines of its node; the tree has taken the fact in."""
+        match fact:
+            case UsageRecorded(usage=usage, node=node) if node is not None:
+                self._place(node, usage, tree)
+            case ChildFinished(usage=usage, node=node) if usage is not None and node is not None:
+                for used in (fact.models or {"": usage}).values():
+                    self._place(node, used, tree)
+            case NewMessage(node=new) if new.id in self.loose:
+                self._place(new.id, self.loose.pop(new.id), tree)
+            case _:
+                pass
 
-    def by_purpose(self) -> dict[Purpose | None, Usage]:
-        """Sum for each purpose; None holds what child sessions used."""
-        return _sums(self.rows, lambda row: row.purpose)
+    def _place(self, node: NodeId, usage: Usage, tree: ConversationTree) -> None:
+        holder = tree.nodes.get(node)
+        if holder is None:
+            known = self.loose.get(node)
+            self.loose[node] = usage if known is None else known + usage
+            return
+        self.lines[node] = self.on_line(node, tree) + usage
+        if holder.depth < self.shallowest or not self.shallowest:
+            self.shallowest = holder.depth
+        # A node is paid for before anything follows it, except by a child that worked in the
+        # background: what has come below it meanwhile is walked once.
+        ahead = list(holder.children)
+        while ahead:
+            below = ahead.pop()
+            if below in self.lines:
+                self.lines[below] = self.lines[below] + usage
+            ahead += tree.nodes[below].children
 
-    def on_line(self, nodes: Iterable[NodeId]) -> Usage:
-        """Sum of the calls that made these nodes."""
-        on_line = set(nodes)
-        total = NOTHING_USED
-        for row in self.rows:
-            if row.node in on_line:
-                total = total + row.usage
-        return total
-
-
-def _sums(rows: Iterable[UsageRow], key: Callable[[UsageRow], _K]) -> dict[_K, Usage]:
-    sums: dict[_K, Usage] = {}
-    for row in rows:
-        name = key(row)
-        sums[name] = sums.get(name, NOTHING_USED) + row.usage
-    return sums
+    def on_line(self, tip: NodeId | None, tree: ConversationTree) -> Usage:
+        """Sum of the calls that made the line that ends at `tip`."""
+        lines, nodes = self.lines, tree.nodes
+        while lines and tip is not None and (holder := nodes.get(tip)) is not None:
+            if tip in lines:
+                return lines[tip]
+            # A fork's line is its source's for thousands of nodes, which the source has paid for.
+            if holder.depth <= self.shallowest:
+                break
+            tip = holder.parent
+        return NOTHING_USED

@@ -80,7 +80,7 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "14"
+FOLD_VERSION: Final = "15"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
@@ -135,6 +135,9 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
 
 A kind that is not here is kept and means nothing to the state (yet).
 """
+
+_ON_LINES = frozenset({NewMessage, UsageRecorded, ChildFinished})
+"""What the sums of lines hang on."""
 
 # What is owed stays behind: queue, requests, open turn, usage and background commands are still the
 # other session's own.
@@ -230,13 +233,16 @@ class SessionState(msgspec.Struct, kw_only=True):
             self.seq = fact.seq
         if isinstance(fact, UnknownFact):
             return
-        for name in _FOLDED_BY.get(type(fact), ()):
+        kind = type(fact)
+        for name in _FOLDED_BY.get(kind, ()):
             if own or name in _INHERITED:
                 getattr(self, name).apply(fact)
         # Of any kind: a cause stands on the first fact of its append, whatever that is.
         if own and fact.cause is not None:
             self.inputs.apply(fact)
-        if own and isinstance(fact, PrefixFrozen):
+        if kind in _ON_LINES and own and (kind is not NewMessage or self.ledger.loose):
+            self.ledger.place(fact, self.tree)
+        if type(fact) is PrefixFrozen and own:
             self.prefix = fact.prefix
 
     def fork(self, session_id: SessionId) -> SessionState:

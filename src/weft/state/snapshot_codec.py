@@ -1,9 +1,10 @@
 """Snapshots: a state as bytes, in slices, and back.
 
-A snapshot is one JSON document on each line: first the state without its two long tables (the nodes
-of the tree, the rows of the ledger), then these tables, a slice on each line.  No slice takes long,
-so that a thread that writes or reads a snapshot lets the event loop run in between; and what a
-slice repeats (the id of its log on every node) is freed before the next one is read.
+A snapshot is one JSON document on each line: first the state without its long tables (the nodes of
+the tree, the sums of the ledger by turn and line), then these tables, a slice on each line.  No
+slice takes long, so that a thread that writes or reads a snapshot lets the event loop run in
+between; and what a slice repeats (the id of its log on every node) is freed before the next one is
+read.
 
 What is stored is compressed, a tenth of it: it is written again and again while a session grows,
 and neither writer nor reader ever holds all of it in full length.
@@ -12,29 +13,33 @@ and neither writer nor reader ever holds all of it in full length.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from weft.ids import NodeId
-from weft.state.ledger import UsageRow
+from weft.messages import Usage
 from weft.state.session import SessionState
 from weft.tree import NodeSkeleton
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 READ_AHEAD: Final = 128 * 1024
 """Bytes of a snapshot that are unpacked at a time."""
 SLICE: Final = 500
-"""Nodes or rows on one line: about a third of a millisecond to encode."""
+"""Nodes or sums on one line: about a third of a millisecond to encode."""
 
 
 class _Slice(msgspec.Struct, omit_defaults=True):
     """A part of the long tables."""
 
     nodes: dict[NodeId, NodeSkeleton] = {}
-    rows: list[UsageRow] = []
+    turns: dict[str, Usage] = {}
+    lines: dict[NodeId, Usage] = {}
 
 
 def snapshot(state: SessionState) -> bytes:
@@ -59,14 +64,20 @@ def _lines(state: SessionState) -> Iterator[bytes]:
 
 def _documents(state: SessionState) -> Iterator[SessionState | _Slice]:
     tree = msgspec.structs.replace(state.tree, nodes={})
-    ledger = msgspec.structs.replace(state.ledger, rows=[])
+    ledger = msgspec.structs.replace(state.ledger, turns={}, lines={})
     yield msgspec.structs.replace(state, tree=tree, ledger=ledger)
-    nodes = iter(state.tree.nodes.items())
-    while part := dict(islice(nodes, SLICE)):
-        yield _Slice(nodes=part)
-    rows = iter(state.ledger.rows)
-    while some := list(islice(rows, SLICE)):
-        yield _Slice(rows=some)
+    for nodes in _sliced(state.tree.nodes):
+        yield _Slice(nodes=nodes)
+    for turns in _sliced(state.ledger.turns):
+        yield _Slice(turns=turns)
+    for lines in _sliced(state.ledger.lines):
+        yield _Slice(lines=lines)
+
+
+def _sliced(table: Mapping[_K, _V]) -> Iterator[dict[_K, _V]]:
+    ahead = iter(table.items())
+    while part := dict(islice(ahead, SLICE)):
+        yield part
 
 
 def restore(data: bytes) -> SessionState:
@@ -113,7 +124,9 @@ def _from_lines(lines: Iterator[bytes]) -> SessionState:
         for line in lines:
             part = _slice_decoder().decode(line)
             _take_nodes(part, nodes, names)
-            _take_rows(part, state, names)
+            state.ledger.turns |= part.turns
+            for node, used in part.lines.items():
+                state.ledger.lines[NodeId(names.get(node, node))] = used
     except (UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(f"no state: {error}") from error
     state.tree.nodes = nodes
@@ -128,13 +141,6 @@ def _take_nodes(part: _Slice, nodes: dict[NodeId, NodeSkeleton], names: dict[str
             holder.parent = NodeId(names.get(holder.parent, holder.parent))
         # A child comes after its parent, and is then called by the same string.
         names.update({child: child for child in holder.children})
-
-
-def _take_rows(part: _Slice, state: SessionState, names: dict[str, str]) -> None:
-    for row in part.rows:
-        _share(row, "model", names)
-        _share(row, "node", names)
-    state.ledger.rows += part.rows
 
 
 def _share(holder: msgspec.Struct, field: str, names: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ and a reader of the words reads exactly the records that hold them.  The state c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -147,6 +147,10 @@ class TreeNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its place among all notes."""
 
 
+_TABLES: Final = (dict, LayeredMap)
+"""What holds the nodes of a tree."""
+
+
 class ConversationTree(msgspec.Struct, kw_only=True):
     """Nodes, head and refs of one session."""
 
@@ -233,7 +237,9 @@ class ConversationTree(msgspec.Struct, kw_only=True):
             depth=1 if above is None else above.depth + 1,
             hidden=node.id in self.deleted or (above is not None and above.hidden),
         )
-        self._table()[node.id] = holder
+        nodes = self.nodes
+        assert isinstance(nodes, _TABLES)
+        nodes[node.id] = holder
         self._pin(node.id, holder)
         # A message whose parent is not in the log becomes a root: better than one that cannot be
         # found, or whose line cannot be walked.
@@ -247,10 +253,6 @@ class ConversationTree(msgspec.Struct, kw_only=True):
     def _shared(self, parent: NodeId | None) -> NodeId | None:
         # The same string as the head, where it is the same id: there is one for every node.
         return self.head if parent == self.head else parent
-
-    def _table(self) -> dict[NodeId, NodeSkeleton] | LayeredMap[NodeId, NodeSkeleton]:
-        assert isinstance(self.nodes, dict | LayeredMap)
-        return self.nodes
 
     def _own(self, node: NodeId) -> NodeSkeleton | None:
         """The skeleton of a node, to be changed: never one that another tree shares."""

@@ -12,7 +12,9 @@ from weft.messages import Role
 from weft.tree import Branch
 
 
-class TreeMessage(msgspec.Struct, frozen=True, kw_only=True):
+# There is one for every message, and none can be part of a cycle: the garbage collector, which
+# would run again and again while a long tree is listed, does not track them.
+class TreeMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One message of the tree."""
 
     id: NodeId
