@@ -319,6 +319,17 @@ def test_anthropic_drops_reasoning_whose_conversation_changed_instead_of_refusin
     assert thinking.get("block_binding") == asked
 
 
+def test_anthropic_opens_the_running_round_with_reasoning_that_came_last_in_it() -> None:
+    old = "claude-sonnet-4-5"
+    one = call(1)
+    last = Thinking(text="t", signature="a", provider="anthropic", model=old)
+    request = ask(old, user("a"), model_says("x", one, last), gave(one), thinking="high")
+    body = anthropic(request, info("anthropic", old))
+    assert body["thinking"]["type"] == "enabled"
+    kinds = [block["type"] for block in body["messages"][1]["content"]]
+    assert kinds == ["thinking", "text", "tool_use"]
+
+
 def test_anthropic_turns_thinking_off_when_the_running_round_has_none() -> None:
     old = "claude-sonnet-4-5"
     one = call(1, provider="openai")

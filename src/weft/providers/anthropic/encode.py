@@ -219,11 +219,13 @@ def _model_blocks(turn: ModelTurn, thoughts: Thoughts) -> list[Json]:
             blocks.append({"type": "text", "text": part.text})
         elif thoughts != "none":
             blocks.append(_thought_block(part))
+    # Before any reasoning is dropped: a round is asked to think because it has some, wherever that
+    # stands, and then has to open with it.
+    if thoughts == "first":
+        blocks.sort(key=lambda block: block["type"] in ("text", "tool_use"))
     # Reasoning must not end a message. `turns` gives none that consists of it, so this ends.
     while blocks[-1]["type"] not in ("text", "tool_use"):
         blocks.pop()
-    if thoughts == "first":
-        blocks.sort(key=lambda block: block["type"] in ("text", "tool_use"))
     # Reasoning is bound to what stood before it, so the order of a message that has some between
     # its calls is the one in which it came. In all others calls end the message.
     first_call = next((i for i, b in enumerate(blocks) if b["type"] == "tool_use"), len(blocks))
