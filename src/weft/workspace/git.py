@@ -81,24 +81,43 @@ _READ: Final = r"^(extensions\.[a-z]+|core\.[a-z]+)$"
 
 @asynccontextmanager
 async def open_safe_git(
-    runner: Runner,
-    repository: GitRepository,
-    scratch: Path,
-    *,
-    settings: Mapping[str, str] | None = None,
+    runner: Runner, repository: GitRepository, scratch: Path
 ) -> AsyncIterator[SafeGit]:
     """Git over a repository, for a few calls; `scratch` is a folder that only the user can enter.
-
-    `settings` are those of the repository where the caller knows them; otherwise git reads them.
 
     Raises:
         FinalToolError: there is no git, or the repository cannot be read.
     """
+    async with _own_place(scratch) as place:
+        git = SafeGit(runner, repository, place)
+        await git.prepare()
+        yield git
+
+
+@asynccontextmanager
+async def open_view(
+    runner: Runner, top: str, scratch: Path, make: Callable[[str], Mapping[str, str]]
+) -> AsyncIterator[SafeGit]:
+    """Git over a stand-in that the caller makes, where a stand-in for that would only take time.
+
+    `make` gets a path, puts a git directory of links there, and returns its settings; it runs in a
+    thread.  `top` is the folder whose programs are not run.
+
+    Raises:
+        FinalToolError: there is no git.
+    """
+    async with _own_place(scratch) as place:
+        common = str(place / "repository")
+        git = SafeGit(runner, GitRepository(top=top, records=common, common=common), place)
+        await anyio.to_thread.run_sync(git.take_over, make)
+        yield git
+
+
+@asynccontextmanager
+async def _own_place(scratch: Path) -> AsyncIterator[Path]:
     place, lock = await anyio.to_thread.run_sync(_new_place, scratch)
     try:
-        git = SafeGit(runner, repository, place)
-        await git.prepare(settings)
-        yield git
+        yield place
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(_remove_place, place, lock)
@@ -165,20 +184,22 @@ class SafeGit:
         self._runner = runner
         self._program = program
 
-    async def prepare(self, given: Mapping[str, str] | None = None) -> None:
+    async def prepare(self) -> None:
         """Make the stand-in."""
         await anyio.to_thread.run_sync(self._link)
-        settings = dict(given or {})
-        if given is None:
-            settings = await self._settings(f"{self.repository.common}/config")
+        settings = await self._settings(f"{self.repository.common}/config")
         await anyio.to_thread.run_sync(self._check_settings, settings)
         if _is_true(settings.get("extensions.worktreeconfig")):
             own = await self._settings(f"{self.repository.records}/config.worktree")
             sparse = {name: own[name] for name in own if name.startswith("core.sparse")}
             self.sparse = _config(sparse)
             settings |= sparse
-        text = f"[core]\n\trepositoryformatversion = 1\n\tbare = false\n{_config(settings)}"
-        await anyio.to_thread.run_sync((self.common / "config").write_text, text)
+        await anyio.to_thread.run_sync(self._write_config, settings)
+
+    def take_over(self, make: Callable[[str], Mapping[str, str]]) -> None:
+        """Let the caller make the stand-in.  Blocks."""
+        self._home.mkdir()
+        self._write_config(make(str(self.common)))
 
     async def output(self, *args: str, work_tree: str = "") -> str | None:
         """What git prints, None when it fails."""
@@ -230,6 +251,10 @@ class SafeGit:
         pairs = (entry.partition("\n") for entry in found.output.split("\0") if entry)
         # A name without a value is true.
         return {name: value if mark else "true" for name, mark, value in pairs}
+
+    def _write_config(self, settings: Mapping[str, str]) -> None:
+        text = f"[core]\n\trepositoryformatversion = 1\n\tbare = false\n{_config(settings)}"
+        (self.common / "config").write_text(text)
 
     def _check_settings(self, settings: dict[str, str]) -> None:
         elsewhere = settings.get("core.worktree", "")
@@ -304,7 +329,7 @@ def _is_true(value: str | None) -> bool:
     return value is not None and value.lower() in ("true", "yes", "on", "1")
 
 
-def _config(settings: dict[str, str]) -> str:
+def _config(settings: Mapping[str, str]) -> str:
     """Settings as lines of a file; those that are not on the list are left out."""
     lines: list[str] = []
     for name, value in sorted(settings.items()):

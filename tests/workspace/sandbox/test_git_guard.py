@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.git_history import GIT, git, make_history, reached, refs
 from tests.support.sandboxed_project import sandboxed_project
+from weft.workspace import LocalRunner, ProcessCommand, RunResult
+from weft.workspace.git_records import GitRecords, loose_object
+from weft.workspace.sandbox.git_guard import RepositoryChange
 
 pytestmark = pytest.mark.anyio
 
@@ -238,3 +242,53 @@ def _age_objects(folder: Path, days: int) -> None:
     for path in (folder / ".git/objects").rglob("*"):
         if path.is_file():
             os.utime(path, (then, then))
+
+
+class CountingRunner(LocalRunner):
+    """A runner that counts what it runs, and how many at once."""
+
+    def __init__(self) -> None:
+        super().__init__({"PATH": os.environ["PATH"]})
+        self.started: list[str] = []
+        self.most = 0
+        self._running = 0
+
+    async def run(
+        self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
+    ) -> RunResult:
+        self.started.append(" ".join(command.argv))
+        self._running += 1
+        self.most = max(self.most, self._running)
+        try:
+            return await super().run(command, on_output)
+        finally:
+            self._running -= 1
+
+
+async def test_git_is_asked_everything_about_a_change_at_once(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        counting = CountingRunner()
+        there.local.run = counting.run  # type: ignore[method-assign]  # one of two runners
+        result = await there.shell("git gc -q; git commit-graph write --reachable")
+        assert not result.is_held_back, result.remarks
+        asked = [line.rpartition(" advice.detachedHead=false ")[2] for line in counting.started]
+        assert sorted(line.split()[0] for line in asked) == ["commit-graph", "index-pack"]
+        assert counting.most == 2
+
+
+async def test_what_git_is_shown_after_a_gc_does_not_grow_with_the_objects_that_are_gone(
+    tmp_path: Path,
+) -> None:
+    make_history(tmp_path)
+    for number in range(100):
+        (tmp_path / f"{number}").write_text(str(number))
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "many")
+    folder = f"{tmp_path}/.git"
+    loose = {name for name in GitRecords(folder).names("objects") if loose_object(name)}
+    change = RepositoryChange(
+        GitRecords(folder), GitRecords(folder, f"{tmp_path}/over", (), loose), changed=loose
+    )
+    change.make_view(f"{tmp_path}/view")
+    assert sorted(os.listdir(tmp_path / "view/objects")) == ["info", "pack"]

@@ -25,21 +25,20 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import anyio
 import msgspec
 
 from weft.errors import ToolError
 from weft.ids import BlobId
 from weft.workspace.base import ChangedFile, ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.git import SafeGit, open_safe_git
+from weft.workspace.git import SafeGit, open_view
 from weft.workspace.git_records import (
     STASH,
     GitRecords,
@@ -52,7 +51,6 @@ from weft.workspace.git_records import (
     loose_object,
     pack_of,
 )
-from weft.workspace.git_repository import GitRepository
 from weft.workspace.sandbox import git_shape
 from weft.workspace.sandbox.overlay_plan import ApplyStep
 from weft.workspace.sandbox.pack_check import PackCheck
@@ -96,6 +94,13 @@ class RefLosses(msgspec.Struct, kw_only=True):
     dropped: set[str] = set()
     """Objects that a ref or a reflog named, and none of the changed ones does."""
     stashes: list[str] = []
+
+
+class RemovedFile(msgspec.Struct, frozen=True):
+    """A file of objects that is gone: when it was written, and its bytes."""
+
+    time: float
+    size: int
 
 
 class GitGuard:
@@ -151,41 +156,73 @@ class GitGuard:
             return why
         if not change.needs_git:
             return ""
-        scratch = self._scratch()
-        view = await self._threads.run(lambda: change.make_view(scratch))
-        try:
-            repository = GitRepository(top=root, records=view, common=view)
-            settings = {"extensions.objectformat": "sha256"} if change.is_sha256 else {}
-            async with open_safe_git(
-                self._runner, repository, Path(scratch), settings=settings
-            ) as git:
-                return await ask_git(git, change)
-        finally:
-            await self._threads.run(lambda: shutil.rmtree(view, ignore_errors=True))
+        scratch = Path(self._scratch())
+        async with open_view(self._runner, root, scratch, change.make_view) as git:
+            return await ask_git(git, change)
 
 
 async def ask_git(git: SafeGit, change: RepositoryChange) -> str:
-    """What is wrong with a change as far as only git can tell; empty when all is well."""
-    if why := await change.packs.why_not(git):
-        return why
+    """What is wrong with a change as far as only git can tell; empty when all is well.
+
+    All of it is asked at once: the user waits for the slowest answer and not for their sum.  What
+    is said is what the first check in the list finds, as if they had run one after the other; the
+    later ones may stumble over a damage that an earlier one names.
+    """
+    answers: list[str | ToolError | OSError] = [""] * len(_CHECKS)
+
+    async def ask(number: int) -> None:
+        try:
+            answers[number] = await _CHECKS[number](git, change)
+        except (ToolError, OSError) as error:
+            answers[number] = error
+
+    async with anyio.create_task_group() as group:
+        for number in range(len(_CHECKS)):
+            group.start_soon(ask, number)
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+        if answer:
+            return answer
+    return ""
+
+
+async def _why_not_packs(git: SafeGit, change: RepositoryChange) -> str:
+    return await change.packs.why_not(git)
+
+
+async def _why_not_graph(git: SafeGit, change: RepositoryChange) -> str:
     if change.has_new_graph and (await git.run("commit-graph", "verify")).exit_code:
         return "it leaves a commit-graph that does not fit the commits"
-    if why := await _why_not_uncut(git, change) or await _why_not_branches(git, change):
-        return why
-    losses, after = change.losses, change.after
-    asked = set(losses.unmerged.values())
+    return ""
+
+
+async def _why_not_unmerged(git: SafeGit, change: RepositoryChange) -> str:
+    """Which branch or tag is gone with commits that no other ref leads to."""
+    unmerged = change.losses.unmerged
+    if not unmerged:
+        return ""
     # A stash leads to the commit that it was made on, and goes with the next `git stash pop`: what
     # it alone leads to is not kept.
-    in_refs = after.tips(with_logs=False, with_stashes=False)
-    since = _oldest()
-    if asked and (lost := await _unreachable(git, asked, in_refs)):
-        names = sorted(name for name, oid in losses.unmerged.items() if oid in lost)
-        named = _listed(names or sorted(losses.unmerged))
-        return f"it removes {named}, with commits that are in no other branch"
-    if losses.dropped and (
-        lost := await _unreachable(git, losses.dropped, after.tips(with_stashes=False, since=since))
-    ):
+    in_refs = change.after.tips(with_logs=False, with_stashes=False)
+    if not (lost := await _unreachable(git, set(unmerged.values()), in_refs)):
+        return ""
+    names = sorted(name for name, oid in unmerged.items() if oid in lost)
+    named = _listed(names or sorted(unmerged))
+    return f"it removes {named}, with commits that are in no other branch"
+
+
+async def _why_not_dropped(git: SafeGit, change: RepositoryChange) -> str:
+    """Which commits no ref and no reflog leads to any more."""
+    if not (dropped := change.losses.dropped):
+        return ""
+    left = change.after.tips(with_stashes=False, since=_oldest())
+    if lost := await _unreachable(git, dropped, left):
         return f"it loses commits: {_listed(sorted(oid[:12] for oid in lost))}"
+    return ""
+
+
+async def _why_not_missing(git: SafeGit, change: RepositoryChange) -> str:
     if change.missing and not await _is_connected(git, change.before.tips()):
         return "it removes objects of the history"
     return ""
@@ -214,6 +251,17 @@ async def _why_not_branches(git: SafeGit, change: RepositoryChange) -> str:
         if kind != "commit" and oid in change.branches:
             return f"it lets {change.branches[oid]} name what is no commit"
     return ""
+
+
+_CHECKS: Final = (
+    _why_not_packs,
+    _why_not_graph,
+    _why_not_uncut,
+    _why_not_branches,
+    _why_not_unmerged,
+    _why_not_dropped,
+    _why_not_missing,
+)
 
 
 async def _unreachable(git: SafeGit, asked: set[str], tips: set[str]) -> list[str]:
@@ -270,6 +318,8 @@ class RepositoryChange:
         self.packs = PackCheck()
         self.kept: set[str] = set()
         """Removed files that are to be kept, as the steps name them."""
+        self._gone: dict[str, RemovedFile] = {}
+        """Files of objects that were removed."""
         self._heirs: set[str] = set()
         """Packs that hold what was removed, by path without ending."""
 
@@ -529,11 +579,9 @@ class RepositoryChange:
 
     def _keep_removed(self) -> bool:
         """Keep what is removed; False when there is too much of it."""
-        names = [name for name in self.after.removed if loose_object(name) or pack_of(name)]
-        before = self.before.folder
-        if sum(os.lstat(f"{before}/{name}").st_size for name in names) > MOST_KEPT_BYTES:
+        if sum(about.size for about in self._gone.values()) > MOST_KEPT_BYTES:
             return False
-        self.kept = {f"{self._folder}/{name}" for name in names}
+        self.kept = {f"{self._folder}/{name}" for name in self._gone}
         return True
 
     def _removed_objects(self) -> dict[bytes, float]:
@@ -541,12 +589,17 @@ class RepositoryChange:
         found: dict[bytes, float] = {}
         packs: set[str] = set()
         for name in self.after.removed:
-            if oid := loose_object(name):
-                found[bytes.fromhex(oid)] = _time(f"{self.before.folder}/{name}")
-            elif pack := pack_of(name):
+            oid, pack = loose_object(name), pack_of(name)
+            if not oid and not pack:
+                continue
+            # Looked at once: a `git gc` removes thousands.
+            about = self._gone[name] = _look(f"{self.before.folder}/{name}")
+            if oid:
+                found[bytes.fromhex(oid)] = about.time
+            else:
                 packs.add(pack)
         for pack in packs & set(self.before.packs()):
-            then = _time(f"{self.before.folder}/{pack}.pack")
+            then = _look(f"{self.before.folder}/{pack}.pack").time
             found |= dict.fromkeys(indexed(f"{self.before.folder}/{pack}.idx"), then)
         return found
 
@@ -597,9 +650,8 @@ class RepositoryChange:
 
     # -- for git
 
-    def make_view(self, scratch: str) -> str:
-        """A git directory of links in which git sees the objects as they would be."""
-        view = tempfile.mkdtemp(prefix="view-", dir=scratch)
+    def make_view(self, view: str) -> dict[str, str]:
+        """A git directory of links in which git sees the objects as they would be; its settings."""
         os.makedirs(f"{view}/objects/info")
         os.mkdir(f"{view}/refs")
         Path(view, "HEAD").write_text("ref: refs/heads/none\n")
@@ -618,7 +670,7 @@ class RepositoryChange:
         text = "".join(f"{path}\n" for path in sources)
         Path(view, "objects/info/alternates").write_text(text)
         self._link_graph(view)
-        return view
+        return {"extensions.objectformat": "sha256"} if self.is_sha256 else {}
 
     def _link_graph(self, view: str) -> None:
         if not self.has_new_graph:
@@ -645,9 +697,13 @@ class RepositoryChange:
             if part not in made:
                 os.symlink(here, f"{view}/objects/{part}")
                 continue
-            os.mkdir(f"{view}/objects/{part}")
-            for leaf in {*_names(here), *made[part]}:
-                if (path := self.after.where(f"objects/{part}/{leaf}")) is not None:
+            leaves = {*_names(here), *made[part]}
+            paths = {leaf: self.after.where(f"objects/{part}/{leaf}") for leaf in leaves}
+            # After a `git gc` there is nothing left in most of 256 folders.
+            if any(paths.values()):
+                os.mkdir(f"{view}/objects/{part}")
+            for leaf, path in paths.items():
+                if path is not None:
                     os.symlink(path, f"{view}/objects/{part}/{leaf}")
 
 
@@ -746,10 +802,15 @@ def _names(folder: str) -> list[str]:
 
 
 def _time(path: str) -> float:
+    return _look(path).time
+
+
+def _look(path: str) -> RemovedFile:
     try:
-        return os.lstat(path).st_mtime
+        about = os.lstat(path)
     except OSError:
-        return time.time()
+        return RemovedFile(time.time(), 0)
+    return RemovedFile(about.st_mtime, about.st_size)
 
 
 def _lines(lines: Iterable[str]) -> bytes:
