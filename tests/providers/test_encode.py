@@ -31,7 +31,14 @@ from weft.providers.google.encode import encode as google
 from weft.providers.normalize import real_names, wire_name
 from weft.providers.ollama.encode import encode as ollama
 from weft.providers.openai.encode import encode as responses
-from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPENAI, ChatDialect
+from weft.providers.openai_chat.encode import (
+    COMPATIBLE,
+    DEEPSEEK,
+    MISTRAL,
+    OPENAI,
+    OPENROUTER,
+    ChatDialect,
+)
 from weft.providers.openai_chat.encode import encode as chat
 from weft.providers.openai_chat.stream import ChatWire
 
@@ -452,6 +459,36 @@ def test_chat_shows_pictures_of_tools_after_all_results() -> None:
     assert [m["role"] for m in body["messages"]] == ["user", "assistant", "tool", "tool", "user"]
     kinds = [block["type"] for block in body["messages"][-1]["content"]]
     assert kinds == ["text", "image_url", "text", "image_url", "text"]
+
+
+@pytest.mark.parametrize("dialect", [OPENAI, DEEPSEEK, MISTRAL, OPENROUTER])
+def test_chat_requests_that_grow_are_as_if_each_were_the_first(dialect: ChatDialect) -> None:
+    """What is kept of the turns before shows in no request, also in a dialect that marks some."""
+    model, scratch = "anthropic/claude-sonnet-5.5", dict[int, Any]()
+    said: list[Message] = [user("a")]
+    seen = []
+    for number in range(12):
+        each = call(number)
+        picture = Image(media_type="image/png", data=PIXEL, name=str(number))
+        shown = (picture,) * (5 if number % 2 else 0)
+        said += [model_says(f"step {number}", each), gave(each, images=shown)]
+        if number % 3 == 0:
+            said += [model_says("half"), user("go on")]
+        # A request in another dialect between those of this one, as with a fallback model.
+        if number % 5 == 0:
+            chat(ask(model, *said, scratch=scratch), C, COMPATIBLE)
+        body = chat(ask(model, *said, scratch=scratch), C, dialect)
+        assert body == chat(ask(model, *said), C, dialect)
+        seen.append((body, msgspec.json.encode(body)))
+    assert all(msgspec.json.encode(body) == sent for body, sent in seen)
+
+
+def test_chat_encodes_the_turns_of_a_session_once() -> None:
+    one, two, scratch = call(1), call(2), dict[int, Any]()
+    first = (user("a"), model_says(one), gave(one))
+    before = chat(ask(GPT, *first, scratch=scratch), C)["messages"]
+    after = chat(ask(GPT, *first, model_says(two), gave(two), scratch=scratch), C)["messages"]
+    assert [a is b for a, b in zip(before, after, strict=False)] == [False, True, True]
 
 
 def test_chat_dialects_differ_in_words() -> None:

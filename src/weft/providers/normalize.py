@@ -81,8 +81,12 @@ class UserTurn(msgspec.Struct, frozen=True):
 
     parts: tuple[Text | Image, ...]
 
+    @property
+    def picture_count(self) -> int:
+        return sum(map(_is_picture, self.parts))
 
-class ModelTurn(msgspec.Struct, frozen=True):
+
+class ModelTurn(msgspec.Struct, frozen=True, dict=True):
     """What the model said, and what its calls gave, in call order.
 
     Without its thoughts it is not empty.
@@ -90,6 +94,18 @@ class ModelTurn(msgspec.Struct, frozen=True):
 
     parts: tuple[Text | Thinking | WireCall, ...]
     outcomes: tuple[WireResult, ...] = ()
+
+    @functools.cached_property
+    def encoded(self) -> dict[str, Any]:
+        """What an encoder made of it, by a name of the encoder's.
+
+        A turn that comes again in the next request is the same object, so the work is done once.
+        """
+        return {}
+
+    @functools.cached_property
+    def picture_count(self) -> int:
+        return sum(_is_picture(image) for outcome in self.outcomes for image in outcome.images)
 
     @property
     def text(self) -> str:
@@ -137,22 +153,16 @@ def _with_few_pictures(found: list[Turn]) -> list[Turn]:
 
     They go ten at a time, so that what a vendor has in its cache stays the same for a while.
     """
-    total = sum(map(_pictures_in, found))
+    total = sum(turn.picture_count for turn in found)
     if total <= MOST_IMAGES:
         return found
     left_out = -(-(total - MOST_IMAGES) // _AT_ONCE) * _AT_ONCE
     thinned: list[Turn] = []
     for turn in found:
-        here = min(left_out, _pictures_in(turn))
+        here = min(left_out, turn.picture_count)
         left_out -= here
         thinned.append(_thinned(turn, here) if here else turn)
     return thinned
-
-
-def _pictures_in(turn: Turn) -> int:
-    if isinstance(turn, UserTurn):
-        return sum(map(_is_picture, turn.parts))
-    return sum(_is_picture(image) for outcome in turn.outcomes for image in outcome.images)
 
 
 def _is_picture(part: Text | Image) -> bool:

@@ -175,8 +175,9 @@ def _messages(request: ModelRequest, info: ModelInfo, dialect: ChatDialect) -> l
         if isinstance(turn, UserTurn):
             _add_user(messages, list(turn.parts), dialect)
         else:
-            messages += _model(turn, dialect)
-            _add_user(messages, _pictures(turn), dialect)
+            messages += _known(turn, dialect)
+            if turn.picture_count:
+                _add_user(messages, _pictures(turn), dialect)
     if messages[-1]["role"] == "assistant" and dialect.must_end_with_user:
         _add_user(messages, [Text(text=CONTINUE_PROMPT)], dialect)
     if dialect.cache_marks and "claude" in request.model:
@@ -230,6 +231,18 @@ def _block(part: Text | Image) -> Json:
 
 def _words(text: str) -> Json:
     return {"type": "text", "text": text}
+
+
+def _known(turn: ModelTurn, dialect: ChatDialect) -> list[Json]:
+    """The messages of a turn, which every later request of a session repeats as they are.
+
+    They are shared: what has to change one of them changes a copy.
+    """
+    known = turn.encoded.get("chat")
+    if known is None or known[0] is not dialect:
+        known = turn.encoded["chat"] = (dialect, _model(turn, dialect))
+    messages: list[Json] = known[1]
+    return messages
 
 
 def _model(turn: ModelTurn, dialect: ChatDialect) -> list[Json]:
