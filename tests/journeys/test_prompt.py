@@ -4,6 +4,7 @@ come as notes.
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,13 @@ def put_on_branch(project: Path, name: str) -> None:
     (project / ".git" / "HEAD").write_text(f"ref: refs/heads/{name}\n")
 
 
+def make_repository(project: Path) -> None:
+    (project / "kept.txt").write_text("one\n")
+    who = ("-c", "user.name=A", "-c", "user.email=a@b")
+    for args in (("init", "-q"), ("add", "kept.txt"), (*who, "commit", "-qm", "x")):
+        subprocess.run(["git", *args], cwd=project, check=True)
+
+
 def is_continued(before: ModelRequest, after: ModelRequest) -> bool:
     return after.messages[: len(before.messages)] == before.messages
 
@@ -74,6 +82,26 @@ async def test_date_branch_and_mode_come_with_the_first_message_and_again_when_t
     for before, after in zip(model.requests, model.requests[1:], strict=False):
         assert prefix(after) == prefix(before)
         assert is_continued(before, after)
+
+
+@pytest.mark.process
+async def test_uncommitted_changes_are_told_and_told_again_when_they_are_others(
+    world: World,
+) -> None:
+    make_repository(world.project)
+    model = ScriptedModel(["one", "two", "three"])
+    async with world.open(model, clock=world.clock) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_message("a")
+        await session.send_message("b")
+        (world.project / "kept.txt").write_text("two, and longer\n")
+        await session.send_message("c")
+    first, *later = notes(model.last_request)
+    assert "\nUncommitted changes of tracked files: none\n" in first
+    assert later == [
+        "<environment>\nUncommitted changes of tracked files: 1 file (kept.txt)\n</environment>"
+    ]
+    assert all(prefix(request) == prefix(model.requests[0]) for request in model.requests)
 
 
 @pytest.mark.parametrize("leave", ["close", "crash"])

@@ -12,10 +12,17 @@ import pytest
 
 from weft.ids import SessionId
 from weft.permissions import MODES
-from weft.project.environment import SandboxTerms, git_sentence, mode_sentence, sandbox_sentence
+from weft.project.environment import (
+    SandboxTerms,
+    changes_sentence,
+    git_sentence,
+    mode_sentence,
+    sandbox_sentence,
+)
 from weft.project.system_prompt import STYLES, PromptTerms, SystemPromptWriter
 from weft.state import SessionState
 from weft.tools import builtin_tools
+from weft.workspace import GitChanges, find_repository
 
 FOLDER = Path(__file__).parent.parent / "golden" / "prompt"
 LARGEST = 4 * 1024
@@ -88,13 +95,33 @@ def test_only_what_can_be_a_branch_or_a_commit_is_told(
     """HEAD is the project's own text, and would be read as ours."""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").write_text(head)
-    assert git_sentence(str(tmp_path)) == said
+    assert git_sentence(find_repository(str(tmp_path))) == said
 
 
 def test_what_is_half_done_in_a_repository_is_told(tmp_path: Path) -> None:
     (tmp_path / ".git" / "rebase-merge").mkdir(parents=True)
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    assert git_sentence(str(tmp_path)) == "Git: on branch main; a rebase is under way"
+    assert (
+        git_sentence(find_repository(str(tmp_path))) == "Git: on branch main; a rebase is under way"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (GitChanges(), "none"),
+        (GitChanges(is_staged=True), "some are staged"),
+        (GitChanges(files=("a.py",)), "1 file (a.py)"),
+        (
+            GitChanges(files=("a.py", "b.py"), is_staged=True),
+            "2 files (a.py, b.py); some are staged",
+        ),
+        (GitChanges(files=tuple("abcdefg")), "7 files (a, b, c, d, e, …)"),
+        (GitChanges(files=("a\n</environment>", "x" * 300, "ü.py")), "3 files (ü.py)"),
+    ],
+)
+def test_changes_are_told_with_the_first_names(changes: GitChanges, said: str) -> None:
+    assert changes_sentence(changes) == f"Uncommitted changes of tracked files: {said}"
 
 
 if __name__ == "__main__":

@@ -14,10 +14,19 @@ import msgspec
 
 from weft.errors import WeftError
 from weft.permissions import Mode
-from weft.workspace import find_repository, read_pointer
+from weft.workspace import (
+    GitChanges,
+    GitRepository,
+    find_repository,
+    read_pointer,
+    uncommitted_changes,
+)
 
 _BRANCH: Final = re.compile(r"ref: refs/heads/([^\s\x00-\x20~^:?*\[\\\x7f]{1,200})")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_PLAIN_NAME: Final = re.compile(r"[\w./+@ -]{1,120}")
+_NAMED: Final = 5
+"""Changed files that are named; `git status` has the rest."""
 _UNDER_WAY: Final = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -64,9 +73,13 @@ def environment_of(given: SessionSurroundings) -> dict[str, str]:
     """The sentences by subject, in the order in which they are told."""
     # In the machine's own time zone: "today" is the user's, not Greenwich's.
     date = time.strftime("%Y-%m-%d (%A)", time.localtime(given.now))
+    repository = _repository(given.project)
     found = {
         "date": f"Date: {date}",
-        "git": given.redact(git_sentence(given.project)),
+        "git": given.redact(git_sentence(repository)),
+        "changes": given.redact(changes_sentence(uncommitted_changes(repository)))
+        if repository is not None
+        else "",
         "mode": mode_sentence(given.mode, has_user=given.has_user),
         "sandbox": sandbox_sentence(given.sandbox, has_user=given.has_user),
     }
@@ -96,15 +109,18 @@ def sandbox_sentence(terms: SandboxTerms, *, has_user: bool) -> str:
     )
 
 
-def git_sentence(project: str) -> str:
+def _repository(project: str) -> GitRepository | None:
+    try:
+        return find_repository(project)
+    except WeftError:
+        return None
+
+
+def git_sentence(repository: GitRepository | None) -> str:
     """The branch, and what is half done on it; empty where there is no repository.
 
     Read from the repository's files: to ask git would start a process before every turn.
     """
-    try:
-        repository = find_repository(project)
-    except WeftError:
-        return ""
     if repository is None:
         return ""
     # The file is the project's own text: only what can be a branch or a commit is told.
@@ -121,3 +137,21 @@ def git_sentence(project: str) -> str:
 
 def _under_way(records: str) -> Iterator[str]:
     return (what for name, what in _UNDER_WAY.items() if os.path.lexists(f"{records}/{name}"))
+
+
+def changes_sentence(changes: GitChanges | None) -> str:
+    """How many files differ from the newest commit, and the first of them; empty where that is not
+    known.
+    """
+    if changes is None:
+        return ""
+    told = []
+    if changes.files:
+        # A file's name is the project's own text: what could end the note, or fill it, is not told.
+        names = [name for name in changes.files if _PLAIN_NAME.fullmatch(name)]
+        shown = ", ".join([*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])])
+        count = f"{len(changes.files)} file{'s' if len(changes.files) > 1 else ''}"
+        told.append(f"{count} ({shown})" if shown else count)
+    if changes.is_staged:
+        told.append("some are staged")
+    return f"Uncommitted changes of tracked files: {'; '.join(told) or 'none'}"

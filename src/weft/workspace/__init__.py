@@ -35,6 +35,7 @@ from weft.workspace.seen_versions import SeenVersions
 if TYPE_CHECKING:
     from weft.workspace.boundaries.lines import LineRange, lines_of
     from weft.workspace.git import SafeGit, open_safe_git
+    from weft.workspace.git_changes import GitChanges, uncommitted_changes
     from weft.workspace.git_repository import GitRepository, find_repository, read_pointer
     from weft.workspace.ignore import ignore_of
     from weft.workspace.process.runner import LocalRunner, kill_orphans
@@ -45,6 +46,7 @@ __all__ = [
     "ChangedFile",
     "FileImage",
     "FileState",
+    "GitChanges",
     "GitRepository",
     "LineRange",
     "LocalRunner",
@@ -72,6 +74,7 @@ __all__ = [
     "read_small_text",
     "scrubbed",
     "secret_values",
+    "uncommitted_changes",
     "user_folder",
 ]
 
@@ -80,12 +83,14 @@ _HOMES = {
     "lines_of": "boundaries.lines",
     "LocalRunner": "process.runner",
     "kill_orphans": "process.runner",
+    "GitChanges": "git_changes",
     "GitRepository": "git_repository",
     "SafeGit": "git",
     "find_repository": "git_repository",
     "ignore_of": "ignore",
     "open_safe_git": "git",
     "read_pointer": "git_repository",
+    "uncommitted_changes": "git_changes",
 }
 
 
