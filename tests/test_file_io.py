@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.source_code import SRC, nodes, python_files
+from tests.support.source_code import SRC, files_with, nodes
 from weft.file_io import write_all
 
 LIMITED = """
@@ -48,7 +48,7 @@ def test_there_is_no_second_way_to_write_all() -> None:
     """The loop `view = view[os.write(fd, view) :]` stands in one file, whatever its name."""
     loops = {
         str(file.relative_to(SRC))
-        for file in python_files()
+        for file in files_with("os.write(")
         for node in nodes(file)
         if isinstance(node, ast.Slice) and "os.write(" in ast.unparse(node)
     }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.source_code import SRC, nodes, python_files
+from tests.support.source_code import SRC, files_with, nodes
 from weft.thinking import THINKING_LEVELS, ThinkingLevel, nearest_level, thinking_level
 
 levels = st.sampled_from(THINKING_LEVELS)
@@ -91,7 +91,7 @@ def test_there_is_no_second_list_of_the_levels() -> None:
     """A vendor's encoder may map levels to budgets of its own; a plain list of them is a copy."""
     lists = {
         str(file.relative_to(SRC))
-        for file in python_files()
+        for file in files_with(*(f'"{name}"' for name in NAMED))
         for node in nodes(file)
         if isinstance(node, ast.Tuple | ast.List | ast.Set)
         and len({each.value for each in node.elts if isinstance(each, ast.Constant)} & NAMED) > 2

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.support.source_code import ROOT, SRC, nodes
+from tests.support.source_code import ROOT, SRC, files_with, nodes
 from weft.cli import exit_codes as exits
 from weft.cli.exit_codes import MEANINGS
 from weft.cli.help import main_help, topic_help, verb_help
@@ -59,7 +59,7 @@ def test_every_exit_code_in_the_source_has_a_meaning() -> None:
 
 def test_every_environment_variable_that_the_command_line_reads_is_documented() -> None:
     read: set[str] = set()
-    for file in (SRC / "cli").rglob("*.py"):
+    for file in files_with("os.environ.get", below=SRC / "cli"):
         for node in nodes(file):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "os.environ.get":
                 read |= {

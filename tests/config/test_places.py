@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from tests.support.source_code import SRC, nodes, python_files
+from tests.support.source_code import SRC, files_with, nodes
 
 
 def test_no_two_parts_use_the_same_name_in_the_data_folder() -> None:
     names = [
         (str(node.right.value), str(file.relative_to(SRC)))
-        for file in python_files()
+        for file in files_with("home")
         for node in nodes(file)
         if isinstance(node, ast.BinOp)
         and isinstance(node.op, ast.Div)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.source_code import SRC, nodes, python_files
+from tests.support.source_code import SRC, files_with, nodes
 from weft.messages import Usage
 from weft.providers.usage import (
     ANTHROPIC_USAGE,
@@ -131,7 +131,7 @@ def made_in_providers(name: str) -> set[str]:
     folder = SRC / "providers"
     return {
         str(file.relative_to(folder))
-        for file in python_files(folder)
+        for file in files_with(f"{name}(", below=folder)
         for node in nodes(file)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
     }

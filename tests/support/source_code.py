@@ -41,12 +41,26 @@ def python_files(below: Path = SRC) -> list[Path]:
 
 
 @cache
+def text_of(file: Path) -> str:
+    """What a file of the source says."""
+    return file.read_text(encoding="utf-8")
+
+
+def files_with(*words: str, below: Path = SRC) -> list[Path]:
+    """The Python files below a folder that contain one of these words at all.
+
+    To parse and walk every file for each question would cost the suite seconds.
+    """
+    return [file for file in python_files(below) if any(word in text_of(file) for word in words)]
+
+
+@cache
 def parsed(file: Path) -> ast.Module:
     """The syntax tree of a file."""
     # The trees of the whole source are half a million objects that live to the end of the run.
     # Unless they are frozen, every full garbage collection in the tests that follow visits them.
     gc.disable()
-    tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
+    tree = ast.parse(text_of(file), str(file))
     gc.freeze()
     gc.enable()
     return tree
@@ -94,10 +108,7 @@ def uses(file: Path, *names: str) -> list[str]:
     """Where a file uses one of these names, as `path:line name`, be it bare or an attribute of
     anything.
     """
-    # Parsing and walking every file for each question cost the suite seconds; few files have a name
-    # at all.
-    text = file.read_text(encoding="utf-8")
-    if not any(name in text for name in names):
+    if not any(name in text_of(file) for name in names):
         return []
     return [
         f"{file.relative_to(ROOT)}:{node.lineno} {_name_of(node)}"
