@@ -29,8 +29,8 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# The inner loop (`-m "not process"`) tries a fifth of them, so that it stays short.
-settings.register_profile("quick", parent=settings.get_profile("sample"), max_examples=20)
+# The inner loop (`-m "not process"`) tries a tenth of them, so that it stays short.
+settings.register_profile("quick", parent=settings.get_profile("sample"), max_examples=10)
 settings.load_profile("sample")
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.example_count import examples
 from weft.cli.chat.paint.answer_flow import AnswerFlow
 from weft.cli.chat.paint.markdown_lines import MarkdownPainter
 from weft.cli.chat.paint.styled_text import StyledLine, cells
@@ -194,7 +195,7 @@ PARTS = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     parts=st.lists(st.sampled_from(PARTS), min_size=1, max_size=10),
     data=st.data(),
@@ -209,7 +210,7 @@ def test_what_is_settled_on_the_way_is_what_the_finished_answer_shows(
     assert streamed(text, cuts, [width]) == whole
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     parts=st.lists(st.sampled_from(PARTS), min_size=1, max_size=8),
     data=st.data(),

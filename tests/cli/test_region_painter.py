@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.example_count import examples
 from tests.support.memory_terminal import MemoryWindow
 from weft.cli.chat.screens.terminal.region_painter import RegionPainter
 
@@ -27,7 +28,7 @@ def broken(line: str) -> list[str]:
 
 
 @given(st.lists(st.tuples(LINES, TEXTS, st.integers(0, 4)), min_size=1, max_size=8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_the_screen_is_what_was_finished_and_then_the_region(
     steps: list[tuple[list[str], list[str], int]],
 ) -> None:

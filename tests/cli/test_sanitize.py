@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.example_count import examples
 from tests.support.terminal_attacks import ATTACKS, RecordingTerminal
 from weft.cli.sanitize import HIDDEN, TerminalSanitizer, clean, clean_line, visible
 
@@ -60,7 +61,7 @@ def test_an_attack_is_text_wherever_it_is_cut(attack: str) -> None:
     assert whole.startswith("before ")
     screen = shown_by_a_terminal(whole)
     assert is_untouched(screen)
-    for cut in range(0, len(attack) + 1, 1 + len(attack) // 500):
+    for cut in range(0, len(attack) + 1, 1 + len(attack) // examples(500)):
         sanitizer = TerminalSanitizer()
         pieces = [f"before {attack[:cut]}", f"{attack[cut:]} behind"]
         assert "".join(sanitizer.feed(piece) for piece in pieces) == whole

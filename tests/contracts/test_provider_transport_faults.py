@@ -9,6 +9,7 @@ import socket
 import anyio
 import pytest
 
+from tests.support.example_count import examples
 from tests.support.http_exchange import (
     SHORT,
     CertificateAuthority,
@@ -207,7 +208,7 @@ async def test_a_thousand_requests_leave_no_descriptor_behind() -> None:
 
     async with client_and_server(handler) as (client, server):
         before = len(os.listdir("/proc/self/fd"))
-        for _ in range(1_000):
+        for _ in range(examples(1_000)):
             try:
                 await fetch(client, server.url)
             except ProviderUnavailable:

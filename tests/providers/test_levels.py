@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.example_count import cases
 from tests.support.legality.efforts import accepted
 from weft.messages import ChatMessage, Text
 from weft.providers.anthropic.encode import encode as anthropic
@@ -24,11 +25,11 @@ from weft.providers.openai_chat.stream import DIALECTS
 from weft.thinking import THINKING_LEVELS, ThinkingLevel
 from weft.transport.proxy import target
 
-MODELS = [
+MODELS = cases(
     pytest.param(info, id=f"{info.provider}:{info.name}")
     for provider in shipped().providers
     for info in shipped().models(provider)
-]
+)
 THINKING = [case for case in MODELS if case.values[0].thinks]  # type: ignore[union-attr]  # foreign
 TOOL = ToolSpec(name="read", description="Reads.", schema={"type": "object"})
 HAND_MADE: dict[str, Callable[[ModelRequest, ModelInfo], dict[str, Any]]] = {

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.example_count import examples
 from tests.support.project_beside_secret import SECRET
 from tests.support.rename_exchange import exchange
 from weft.errors import FinalToolError, ToolError
@@ -18,7 +19,7 @@ from weft.workspace.local import MAX_READ
 
 pytestmark = pytest.mark.anyio
 
-TRIES = 500
+TRIES = examples(500)
 
 
 async def test_a_file_comes_whole_with_its_hash_and_mode(

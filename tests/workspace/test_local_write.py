@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.support.example_count import examples
 from tests.support.rename_exchange import exchange
 from weft import faults
 from weft.errors import FinalToolError, RetryableToolError, ToolError
@@ -213,10 +214,10 @@ async def test_a_swapped_folder_is_never_written_through(
     swapper = threading.Thread(target=swap)
     swapper.start()
     written = refused = 0
+    tries = examples(50)
     try:
-        while (
-            written < 50 or refused < 50
-        ):  # both sides of the swap were met; the suite's time-out bounds it
+        # Both sides of the swap were met; the suite's time-out bounds it.
+        while written < tries or refused < tries:
             try:
                 await workspace.write(f"real/f{written}", b"x", expected=None)
                 written += 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.example_count import examples
 from weft.errors import UsageError
 from weft.workspace import (
     SourceFolder,
@@ -227,7 +228,7 @@ def test_a_link_that_is_swapped_all_the_time_never_leads_out(repository: Path) -
                 seen.add(text_in(folder))
             except UsageError:
                 seen.add("refused")
-            if number > 3_000 and len(seen) > 1:
+            if number > examples(3_000) and len(seen) > 1:
                 break
     finally:
         stop.set()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.example_count import cases
 from weft.data_tables import read_table
 from weft.workspace.sandbox import hidden
 from weft.workspace.sandbox.hidden import HiddenPaths
@@ -43,7 +44,7 @@ def test_every_row_is_hidden_and_only_what_the_user_shows_is_not(tmp_path: Path)
     assert f"{home}/.ssh" in shown
 
 
-@pytest.mark.parametrize("row", [path for path, *_ in ROWS])
+@pytest.mark.parametrize("row", cases(path for path, *_ in ROWS))
 def test_what_comes_later_changes_the_stamp_and_is_hidden(tmp_path: Path, row: str) -> None:
     hidden_paths = HiddenPaths(str(tmp_path))
     before = hidden_paths.stamp()
