@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any
 
-from weft.config.settings import KEYS, SettingKey
+from weft.config.settings import KEYS, SettingKey, kind_name
 
 WIDTH = 100
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
@@ -32,6 +32,12 @@ Settings come from four places; a later one takes precedence:
 
 `weft config` shows every value and where it came from. An unknown name is an error that suggests
 the nearest one. Rules and hooks of a project are added to yours; they replace none.
+
+`weft config set NAME VALUE` writes a setting into your own file and `weft config unset NAME` takes
+it out; in the chat, `/config NAME VALUE` and `/config unset NAME` do the same. Comments, order and
+the file's mode stay as they are, and a value that the setting does not take is refused before
+anything is written. A list is written with commas (`weft config set permissions.ask shell,fetch`),
+a switch as on or off. Tables (`hooks`, `providers`, `models`, `profiles`) are written by hand.
 """
 EXAMPLES: dict[str, str] = {
     "model.default": 'model.default = "anthropic:claude-sonnet-5-5:high"',
@@ -83,21 +89,6 @@ def _section(name: str, key: SettingKey) -> str:
         textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in (key.about, facts)
     )
     return f"## `{name}`\n\n{about}\n\n{said}\n\n```toml\n{EXAMPLES[name]}\n```\n"
-
-
-def kind_name(kind: Any) -> str:
-    """A type in words."""
-    if get_origin(kind) is Annotated:
-        inner, *bounds = get_args(kind)
-        least = [f" of at least {bound.ge}" for bound in bounds if bound.ge is not None]
-        return kind_name(inner) + "".join(least)
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(f"`{word}`" for word in get_args(kind))
-    if get_origin(kind) is list:
-        return "list of texts"
-    if get_origin(kind) is dict:
-        return "tables by name"
-    return {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}[kind]
 
 
 def _default(value: Any) -> str:

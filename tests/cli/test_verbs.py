@@ -137,6 +137,66 @@ def test_config_shows_each_value_with_its_source(weft: WeftProgram) -> None:
     assert "caller" in line
 
 
+def test_config_changes_the_users_file_and_reads_it_back(weft: WeftProgram) -> None:
+    weft.config.mkdir(parents=True)
+    file = weft.config / "config.toml"
+    file.write_text("# mine\n[model]\nstyle = 'detailed'  # long\n")
+    done = weft.call("config", "set", "model.default", "sonnet:high")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f'model.default = "sonnet:high" in {file}\n'
+    assert file.read_text() == (
+        "# mine\n[model]\nstyle = 'detailed'  # long\ndefault = \"sonnet:high\"\n"
+    )
+    assert weft.call("config", "get", "model.default").stdout == "sonnet:high\n"
+    assert weft.call("config", "set", "notify", "off").returncode == 0
+    assert weft.call("config", "get", "notify").stdout == "false\n"
+    done = weft.call("config", "unset", "model.default")
+    assert done.stdout == 'model.default is back at its default, ""\n'
+    assert weft.call("config", "unset", "model.default").stdout.startswith(
+        f"model.default is not set in {file}; "
+    )
+    assert "keys" in weft.call("config", "list").stdout
+
+
+def test_config_says_what_still_comes_before_the_users_file(weft: WeftProgram) -> None:
+    done = weft.call("config", "set", "theme", "dark", env={"WEFT_THEME": "light"})
+    assert 'WEFT_THEME comes before it: theme is still "light"' in done.stdout
+
+
+def test_a_wrong_value_can_be_taken_out_of_the_users_file(weft: WeftProgram) -> None:
+    weft.config.mkdir(parents=True)
+    (weft.config / "config.toml").write_text("theme = 'blue'\nkeys = 'vi'\n")
+    assert weft.call("config").returncode == 2
+    assert weft.call("config", "unset", "theme").returncode == 0
+    assert (weft.config / "config.toml").read_text() == "keys = 'vi'\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("set",), "`weft config set` needs a setting and its value"),
+        (("set", "theme"), "`weft config set` needs a setting and its value"),
+        (("set", "theme", "blue"), "theme takes one of auto, dark, light, none, not 'blue'"),
+        (("set", "them", "dark"), "there is no setting 'them'; did you mean 'theme'?"),
+        (("set", "model.default", "nope"), "unknown model 'nope'"),
+        (("set", "providers", "x"), "providers is a table; write it into "),
+        (("unset",), "`weft config unset` needs the name of one setting"),
+        (("unset", "theem"), "there is no setting 'theem'; did you mean 'theme'?"),
+        (("get",), "`weft config get` takes the name of one setting"),
+        (("get", "nope"), "there is no setting 'nope'"),
+        (("gett",), "there is no setting 'gett'"),
+    ],
+)
+def test_config_refuses_what_is_wrong_with_one_sentence(
+    weft: WeftProgram, arguments: tuple[str, ...], told: str
+) -> None:
+    done = weft.call("config", *arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (weft.config / "config.toml").exists()
+
+
 def test_models_are_listed_with_window_and_price(weft: WeftProgram) -> None:
     listed = weft.call("models").stdout
     assert "anthropic:claude-sonnet-4-6" in listed

@@ -175,6 +175,38 @@ class App:
         if self._models is not None:
             self._models.learn_key(provider, key)
 
+    # -- settings
+
+    async def change_setting(self, name: str, text: str | None) -> str:
+        """Set a setting in the user's own file as they typed it, or take it out (None); it counts
+        from now on where that is possible.
+
+        Returns what to say of it: where it stands, and what still comes before it.
+
+        Raises:
+            UsageError: there is no such setting, it takes no such value, or the file cannot be
+                changed; nothing is.
+        """
+        from weft.config.settings_file import SettingsFile, setting_note
+
+        file = SettingsFile(self.places.config)
+        if text is None:
+            was_there = await anyio.to_thread.run_sync(file.unset, name)
+        else:
+            self._check_model_setting(name, text)
+            await anyio.to_thread.run_sync(file.change, name, text)
+            was_there = True
+        self._read_again()
+        return setting_note(self.config.lookup(name), name, file.path, was_there=was_there)
+
+    def _check_model_setting(self, name: str, text: str) -> None:
+        """Refuse a model that does not exist before it is written down."""
+        if name not in (*_MODEL_SETTINGS, "model.rotation") or self._models is None:
+            return
+        for each in text.split(","):
+            if each.strip():
+                self._models.check(each.strip())
+
     # -- trust
 
     async def is_trusted(self, path: str | os.PathLike[str] | None = None) -> bool:

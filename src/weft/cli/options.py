@@ -62,7 +62,17 @@ class OptionSection:
 class CommandSpec:
     """One command, or one command of a command."""
 
-    __slots__ = ("about", "aliases", "default", "is_run", "name", "options", "verbs", "words")
+    __slots__ = (
+        "about",
+        "aliases",
+        "default",
+        "default_takes_words",
+        "is_run",
+        "name",
+        "options",
+        "verbs",
+        "words",
+    )
 
     def __init__(
         self,
@@ -75,6 +85,7 @@ class CommandSpec:
         aliases: tuple[str, ...] = (),
         *,
         is_run: bool = False,
+        default_takes_words: bool = False,
     ) -> None:
         self.name = name
         self.about = about
@@ -84,6 +95,8 @@ class CommandSpec:
         self.verbs = verbs
         self.default = default
         """Which of `verbs` is meant when none is named."""
+        self.default_takes_words = default_takes_words
+        """A word that names none of `verbs` is meant for that one: `weft config KEY`."""
         self.aliases = aliases
         self.is_run = is_run
         """It takes all options of a run."""
@@ -485,7 +498,29 @@ VERBS: tuple[CommandSpec, ...] = (
         ),
     ),
     CommandSpec("stats", "Show usage: sessions, turns, cost", "", (ALL, JSON)),
-    CommandSpec("config", "Show every setting, its value and where it came from", "[KEY]", (JSON,)),
+    CommandSpec(
+        "config",
+        "Show settings, or change your own",
+        options=(JSON,),
+        default="list",
+        default_takes_words=True,
+        verbs=(
+            CommandSpec(
+                "list",
+                "Show every setting, its value and where it came from",
+                "[KEY]",
+                (JSON,),
+                aliases=("ls",),
+            ),
+            CommandSpec("get", "Print the value of a setting", "KEY", (JSON,)),
+            CommandSpec(
+                "set",
+                "Set a setting in your config.toml; comments and order stay as they are",
+                "KEY VALUE",
+            ),
+            CommandSpec("unset", "Take a setting out of your config.toml", "KEY"),
+        ),
+    ),
     CommandSpec("doctor", "Check what this machine has and what is missing", "", (JSON,)),
     CommandSpec(
         "auth",

@@ -99,7 +99,7 @@ def _check_spelling(word: str, follows: str | None) -> None:
 def _full_name(verb: CommandSpec | None, named: list[str], reader: _Reader) -> str:
     if verb is None or not verb.verbs or reader.values.get("help"):
         return " ".join(named)
-    if reader.words:
+    if reader.words and not verb.default_takes_words:
         raise UsageError(_no_such(reader.words[0], [each.name for each in verb.verbs], verb.name))
     return f"{verb.name} {verb.default}"
 

@@ -90,6 +90,25 @@ class ModelRegistry:
             return any(True for _ in self._providers.with_key())
         return True
 
+    def usable(self) -> frozenset[str]:
+        """The providers that have a key here, or need none."""
+        if not isinstance(self._providers, ProviderTable):
+            return frozenset(self._providers)
+        return frozenset(filter(self._providers.is_usable, self._providers))
+
+    def short_names(self) -> dict[str, tuple[str, ...]]:
+        """The short names of models, by `provider:model`; each where it means that model here."""
+        table = self._providers if isinstance(self._providers, ProviderTable) else None
+        catalogue = table.catalogue if table is not None else shipped()
+        found: dict[str, str] = {}
+        for provider in table.by_preference() if table is not None else catalogue.providers:
+            for word, model in catalogue.short(provider).items():
+                found.setdefault(word, f"{provider}:{model}")
+        names: dict[str, tuple[str, ...]] = {}
+        for word, name in found.items():
+            names[name] = (*names.get(name, ()), word)
+        return names
+
     def learn_key(self, provider: str, key: str) -> None:
         """Use a key that was saved just now, from the next model that is asked for."""
         if isinstance(self._providers, ProviderTable):

@@ -158,6 +158,14 @@ class ProviderTable(Mapping[str, Provider]):
             if self.access(name).key:
                 yield name
 
+    def is_usable(self, name: str) -> bool:
+        """Whether a provider has a key here, or needs none."""
+        if name in ("scripted", "replay") or self.catalogue.vendor(name).is_free:
+            return True
+        # A server of the user's own may ask for no key.
+        has_address = name in self._endpoints and bool(self._endpoints[name].base_url)
+        return has_address or bool(self.access(name).key)
+
     def by_preference(self) -> tuple[str, ...]:
         """Every provider, in the order in which a bare model name is looked up."""
         others = (*PREFERRED, *self.catalogue.providers, *NEVER_BY_KEY)

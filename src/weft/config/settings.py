@@ -34,6 +34,8 @@ LARGEST_FILE: Final = 1024 * 1024
 LARGEST_PROJECT_FILE: Final = 256 * 1024
 """Bytes of a settings file of a project, which is read before the user has seen it."""
 _LONGEST_NAME: Final = 60
+_SWITCHES: Final = {"on": True, "off": False, "yes": True, "no": False}
+"""What users write for a switch, besides true and false."""
 
 
 class SettingKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -693,7 +695,41 @@ def _choices(name: str) -> str:
     return f"; there are {', '.join(words)}" if words else ""
 
 
+def typed_value(name: str, text: str) -> Any:
+    """The value that a user typed for a setting.
+
+    Raises:
+        UsageError: there is no such setting, or it takes no such value.
+    """
+    key = known(name)
+    try:
+        return _fitted(key, text)
+    except msgspec.ValidationError as error:
+        wanted = kind_name(key.kind).replace("`", "")
+        article = "a " if wanted.startswith(("whole", "number", "list")) else ""
+        raise UsageError(f"{name} takes {article}{wanted}, not {text!r}") from error
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from error
+
+
+def kind_name(kind: Any) -> str:
+    """The type of a setting in words, as Markdown."""
+    if get_origin(kind) is Annotated:
+        inner, *bounds = get_args(kind)
+        least = [f" of at least {bound.ge}" for bound in bounds if bound.ge is not None]
+        return kind_name(inner) + "".join(least)
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(f"`{word}`" for word in get_args(kind))
+    if get_origin(kind) is list:
+        return "list of texts"
+    if get_origin(kind) is dict:
+        return "tables by name"
+    return {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}[kind]
+
+
 def _fitted(key: SettingKey, value: Any) -> Any:
+    if key.kind is bool and isinstance(value, str):
+        value = _SWITCHES.get(value.casefold(), value)
     if key.kind == list[str] and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     fitted = msgspec.convert(value, key.kind, strict=False)

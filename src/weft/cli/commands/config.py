@@ -1,8 +1,9 @@
-"""`weft config`: every setting, its value, and where it came from."""
+"""`weft config`: every setting, its value, and where it came from; and changing the user's own."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, Final
 
 from weft.cli.commands.table import print_table
 from weft.cli.exit_codes import OK
@@ -10,11 +11,26 @@ from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import make_app
 from weft.cli.stdio import complain, write_line, write_pretty
 from weft.config.api_keys import is_secret_field
-from weft.config.settings import KEYS, SettingValue, known
+from weft.config.paths import places
+from weft.config.settings import KEYS, SettingValue, known, load_config
+from weft.errors import UsageError
+
+NO_MODELS: Final = ("model.effort", "model.style")
+"""Settings of models that name none."""
 
 
 def run(arguments: ParsedArguments) -> int:
-    """Show the settings in force."""
+    """Show the settings in force, or change the user's own."""
+    match arguments.verb.removeprefix("config "):
+        case "set" | "unset" as verb:
+            return _change(arguments, is_set=verb == "set")
+        case "get":
+            return _get(arguments)
+        case _:
+            return _list(arguments)
+
+
+def _list(arguments: ParsedArguments) -> int:
     app = make_app(arguments)
     for problem in app.config.problems:
         complain(f"left out: {problem}")
@@ -40,6 +56,71 @@ def run(arguments: ParsedArguments) -> int:
         )
         write_line(f"data:  {app.places.home}")
     return OK
+
+
+def _get(arguments: ParsedArguments) -> int:
+    if len(arguments.words) != 1:
+        raise UsageError("`weft config get` takes the name of one setting; `weft config` lists all")
+    name = arguments.words[0]
+    known(name)
+    value = masked(make_app(arguments).config.get(name))
+    if arguments.flag("json") or isinstance(value, dict):
+        write_pretty(value)
+    elif isinstance(value, list):
+        for each in value:
+            write_line(str(each))
+    else:
+        write_line(str(value).lower() if isinstance(value, bool) else str(value))
+    return OK
+
+
+def _change(arguments: ParsedArguments, *, is_set: bool) -> int:
+    """Change the user's file; not through the application, which refuses a file that is wrong."""
+    from weft.config.settings_file import SettingsFile, setting_note
+
+    name, value = _name_and_value(arguments, is_set=is_set)
+    where = places(os.environ)
+    file = SettingsFile(where.config)
+    was_there = True
+    if is_set:
+        _check_model(name, value)
+        file.change(name, value)
+    else:
+        was_there = file.unset(name)
+    found = load_config(user=where.config, environ=os.environ).lookup(name)
+    write_line(setting_note(found, name, file.path, was_there=was_there))
+    return OK
+
+
+def _name_and_value(arguments: ParsedArguments, *, is_set: bool) -> tuple[str, str]:
+    if arguments.text("profile") is not None:
+        raise UsageError("`weft config set` changes no profile; write it into your config.toml")
+    name, *rest = arguments.words or ("",)
+    if is_set and rest:
+        return name, " ".join(rest)
+    if not is_set and name and not rest:
+        return name, ""
+    if name:
+        known(name)
+    usage = "a setting and its value" if is_set else "the name of one setting"
+    raise UsageError(f"`weft config {'set' if is_set else 'unset'}` needs {usage}")
+
+
+def _check_model(name: str, value: str) -> None:
+    """Refuse a model that does not exist; with settings that are wrong elsewhere, only its shape is
+    looked at.
+    """
+    if not name.startswith("model.") or KEYS.get(name) is None or name in NO_MODELS:
+        return
+    from weft.config.models import environment_models
+
+    try:
+        models = environment_models()
+    except UsageError:
+        return
+    for each in value.split(","):
+        if each.strip():
+            models.check(each.strip())
 
 
 def _plain(name: str, value: SettingValue) -> dict[str, Any]:
