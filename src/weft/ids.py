@@ -44,6 +44,17 @@ def new_id(prefix: str, now_seconds: float) -> str:
     return f"{prefix}_{''.join(reversed(digits))}"
 
 
+def time_of(made: str) -> float:
+    """When an id was made, in seconds; 0 for one that is not ours.  For display only."""
+    digits = made.rpartition("_")[2]
+    if len(digits) != 26 or not set(digits) <= set(_ALPHABET):
+        return 0.0
+    number = 0
+    for digit in digits:
+        number = number * 32 + _ALPHABET.index(digit)
+    return (number >> 80) / 1000
+
+
 def new_session_id(now_seconds: float) -> SessionId:
     return SessionId(new_id("ses", now_seconds))
 

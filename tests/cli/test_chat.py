@@ -251,10 +251,14 @@ async def test_resume_offers_the_other_conversations(app: App) -> None:
         await talk.screen.until(lambda: talk.chat.conversation.session is None)
         await talk.say("the second one")
         talk.screen.typed("/resume")
-        question = await talk.screen.asked()
-        assert isinstance(question, ChoiceQuestion)
-        assert [row.label for row in question.rows] == ["the first one"]
-        talk.screen.answer(0)
+        question = await talk.screen.opened_list()
+        assert question.title == "Resume · this folder"
+        assert [(row.label, row.details[0], row.is_current) for row in question.rows] == [
+            ("the second one", "1 turn", True),
+            ("the first one", "1 turn", False),
+        ]
+        assert question.picked == 0
+        talk.screen.answer(1)
         # What was said there is shown again.
         await talk.screen.until(lambda: talk.screen.of(UserBlock)[-1].text == "the first one")
 

@@ -11,6 +11,7 @@ from tests.support.chat_driver import ChatDriver, driven_chat
 from tests.support.weft_program import call, text
 from weft.api.session import Session
 from weft.app import App
+from weft.cli.chat.screens.list_question import ListAnswer
 from weft.cli.chat.screens.screen import ChoiceQuestion, GoBack
 from weft.thinking import THINKING_LEVELS
 from weft.view import NoteBlock, TableBlock
@@ -53,23 +54,25 @@ async def test_the_tree_moves_the_conversation_and_loses_no_line(app: App) -> No
         await talk.say("first")
         await talk.say("second")
         talk.screen.typed("/tree")
-        question = await talk.screen.choice()
-        assert [row.label for row in question.rows] == ["› first", "[here, main] › second"]
+        question = await talk.screen.opened_list()
+        assert [(row.label, row.details[-1]) for row in question.rows] == [
+            ("first", ""),
+            ("second", "here, main"),
+        ]
         assert question.picked == 1
         talk.screen.answer(0)
-        await talk.screen.pick("Continue from here")
         await talk.screen.noted("now on branch-1, 2 messages")
         assert await said(talk) == ["first", "One."]
         await talk.say("third")
         talk.screen.typed("/tree")
-        question = await talk.screen.choice()
-        assert [row.margin + row.label for row in question.rows] == [
-            "› first",
-            "├ [main] › second",
-            "└ [here, branch-1] › third",
+        question = await talk.screen.opened_list()
+        assert question.about == "2 branches"
+        assert [(row.margin + row.label, row.details[-1]) for row in question.rows] == [
+            ("first", ""),
+            ("├─ second", "main"),
+            ("└─ third", "here, branch-1"),
         ]
         talk.screen.answer(1)
-        await talk.screen.pick("Continue from here")
         await talk.screen.noted("now on main, 4 messages")
         assert await said(talk) == ["first", "One.", "second", "Two."]
 
@@ -83,7 +86,6 @@ async def test_files_go_along_with_a_move_only_if_the_user_says_so(
         await talk.say("make b")
         talk.screen.typed("/tree")
         await talk.screen.pick("make a")
-        await talk.screen.pick("Continue from here")
         question = await talk.screen.choice()
         assert question.title == "Restore files too?"
         assert question.rows[1].detail == "restore 1 file, delete 1 file"
@@ -100,7 +102,7 @@ async def test_saying_it_differently_goes_to_before_it_with_its_words_in_the_lin
         await talk.say("first")
         await talk.say("second")
         talk.screen.typed("/tree")
-        await talk.screen.pick("second")
+        await talk.screen.pick("second", key="tab")
         await talk.screen.pick("Edit and resend")
         await talk.screen.until(lambda: talk.screen.line)
         assert talk.screen.line == "second"
@@ -114,7 +116,7 @@ async def test_what_was_learned_on_another_line_is_brought_over(app: App) -> Non
         first = (await session_of(talk).messages_with_ids())[1][0]
         await session_of(talk).branch_at(first, "other")
         talk.screen.typed("/tree")
-        await talk.screen.pick("second")
+        await talk.screen.pick("second", key="tab")
         await talk.screen.pick("Summarize that branch")
         await talk.screen.noted("added to the conversation")
         history = await session_of(talk).messages()
@@ -130,13 +132,13 @@ async def test_a_branch_is_renamed_and_forgotten_from_the_tree(app: App) -> None
         await talk.screen.noted("new branch left")
         await talk.say("third")
         talk.screen.typed("/tree")
-        await talk.screen.pick("[main]")
+        await talk.screen.pick("main", key="tab")
         await talk.screen.pick("Rename")
         await talk.screen.until(lambda: isinstance(talk.screen.question, str))
         talk.screen.answer("right")
         await talk.screen.noted("is right now")
         talk.screen.typed("/tree")
-        await talk.screen.pick("[right]")
+        await talk.screen.pick("right", key="tab")
         await talk.screen.pick("Delete the branch name")
         await talk.screen.until(lambda: talk.screen.question is None)
         talk.screen.typed("/switch right")
@@ -163,12 +165,20 @@ async def test_going_back_takes_what_was_chosen_and_can_be_undone(
         await talk.say("make b")
         before = len(await said(talk))
         talk.screen.typed(GoBack())
-        question = await talk.screen.choice()
-        assert [row.label for row in question.rows] == ["› make a", "› make b"]
-        assert question.picked == 1
+        question = await talk.screen.opened_list()
+        assert [(row.label, row.details[1:]) for row in question.rows] == [
+            ("make a", ("1 call", "a.txt +1 −0")),
+            ("make b", ("2 calls", "a.txt +1 −1, b.txt +1 −0")),
+            ("you are here", ()),
+        ]
+        assert question.picked == 2, "Enter twice changes nothing"
         talk.screen.answer(1)
-        await talk.screen.pick(what)
-        await talk.screen.noted("/undo reverts it")
+        choice = await talk.screen.choice()
+        assert choice.title == "→ Before “make b” (1 turn back)"
+        assert choice.rows[0].detail == "a.txt +1 −1 goes back, b.txt +1 −0 is deleted"
+        talk.screen.answer([row.label for row in choice.rows].index(what))
+        note = await talk.screen.noted("/undo takes it back")
+        assert ("restored a.txt, deleted b.txt" in note) == ("iles" in what)
         assert files(app) == there
         if what == "Files only":
             assert len(await said(talk)) == before
@@ -190,7 +200,10 @@ async def test_nothing_goes_back_when_the_question_is_dismissed(app: App) -> Non
         talk.screen.typed("/rewind")
         await talk.screen.pick("make a")
         question = await talk.screen.choice()
-        assert question.title.startswith("Rewind what?")
+        assert question.title == "→ Before “make a” (2 turns back)"
+        talk.screen.answer(None)
+        again = await talk.screen.opened_list()
+        assert again.picked == 0, "back in the list, where it was left"
         talk.screen.answer(None)
         talk.screen.typed("/undo")
         await talk.screen.noted("there is no rewind or compaction to undo")
@@ -212,7 +225,7 @@ async def test_what_another_program_changed_goes_back_only_when_that_is_said(
         question = await talk.screen.choice()
         assert question.title == "1 file changed outside the session since."
         talk.screen.answer(int(overwrite))
-        await talk.screen.noted("/undo reverts it")
+        await talk.screen.noted("/undo takes it back")
         assert files(app) == {"a.txt": "one\n", **({} if overwrite else {"b.txt": "mine\n"})}
 
 
@@ -224,7 +237,7 @@ async def test_a_checkpoint_is_come_back_to_by_its_name(app: App) -> None:
         await talk.say("second")
         talk.screen.typed("/rewind safe")
         await talk.screen.pick("Conversation only")
-        await talk.screen.noted("now on main, 2 messages")
+        await talk.screen.noted("Rewound to checkpoint 'safe'; files stay. /undo takes it back.")
         assert await said(talk) == ["first", "One."]
 
 
@@ -240,6 +253,65 @@ async def test_a_compaction_is_undone(app: App) -> None:
         assert (await session_of(talk).tree()).summarized_to is None
 
 
+@pytest.mark.parametrize("command", ["/tree", "/rewind", "/switch"])
+async def test_enter_on_a_list_as_it_opens_changes_nothing(app: App, command: str) -> None:
+    async with driven_chat(app, "One.", "Two.") as talk:
+        await talk.say("first")
+        talk.screen.typed("/branch")
+        await talk.screen.noted("new branch")
+        await talk.say("second")
+        before = await said(talk)
+        talk.screen.typed(command)
+        question = await talk.screen.opened_list()
+        assert question.rows[question.picked].is_current
+        shown = len(talk.screen.blocks)
+        talk.screen.answer(question.picked)
+        talk.screen.typed("/todo")
+        await talk.screen.noted("no to-do list yet")
+        assert await said(talk) == before
+        # Only the command that was typed to see that the list is closed, and its note.
+        assert len(talk.screen.blocks) == shown + 2
+
+
+async def test_a_message_is_looked_at_from_the_list_and_a_branch_begun_there(app: App) -> None:
+    async with driven_chat(app, "One.", "Two.") as talk:
+        await talk.say("first")
+        await talk.say("second")
+        talk.screen.typed("/rewind")
+        await talk.screen.pick("second", key="space")
+        await talk.screen.until(lambda: getattr(talk.screen.question, "peek", ()))
+        question = await talk.screen.opened_list()
+        assert [block.text for block in question.peek] == ["second"]  # type: ignore[union-attr]
+        talk.screen.answer(ListAnswer(1, "space"))
+        await talk.screen.until(lambda: not getattr(talk.screen.question, "peek", True))
+        await talk.screen.pick("second")
+        await talk.screen.pick("New branch")
+        await talk.screen.noted("On the new branch branch-1. /switch goes back.")
+        assert talk.screen.line == "second"
+        assert await said(talk) == ["first", "One."]
+
+
+async def test_the_tree_shows_tool_calls_and_names_places(app: App) -> None:
+    async with driven_chat(app, *WRITING, flags=("--yolo",)) as talk:
+        await talk.say("make a")
+        talk.screen.typed("/tree")
+        await talk.screen.pick("make a", key="c-t")
+        await talk.screen.until(lambda: len(getattr(talk.screen.question, "rows", ())) == 2)
+        question = await talk.screen.opened_list()
+        assert [row.label for row in question.rows] == ["make a", "Created a.txt"]
+        assert question.rows[0].details == ("1 call", "a.txt", "here, main")
+        talk.screen.answer(ListAnswer(0, "c-k"))
+        await talk.screen.until(lambda: isinstance(talk.screen.question, str))
+        talk.screen.answer("good")
+        await talk.screen.noted("checkpoint 'good' saved")
+        question = await talk.screen.opened_list()
+        assert question.rows[0].details[-1] == "here, ⚑ good, main"
+        talk.screen.answer(ListAnswer(0, "c-b"))
+        await talk.screen.until(lambda: isinstance(talk.screen.question, str))
+        talk.screen.answer("other")
+        await talk.screen.noted("now on the new branch other")
+
+
 # --- names -----------------------------------------------------------------------------------
 
 
@@ -250,10 +322,10 @@ async def test_a_branch_is_begun_and_switched_between(app: App) -> None:
         await talk.screen.noted("new branch branch-1")
         await talk.say("second")
         talk.screen.typed("/switch")
-        question = await talk.screen.choice()
-        assert {row.label: row.detail for row in question.rows} == {
-            "branch-1": "4 messages, here",
-            "main": "2 messages",
+        question = await talk.screen.opened_list()
+        assert {row.label: (*row.details, row.is_current) for row in question.rows} == {
+            "branch-1": ("4 messages", True),
+            "main": ("2 messages", False),
         }
         await talk.screen.pick("main")
         await talk.screen.noted("now on main, 2 messages")

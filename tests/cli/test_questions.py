@@ -139,19 +139,6 @@ async def test_rows_are_answered_by_their_letters_too(tmp_path: Path) -> None:
             assert state.answer == answer
 
 
-async def test_a_search_that_the_user_asked_for_takes_letters_at_once(tmp_path: Path) -> None:
-    rows = (ChoiceRow("alpha"), ChoiceRow("beta"))
-    question = ChoiceQuestion(title="Which?", rows=rows, is_searched=True)
-    async with asked(question, tmp_path) as state:
-        await state.terminal.shows("Which?", "type to filter · 1 of 2")
-        await state.type("be")
-        assert state.draft == ""
-        screen = await state.terminal.shows("/be · 1 of 1")
-        assert "alpha" not in screen
-        await state.type("\r")
-        assert state.answer == 1
-
-
 async def test_a_dismissed_question_has_no_answer(tmp_path: Path) -> None:
     """None, and not a falsehood that could be taken for the number of the first row."""
     async with asked(shell_permission(), tmp_path) as state:

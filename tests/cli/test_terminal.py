@@ -258,9 +258,10 @@ def test_a_session_is_picked_from_a_list(weft: WeftProgram, terminal: TmuxTermin
     for title in ("alpha", "beta", "gamma"):
         weft.run("-p", "-m", weft.script("One.", "Two."), "-n", title, f"about {title}")
     terminal.start("-r")
-    terminal.wait_for("Resume which conversation?", "alpha", "beta", "gamma")
+    terminal.wait_for("Resume · this folder", "type to filter · 1 of 3", "alpha", "beta", "gamma")
     terminal.type("bet")
     terminal.wait_gone("gamma")
+    terminal.wait_for("/bet · 1 of 1", "❯ beta")
     terminal.keys("Enter")
     terminal.wait_for("› about beta", "One.")
     terminal.type("next")

@@ -78,7 +78,7 @@ async def test_the_queue_is_shown_changed_reordered_and_taken_back(app: App) -> 
         await talk.screen.until(partial(waits, talk.screen, "one", "two", "three"))
         talk.screen.typed("/queue")
         question = await talk.screen.pick("three")
-        assert [row.detail for row in question.rows[:3]] == ["after this turn"] * 3
+        assert [row.details for row in question.rows[:3]] == [("after this turn",)] * 3
         await talk.screen.pick("Send it first")
         await talk.screen.until(partial(waits, talk.screen, "three", "one", "two"))
         talk.screen.typed("/queue")
@@ -112,8 +112,8 @@ async def test_skills_are_listed_and_switched_on_and_off(app: App) -> None:
     async with driven_chat(app, "Hello.") as talk:
         await talk.say("hi")
         talk.screen.typed("/skills")
-        question = await talk.screen.pick("[ ] tidy")
-        assert question.rows[0].detail == "Tidies up."
+        question = await talk.screen.pick("tidy")
+        assert question.rows[0].details == ("", "Tidies up.")
         await talk.screen.noted("the skill tidy is on")
         assert (await session_of(talk).list_skills())[1] == ["tidy"]
         talk.screen.typed("/skills tidy")

@@ -13,6 +13,7 @@ import anyio.abc
 
 from weft.app import App
 from weft.cli.chat.chat import Chat
+from weft.cli.chat.screens.list_question import ListAnswer, ListQuestion
 from weft.cli.chat.screens.screen import (
     ChatClosed,
     ChatScreen,
@@ -37,7 +38,7 @@ class RecordingScreen(ChatScreen):
         self.unfolded: list[int] = []
         self.viewed: list[tuple[str | AnyBlock, ...]] = []
         self.notices: list[str] = []
-        self.question: ChoiceQuestion | str | None = None
+        self.question: ChoiceQuestion | ListQuestion | str | None = None
         self._one_question = anyio.Lock()
         self._changed = anyio.Event()
         self._answer: Any = None
@@ -93,6 +94,10 @@ class RecordingScreen(ChatScreen):
         # The test answers with a number.
         return await self._asked(question)  # type: ignore[no-any-return]
 
+    async def choose_from(self, question: ListQuestion) -> ListAnswer | None:
+        answer = await self._asked(question)
+        return ListAnswer(answer) if isinstance(answer, int) else answer
+
     async def edit(self, text: str, suffix: str) -> str | None:
         # The test answers with a text.
         return await self._asked(text)  # type: ignore[no-any-return]
@@ -101,11 +106,11 @@ class RecordingScreen(ChatScreen):
         # The test answers with a text.
         return await self._asked(label)  # type: ignore[no-any-return]
 
-    async def _asked(self, question: ChoiceQuestion | str) -> Any:
+    async def _asked(self, question: ChoiceQuestion | ListQuestion | str) -> Any:
         async with self._one_question:
             return await self._put(question)
 
-    async def _put(self, question: ChoiceQuestion | str) -> Any:
+    async def _put(self, question: ChoiceQuestion | ListQuestion | str) -> Any:
         self.question, self._answered = question, anyio.Event()
         self._wake()
         try:
@@ -141,12 +146,24 @@ class RecordingScreen(ChatScreen):
         assert isinstance(self.question, ChoiceQuestion)
         return self.question
 
-    async def pick(self, label: str) -> ChoiceQuestion:
-        """Wait for a question, and choose the row whose label holds this; returns the question."""
-        question = await self.choice()
-        found = [n for n, row in enumerate(question.rows) if label in row.label]
+    async def opened_list(self) -> ListQuestion:
+        """Wait for a list."""
+        await self.until(lambda: isinstance(self.question, ListQuestion))
+        assert isinstance(self.question, ListQuestion)
+        return self.question
+
+    async def pick(self, label: str, *, key: str = "enter") -> Any:
+        """Wait for a question or a list, and choose the row that holds this; returns the
+        question.
+        """
+        await self.until(lambda: isinstance(self.question, ChoiceQuestion | ListQuestion))
+        question = self.question
+        assert isinstance(question, ChoiceQuestion | ListQuestion)
+        rows = [f"{row.label} {row}" for row in question.rows]
+        found = [n for n, row in enumerate(rows) if label in row]
         assert found, f"no row {label!r} in {question}"
-        self.answer(found[0])
+        is_list = isinstance(question, ListQuestion)
+        self.answer(ListAnswer(found[0], key) if is_list else found[0])
         return question
 
     async def noted(self, text: str) -> str:
@@ -154,7 +171,7 @@ class RecordingScreen(ChatScreen):
         await self.until(lambda: any(text in note.text for note in self.of(NoteBlock)))
         return str(next(note.text for note in self.of(NoteBlock) if text in note.text))
 
-    async def asked(self) -> ChoiceQuestion | str:
+    async def asked(self) -> ChoiceQuestion | ListQuestion | str:
         await self.until(lambda: self.question is not None)
         assert self.question is not None
         return self.question

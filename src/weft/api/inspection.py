@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self
 
+import msgspec
+
 from weft.api.handle import SessionBase
 from weft.api.history import history
 from weft.api.reports import (
@@ -17,7 +19,9 @@ from weft.api.reports import (
     usage_of,
 )
 from weft.events import Event, SessionStatus, Status
-from weft.providers import ModelInfo
+from weft.ids import NodeId
+from weft.messages import ToolCall, ToolResult
+from weft.providers import ModelInfo as ModelInfo
 from weft.session import Subscription
 from weft.state import TouchedFile
 from weft.state.files import OriginalFile
@@ -231,3 +235,45 @@ async def session_events(
 async def original_files(session: InspectionCalls) -> dict[str, OriginalFile]:
     """What was at each path that the session changed, before it first did."""
     return dict((await session._port()).state.files.originals)
+
+
+class LineTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the present line: a message of the user's and what was answered to it."""
+
+    node: NodeId
+    parent: NodeId | None
+    text: str
+    calls: tuple[tuple[ToolCall, ToolResult], ...]
+    """The calls that have a result."""
+    changes: int
+    """How many changes of files the log has of it."""
+
+
+async def line_turns(session: InspectionCalls) -> list[LineTurn]:
+    """The present line, cut at each of the user's messages, the oldest first; what stands before
+    the first of them is left out.
+    """
+    port = await session._port()
+    state, entries = port.state, await port.line()
+    starts = [at for at, entry in enumerate(entries) if entry.node.role == "user"]
+    # How many changes came after each message; a turn has those up to the next one.
+    nodes = [entries[at].node for at in starts]
+    after = [len(state.files.places_after(state.tree.nodes[node.id].at)) for node in nodes]
+    changes = [now - later for now, later in zip(after, [*after[1:], 0], strict=False)]
+    return [
+        LineTurn(
+            node=node.id,
+            parent=node.parent,
+            text=node.text,
+            calls=tuple(
+                (call, entry.results[call.call_uid])
+                for entry in entries[start:end]
+                for call in entry.node.calls
+                if call.call_uid in entry.results
+            ),
+            changes=count,
+        )
+        for node, start, end, count in zip(
+            nodes, starts, [*starts[1:], len(entries)], changes, strict=False
+        )
+    ]

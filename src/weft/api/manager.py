@@ -26,7 +26,7 @@ from weft.session import (
     load_line,
     load_state,
 )
-from weft.store import SessionRow
+from weft.store import SessionRow as SessionRow
 from weft.store.location import StoreArgument
 from weft.view.snapshot import HistoryMessage
 

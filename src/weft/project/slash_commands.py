@@ -49,6 +49,12 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "[provider]",
         ("/connect",),
     ),
+    SlashCommand(
+        "/config",
+        "Show settings, or change your own",
+        "[name], NAME VALUE, or unset NAME",
+        ("/settings",),
+    ),
     SlashCommand("/effort", "Show or change the thinking level", "[level]", ("/thinking",)),
     SlashCommand("/mode", "Show or change the permission mode", "[mode]", ("/permissions",)),
     SlashCommand("/plan", "Plan without changing anything; the same as /mode plan", "[task]"),

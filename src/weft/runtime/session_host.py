@@ -305,6 +305,14 @@ class SessionHost:
         """Every model that could be used, of these providers or of all."""
         return await self.services.models.available(providers)
 
+    def usable_providers(self) -> frozenset[str]:
+        """The providers that have a key here, or need none."""
+        return self.services.models.usable()
+
+    def short_names(self) -> dict[str, tuple[str, ...]]:
+        """The short names of models, by `provider:model`."""
+        return self.services.models.short_names()
+
     def provider_address(self, provider: str) -> str:
         """Where a provider is reached."""
         return self.services.models.address(provider)

@@ -28,16 +28,11 @@ class ChatTally:
                 self._edited(block)
 
     def _edited(self, card: ToolCard) -> None:
-        said = card_text(card, self._folder)
-        if said.end != "done" or not said.path:
+        if (found := edited_lines(card, self._folder)) is None:
             return
-        if said.diff is not None:
-            lines = (said.diff.added, said.diff.removed)
-        else:
-            content = card.args.get("content")
-            lines = (len(content.splitlines()) if isinstance(content, str) else 0, 0)
-        added, removed = self._files.get(said.path, (0, 0))
-        self._files[said.path] = (added + lines[0], removed + lines[1])
+        path, added, removed = found
+        before = self._files.get(path, (0, 0))
+        self._files[path] = (before[0] + added, before[1] + removed)
 
     def text(self, *, seconds: float, cost_usd: float | None) -> str:
         """`12 turns · 7 min · $0.07 · calc.py +1 −1`; nothing for a chat without a turn."""
@@ -52,3 +47,16 @@ class ChatTally:
         if len(self._files) > FILES:
             parts.append(f"{count_of(len(self._files) - FILES, 'file')} more")
         return " · ".join(part for part in parts if part)
+
+
+def edited_lines(card: ToolCard, folder: str) -> tuple[str, int, int] | None:
+    """The file that a card changed, and the lines that were added and removed; None for a card
+    that changed none.
+    """
+    said = card_text(card, folder)
+    if said.end != "done" or not said.path or "diff" not in card.result.data:
+        return None
+    if said.diff is not None:
+        return said.path, said.diff.added, said.diff.removed
+    content = card.args.get("content")
+    return said.path, len(content.splitlines()) if isinstance(content, str) else 0, 0

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 import anyio
 
 from weft.cli.chat.conversation import ChatConversation
+from weft.cli.chat.screens.list_question import ListQuestion, ListRow
 from weft.cli.chat.screens.screen import ChatScreen, ChoiceQuestion, ChoiceRow
 from weft.cli.exit_codes import sentence_of
 from weft.cli.local_model import has_engine, make_ready
@@ -132,15 +133,9 @@ class LoginDialog:
     async def _pick_provider(self) -> str:
         """Whose key it is, where its beginning does not say so."""
         names = [name for name in key_variables() if name not in ("openai-chat", "ollama")]
-        chosen = await self._screen.choose(
-            ChoiceQuestion(
-                title="Whose key is it?",
-                rows=tuple(ChoiceRow(provider_title(name)) for name in names),
-                hint="type to search, Enter takes it, Esc goes back",
-                is_searched=True,
-            )
-        )
-        return "" if chosen is None else names[chosen]
+        rows = tuple(ListRow(provider_title(name)) for name in names)
+        answer = await self._screen.choose_from(ListQuestion(title="Whose key is it?", rows=rows))
+        return "" if answer is None else names[answer.row]
 
     async def _ask_openrouter(self) -> bool:
         async def paste() -> str | None:
@@ -181,17 +176,11 @@ class LoginDialog:
 
     async def _take_server(self, models: list[str]) -> bool:
         if len(models) > 1:
-            chosen = await self._screen.choose(
-                ChoiceQuestion(
-                    title="Which model?",
-                    rows=tuple(ChoiceRow(name) for name in models),
-                    hint="type to search, Enter takes it, Esc goes back",
-                    is_searched=True,
-                )
-            )
-            if chosen is None:
+            rows = tuple(ListRow(name) for name in models)
+            answer = await self._screen.choose_from(ListQuestion(title="Model", rows=rows))
+            if answer is None:
                 return False
-            models = [models[chosen]]
+            models = [models[answer.row]]
         await self._use(models[0])
         return True
 

@@ -7,9 +7,7 @@ import os
 import time
 
 from weft.cli.chat.commands.command_group import CommandChat, CommandGroup, Handler
-from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.keys import KEYS
-from weft.cli.sanitize import clean_line
 from weft.cli.session_options import find_id, format_of
 from weft.errors import UsageError
 from weft.messages import Usage
@@ -39,6 +37,7 @@ class ChatCommands(CommandGroup):
         """What a command does."""
         if not self._known:
             # With the first command, not with the chat: they cost start-up time.
+            from weft.cli.chat.commands.model_commands import ModelCommands
             from weft.cli.chat.commands.queue_commands import QueueCommands
             from weft.cli.chat.commands.setup_commands import SetupCommands
             from weft.cli.chat.commands.tree_commands import TreeCommands
@@ -49,6 +48,7 @@ class ChatCommands(CommandGroup):
                 TreeCommands(chat),
                 WorkCommands(chat),
                 QueueCommands(chat),
+                ModelCommands(chat),
                 SetupCommands(chat),
             )
             for group in (self, *groups):
@@ -64,8 +64,6 @@ class ChatCommands(CommandGroup):
             "/continue": self._continue,
             "/fork": self._fork,
             "/rename": self._rename,
-            "/model": self._model,
-            "/effort": self._effort,
             "/mode": self._mode,
             "/plan": self._plan,
             "/context": self._context,
@@ -144,36 +142,18 @@ class ChatCommands(CommandGroup):
         app = self._chat.conversation.app
         if words:
             await self._chat.switch(await find_id(app, words))
-        else:
-            await self.pick()
+        elif not await self.pick():
+            return
         await self._chat.offer_to_go_on()
 
-    async def pick(self, *, fork: bool = False) -> None:
-        """Have the user pick another conversation of this folder.
+    async def pick(self, *, fork: bool = False) -> bool:
+        """Have the user pick another conversation; False when they stay where they are."""
+        from weft.cli.chat.commands.resume_list import ResumeList  # only for those who look
 
-        Raises:
-            UsageError: there is none.
-        """
-        app = self._chat.conversation.app
-        here = self._chat.conversation.session
-        rows = await app.sessions.list_saved(project_path=app.project_path, limit=LISTED)
-        rows = [row for row in rows if here is None or row.id != here.id]
-        if not rows:
-            raise UsageError("there is no other conversation in this folder")
-        question = ChoiceQuestion(
-            title="Resume which conversation?",
-            rows=tuple(
-                ChoiceRow(
-                    clean_line(row.title or row.first_prompt)[:60] or row.id, _when(row.last_active)
-                )
-                for row in rows
-            ),
-            hint="type to search, Enter takes it, Esc goes back",
-            is_searched=True,
-        )
-        chosen = await self._chat.screen.choose(question)
-        if chosen is not None:
-            await self._chat.switch(rows[chosen].id, fork=fork)
+        picked = await ResumeList(self._chat).pick()
+        if picked is not None:
+            await self._chat.switch(picked, fork=fork)
+        return picked is not None
 
     async def _continue(self, words: str) -> None:
         if self._chat.conversation.session is None:
@@ -199,62 +179,6 @@ class ChatCommands(CommandGroup):
         await self._chat.conversation.app.sessions.rename_session(session.id, words)
 
     # -- settings
-
-    async def _model(self, words: str) -> None:
-        chat = self._chat
-        if words == "next":
-            words = await self._session("change").cycle_model()
-        if not words:
-            chosen = await self._pick_model()
-            if chosen is None:
-                return
-            words = chosen
-        await chat.conversation.set_model(words)
-        chat.live.model = chat.conversation.app.host.normal_model(words)
-        if chat.conversation.session is None:
-            chat.live.effort = chat.conversation.blank().effort
-        self._say(f"the model is {chat.live.model} from the next step on")
-        self._say_of_level()
-        chat.screen.refresh()
-
-    async def _pick_model(self) -> str | None:
-        models = await self._chat.conversation.app.host.available_models()
-        names = sorted({f"{model.provider}:{model.name}" for model in models if model.name})
-        if not names:
-            self._say(f"the model is {self._chat.live.model}; /model provider:model changes it")
-            return None
-        question = ChoiceQuestion(
-            title=f"Which model? (now {self._chat.live.model})",
-            rows=tuple(ChoiceRow(name) for name in names),
-            hint="type to search, Enter takes it, Esc goes back",
-            is_searched=True,
-        )
-        chosen = await self._chat.screen.choose(question)
-        return None if chosen is None else names[chosen]
-
-    async def _effort(self, words: str) -> None:
-        conversation, live = self._chat.conversation, self._chat.live
-        level: str | None = words
-        if not words:
-            levels = conversation.levels(live.model)
-            if not levels:
-                self._say(f"{live.model} has no thinking levels; /model picks another one")
-                return
-            title = f"Thinking level? (now {live.effort})"
-            level = await self._pick_word(title, tuple(levels), levels)
-        if level is None:
-            return
-        await conversation.set_effort(level)
-        live.effort = level
-        self._say(f"effort: {level}")
-        self._say_of_level()
-        self._chat.screen.refresh()
-
-    def _say_of_level(self) -> None:
-        """Say it where the model lacks the level; a session does so by itself."""
-        conversation = self._chat.conversation
-        if conversation.session is None and (said := conversation.note_of_level):
-            self._say(said)
 
     async def _mode(self, words: str) -> None:
         names = tuple(MODES)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from weft.api.session import Session
 from weft.cli.chat.conversation import ChatConversation
+from weft.cli.chat.screens.list_question import ListQuestion, ListRow
 from weft.cli.chat.screens.screen import ChatScreen, ChoiceQuestion, ChoiceRow
 from weft.errors import UsageError
 from weft.ids import SessionId
@@ -117,15 +118,9 @@ class CommandGroup:
         return None if chosen is None else words[chosen]
 
     async def _pick(
-        self, title: str, rows: tuple[ChoiceRow, ...], *, picked: int = 0
+        self, title: str, rows: tuple[ListRow, ...], *, picked: int = 0, enter: str = ""
     ) -> int | None:
-        """Have the user pick one of many."""
-        return await self._chat.screen.choose(
-            ChoiceQuestion(
-                title=title,
-                rows=rows,
-                hint="type to search, Enter takes it, Esc goes back",
-                picked=picked,
-                is_searched=True,
-            )
-        )
+        """Have the user pick one of many; None when they leave the list."""
+        question = ListQuestion(title=title, rows=rows, picked=picked, enter=enter)
+        answer = await self._chat.screen.choose_from(question)
+        return None if answer is None else answer.row

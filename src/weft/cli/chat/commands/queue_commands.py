@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.api.session import Session
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
+from weft.cli.chat.screens.list_question import ListRow
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
@@ -32,9 +33,9 @@ class QueueCommands(CommandGroup):
             self._say("the queue is empty")
             return
         rows = [
-            *(ChoiceRow(clean_line(entry.text), "before the next step") for entry in steering),
-            *(ChoiceRow(clean_line(entry.text), "after this turn") for entry in follow_up),
-            ChoiceRow("Take all of them back into the input line"),
+            *(ListRow(clean_line(entry.text), ("before the next step",)) for entry in steering),
+            *(ListRow(clean_line(entry.text), ("after this turn",)) for entry in follow_up),
+            ListRow("Take all of them back into the input line"),
         ]
         chosen = await self._pick("Queue", tuple(rows))
         if chosen is None:

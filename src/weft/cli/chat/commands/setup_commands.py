@@ -1,5 +1,5 @@
-"""Commands for what the user and the project provide: `/login`, `/init`, `/skills`, `/hooks`,
-`/memory`, `/trust`, `/boundary`.
+"""Commands for what the user and the project provide: `/login`, `/config`, `/init`, `/skills`,
+`/hooks`, `/memory`, `/trust`, `/boundary`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
-from weft.cli.chat.screens.screen import ChoiceRow
+from weft.cli.chat.screens.list_question import ListQuestion, ListRow
 from weft.cli.sanitize import clean_line, visible
+from weft.config.settings import KEYS, known
 from weft.errors import UsageError
 from weft.view import TableBlock
 
@@ -24,6 +25,7 @@ class SetupCommands(CommandGroup):
     def handlers(self) -> dict[str, Handler]:
         return {
             "/login": self._login,
+            "/config": self._config,
             "/init": self._init,
             "/skills": self._skills,
             "/hooks": self._hooks,
@@ -40,6 +42,45 @@ class SetupCommands(CommandGroup):
             await dialog.login(words.lower())
         else:
             await dialog.offer("What should answer?")
+
+    async def _config(self, words: str) -> None:
+        app = self._chat.conversation.app
+        name, _, value = words.partition(" ")
+        if not words or words == "list":
+            await self._pick_setting()
+        elif name in ("unset", "reset"):
+            self._say(await app.change_setting(value.strip(), None))
+        elif value and name not in ("get", "set"):
+            self._say(await app.change_setting(name, value.strip()))
+        elif name == "set":
+            self._say(await app.change_setting(*_two(value)))
+        else:
+            self._show_setting(value.strip() if name == "get" else name)
+
+    def _show_setting(self, name: str) -> None:
+        config = self._chat.conversation.app.config
+        about = known(name).about
+        found = config.lookup(name)
+        rows = (("value", shown_value(found.value)), ("from", found.source), ("about", about))
+        self._show(TableBlock(title=name, rows=rows))
+
+    async def _pick_setting(self) -> None:
+        """The list of all settings; Enter begins the line that changes the picked one."""
+        config = self._chat.conversation.app.config
+        found = config.all()
+        rows = tuple(
+            ListRow(
+                name,
+                (shown_value(value.value), _place(value.source), KEYS[name].about),
+                is_dim=value.source == "default",
+            )
+            for name, value in found.items()
+        )
+        answer = await self._chat.screen.choose_from(
+            ListQuestion(title="Settings", rows=rows, enter="changes it", keeps=(0, 1, 2))
+        )
+        if answer is not None:
+            self._chat.screen.put_back(f"/config {list(found)[answer.row]} ")
 
     async def _init(self, words: str) -> None:
         from weft.cli.chat.commands.init_prompt import init_prompt  # once in a project
@@ -60,11 +101,12 @@ class SetupCommands(CommandGroup):
                 return
             names = list(skills.found)
             chosen = await self._pick(
-                "Skills (Enter switches one on or off)",
+                "Skills",
                 tuple(
-                    ChoiceRow(f"{'[x]' if name in active else '[ ]'} {name}", skill.description)
+                    ListRow(name, ("on" if name in active else "", skill.description))
                     for name, skill in skills.found.items()
                 ),
+                enter="switches it on or off",
             )
             if chosen is None:
                 return
@@ -138,6 +180,29 @@ class SetupCommands(CommandGroup):
             self._say(f"{path} may be edited in lines {first}-{last} only")
         else:
             raise UsageError(f"{rest!r} is not a range of lines; write it as 10-20, or off")
+
+
+def _two(words: str) -> tuple[str, str]:
+    name, _, value = words.strip().partition(" ")
+    if not value.strip():
+        raise UsageError("/config set needs a setting and its value: /config set theme dark")
+    return name, value.strip()
+
+
+def shown_value(value: Any) -> str:
+    """A setting in one line, without the keys that stand in it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, Mapping):
+        return ", ".join(value) or "(none)"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "(none)"
+    return str(value) or "(none)"
+
+
+def _place(source: str) -> str:
+    """Where a value came from, in a word where that is plain."""
+    return "" if source == "default" else source.rpartition("/")[2]
 
 
 def _hooks_in(table: Any) -> list[tuple[str, str, str]]:

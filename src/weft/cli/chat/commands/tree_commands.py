@@ -11,6 +11,9 @@ from collections.abc import Awaitable, Callable
 from weft.api import RewindPlan
 from weft.api.session import Session
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
+from weft.cli.chat.commands.rewind_list import RewindList, RewindStep, ask_overwrite
+from weft.cli.chat.commands.tree_list import TreeList
+from weft.cli.chat.screens.list_question import ListRow
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
@@ -20,10 +23,8 @@ from weft.view import (
     OutlineRow,
     TableBlock,
     changed_paths,
-    count_of,
     file_rows,
     history_blocks,
-    outline_rows,
     rewind_summary,
 )
 
@@ -50,23 +51,40 @@ class TreeCommands(CommandGroup):
 
     async def _tree(self, words: str) -> None:
         session = self._session("show")
-        tree, children = await session.tree(), await session.children()
-        rows = outline_rows(tree, children)
-        if not rows:
-            raise UsageError("there are no messages yet; the tree is empty")
-        here = next((number for number, place in enumerate(rows) if place.is_here), 0)
-        chosen = await self._pick(
-            "Jump to which message? ([here] is where you are)",
-            tuple(ChoiceRow(place.label, place.detail, place.margin) for place in rows),
-            picked=here,
-        )
-        if chosen is None:
+        shown = TreeList(self._chat, session)
+        while (picked := await shown.pick()) is not None:
+            key, place = picked
+            if place.child is not None:
+                await self._show_child(place.child)
+            elif key == "c-k":
+                # A checkpoint names where the conversation stands, and nothing else.
+                await self._checkpoint_at(place)
+                continue
+            elif key == "c-b":
+                await self._branch_from(session, place)
+            elif key == "tab":
+                await self._at(session, place)
+            elif not place.is_here:
+                await self._go(session, place)
             return
-        place = rows[chosen]
-        if place.child is not None:
-            await self._show_child(place.child)
-        else:
-            await self._at(session, place)
+
+    async def _checkpoint_at(self, place: OutlineRow) -> None:
+        if not place.is_here:
+            self._chat.screen.notify("a checkpoint marks where you are: go there first")
+            return
+        name = await self._chat.screen.ask_line("Name of the checkpoint:")
+        if name is not None:
+            await self._checkpoint(name.strip())
+
+    async def _branch_from(self, session: Session, place: OutlineRow) -> None:
+        """A branch of its own at a place, whether another one ends there or not."""
+        self._must_be_idle("a branch")
+        name = await self._chat.screen.ask_line("Name of the new branch (Enter for any):")
+        if name is None or not await self._files_too(session, place.node):
+            return
+        assert place.node is not None
+        branch = await session.branch_at(place.node, name.strip() or None)
+        self._say(f"now on the new branch {branch.name}; /switch goes back")
 
     async def _show_child(self, child: SessionId) -> None:
         record = await self._chat.conversation.app.sessions.read_session(child)
@@ -183,33 +201,11 @@ class TreeCommands(CommandGroup):
             )
         )
         if chosen == 1:
-            overwrite = await self._overwrite(plan)
+            overwrite = await ask_overwrite(self._chat, plan)
             if overwrite is None:
                 return False
             await session.rewind(node, files=True, conversation=False, overwrite=overwrite)
         return chosen is not None
-
-    async def _overwrite(self, plan: RewindPlan) -> tuple[str, ...] | None:
-        """Which of the files that were changed outside the session are overwritten.
-
-        None to leave everything as it is.
-        """
-        if not plan.conflicts:
-            return ()
-        count = len(plan.conflicts)
-        chosen = await self._chat.screen.choose(
-            ChoiceQuestion(
-                title=f"{count_of(count, 'file')} changed outside the session since.",
-                rows=(
-                    ChoiceRow("Keep those as they are", ", ".join(plan.conflicts)),
-                    ChoiceRow("Overwrite them", "those changes are lost"),
-                ),
-                hint="1-2, Esc changes nothing",
-            )
-        )
-        if chosen is None:
-            return None
-        return plan.conflicts if chosen == 1 else ()
 
     def _show_files(self, plan: RewindPlan) -> None:
         rows = file_rows(plan)
@@ -222,57 +218,10 @@ class TreeCommands(CommandGroup):
         session = self._session("go back to")
         self._must_be_idle("going back")
         if words:
-            await self._rewind(session, words, "")
-            return
-        said = await session.messages_with_ids()
-        turns = [
-            (index, node, message)
-            for index, (node, message) in enumerate(said)
-            if message.role == "user"
-        ]
-        if not turns:
-            raise UsageError("there are no messages yet; there is nothing to go back to")
-        chosen = await self._pick(
-            "Rewind to before which message?",
-            tuple(ChoiceRow(f"› {_shown(message)}") for _, _, message in turns),
-            picked=len(turns) - 1,
-        )
-        if chosen is not None:
-            index, node, _ = turns[chosen]
-            text = (await session.revisions(node))[-1]
-            await self._rewind(session, index - 1 if index else None, text)
-
-    async def _rewind(self, session: Session, to: str | int | None, text: str) -> None:
-        plan = await session.rewind(to, preview=True)
-        self._show_files(plan)
-        changes = changed_paths(plan) or plan.conflicts
-        rows = [ChoiceRow("Conversation only", "files stay as they are")]
-        if changes:
-            rows = [
-                ChoiceRow("Conversation and files", rewind_summary(plan)),
-                *rows,
-                ChoiceRow("Files only", "the conversation stays where it is"),
-            ]
-        chosen = await self._chat.screen.choose(
-            ChoiceQuestion(
-                title="Rewind what? (/undo reverts it)",
-                rows=tuple(rows),
-                hint=f"1-{len(rows)}, Esc changes nothing",
-            )
-        )
-        if chosen is None:
-            return
-        files, conversation = (
-            [(True, True), (False, True), (True, False)] if changes else [(False, True)]
-        )[chosen]
-        overwrite = await self._overwrite(plan) if files else ()
-        if overwrite is None:
-            return
-        done = await session.rewind(to, files=files, conversation=conversation, overwrite=overwrite)
-        self._say(f"{_went(done, files=files, conversation=conversation)}; /undo reverts it")
-        if conversation:
-            await self._chat.show_place()
-            self._chat.screen.put_back(text)
+            title = f"→ Back to checkpoint “{words}”"
+            await RewindStep(self._chat, session, words, title, name=words).ask("")
+        else:
+            await RewindList(self._chat, session).pick()
 
     async def _undo(self, words: str) -> None:
         session = self._session("undo")
@@ -303,7 +252,7 @@ class TreeCommands(CommandGroup):
     async def _undo_rewind(self, session: Session) -> None:
         plan = await session.undo_rewind(preview=True)
         self._show_files(plan)
-        overwrite = await self._overwrite(plan)
+        overwrite = await ask_overwrite(self._chat, plan)
         if overwrite is None:
             return
         done = await session.undo_rewind(overwrite=overwrite)
@@ -332,13 +281,18 @@ class TreeCommands(CommandGroup):
             chosen = await self._pick(
                 "Switch to which branch?",
                 tuple(
-                    ChoiceRow(
-                        branch.name, f"{branch.length} messages{', here' * branch.is_current}"
+                    ListRow(
+                        branch.name,
+                        (f"{branch.length} messages",),
+                        is_current=branch.is_current,
                     )
                     for branch in known
                 ),
+                picked=next(n for n, branch in enumerate(known) if branch.is_current),
             )
             if chosen is None:
+                return
+            if known[chosen].is_current:
                 return
             words = known[chosen].name
         target = next((branch for branch in known if branch.name == words), None)
@@ -368,7 +322,7 @@ class TreeCommands(CommandGroup):
         chosen = await self._pick(
             "Which message should stay in the model's context?",
             tuple(
-                ChoiceRow(f"{'›' if message.role == 'user' else '·'} {_shown(message)}")
+                ListRow(f"{'›' if message.role == 'user' else '·'} {_shown(message)}")
                 for _, message in said
             ),
             picked=len(said) - 1,
@@ -383,8 +337,3 @@ class TreeCommands(CommandGroup):
 
 def _shown(message: HistoryMessage) -> str:
     return clean_line(message.content)[:SHOWN] or "(no text)"
-
-
-def _went(plan: RewindPlan, *, files: bool, conversation: bool) -> str:
-    did = rewind_summary(plan) if files else "no file was changed"
-    return f"{'rewound' if conversation else 'conversation unchanged'}; {did}"

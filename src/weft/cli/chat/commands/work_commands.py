@@ -6,6 +6,7 @@ import msgspec
 
 from weft.api.session import Session
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
+from weft.cli.chat.screens.list_question import ListRow
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
@@ -57,7 +58,7 @@ class WorkCommands(CommandGroup):
             return
         chosen = await self._pick(
             "At work",
-            tuple(ChoiceRow(f"{task.name}: {task.title}", task.state) for task in at_work),
+            tuple(ListRow(f"{task.name}: {task.title}", (task.state,)) for task in at_work),
         )
         if chosen is None:
             return

@@ -1,4 +1,4 @@
-"""Choosing one of several answers with the keyboard: the rules, without a screen."""
+"""Choosing one of a few numbered answers with the keyboard: the rules, without a screen."""
 
 from __future__ import annotations
 
@@ -7,26 +7,21 @@ from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 VISIBLE_ROWS = 10
 
 
-class ListPicker:
+class ChoicePicker:
     """A question that is being answered."""
 
     def __init__(self, question: ChoiceQuestion) -> None:
         self.question = question
         self.words = ""
-        """What was typed to narrow the rows down."""
+        """The digits of a number that is being typed."""
         self.index = question.picked
 
     def rows(self) -> list[tuple[int, ChoiceRow]]:
-        """The rows that fit what was typed, with their numbers."""
-        if self.words and not self.question.is_searched and self._is_number(self.words):
+        """The rows, or the one whose number was typed, with their numbers."""
+        if self.words:
             number = int(self.words) - 1
             return [(number, self.question.rows[number])]
-        wanted = self.words.casefold().split()
-        return [
-            (number, row)
-            for number, row in enumerate(self.question.rows)
-            if all(word in f"{row.label} {row.detail}".casefold() for word in wanted)
-        ]
+        return list(enumerate(self.question.rows))
 
     def visible(self) -> list[tuple[int, ChoiceRow]]:
         """Those that are on the screen: the picked one is always among them."""
@@ -49,16 +44,10 @@ class ListPicker:
 
     def understands(self, letter: str) -> bool:
         """True when a typed letter means something here."""
-        return self.question.is_searched or (letter.isdecimal() and letter != "0")
+        return letter.isdecimal() and letter != "0"
 
     def typed(self, letter: str) -> int | None:
         """Take a typed letter; the row that it chooses, if it does."""
-        if self.question.is_searched:
-            # A digit, too: `opus 4` is looked for, not the fourth row.
-            if letter.isprintable():
-                self.words += letter
-                self.index = 0
-            return None
         if letter.isdecimal() and self._is_number(self.words):
             if len(self.question.rows) < 10:
                 number = int(letter) - 1

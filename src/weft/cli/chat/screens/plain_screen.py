@@ -12,12 +12,14 @@ import sys
 import anyio
 import anyio.abc
 import anyio.to_thread
+import msgspec
 
 from weft.cli.chat.paint.full_lines import source_text
 from weft.cli.chat.paint.plain_words import plain_lines
 from weft.cli.chat.paint.theme import PaintTheme, ascii_text
 from weft.cli.chat.screens.external_editor import edited
-from weft.cli.chat.screens.picker import ListPicker
+from weft.cli.chat.screens.list_picker import VISIBLE_ROWS, matching
+from weft.cli.chat.screens.list_question import ListAnswer, ListQuestion, ListRow
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.cli.chat.screens.screen import (
     LEAVE_HINT,
@@ -224,11 +226,11 @@ class PlainScreen(ChatScreen):
 
     async def _choose(self, question: ChoiceQuestion) -> int | None:
         self._introduce(question)
-        for number, row in ListPicker(question).rows():
-            detail = f" {clean(row.detail)}" if row.detail else ""
-            self._say(f"{number + 1}. {row.margin}{clean(row.label)}{detail}")
+        for number, row in enumerate(question.rows):
+            detail = f": {clean(row.detail)}" if row.detail else ""
+            self._say(f"{number + 1}. {clean(row.label)}{detail}")
         count = len(question.rows)
-        title = clean_line(question.title)
+        title = clean_line(question.title).removeprefix("→ ")
         # In the words of a sentence: `Question: allow this edit? Type 1 to 4.`
         title = title[:1].lower() + title[1:] if title.startswith("Allow") else title
         label = f"Question: {title} Type 1 to {count}. "
@@ -242,6 +244,32 @@ class PlainScreen(ChatScreen):
             if answer.isdecimal() and 1 <= int(answer) <= count:
                 return int(answer) - 1
             label = f"Type a number from 1 to {count}, or nothing for none. "
+
+    async def choose_from(self, question: ListQuestion) -> ListAnswer | None:
+        async with self._one_question:
+            return await self._choose_from(question)
+
+    async def _choose_from(self, question: ListQuestion) -> ListAnswer | None:
+        if question.peek:
+            # Read out once: there is nothing to go back from.
+            self.view("", *question.peek)
+            question = msgspec.structs.replace(question, peek=())
+        else:
+            self._say(_list_title(question))
+        words = question.words
+        self._say(*_list_lines(question, words))
+        while True:
+            typed = (await self._ask(_list_prompt(question))).strip()
+            if not typed:
+                return None
+            answer = list_answer(question, typed)
+            if answer is not None:
+                return answer
+            if wrong := _wrong_order(question, typed):
+                self._say(wrong)
+                continue
+            words = typed
+            self._say(*_list_lines(question, words))
 
     def _introduce(self, question: ChoiceQuestion) -> None:
         """What is asked about, and where it would happen."""
@@ -279,3 +307,82 @@ class PlainScreen(ChatScreen):
             sys.stdout.flush()
         except OSError:  # the terminal is gone
             self._closed.set()
+
+
+# --- lists in words --------------------------------------------------------------------
+
+
+def list_answer(question: ListQuestion, typed: str) -> ListAnswer | None:
+    """What a typed line means: a row's number, with a level behind it or the word of a key before
+    it; None when it means no row.
+    """
+    words = typed.split()
+    if len(words) <= 2 and (row := _row_of(question, words[0])) >= 0:
+        levels = question.rows[row].levels
+        if len(words) == 1 or words[1] in levels:
+            return ListAnswer(row, level=words[1] if len(words) == 2 else "")
+    for each in question.keys:
+        if words[0].casefold() != each.typed:
+            continue
+        row = _row_of(question, words[1]) if len(words) == 2 else -1
+        if (row >= 0) == each.needs_row and len(words) == 1 + each.needs_row:
+            return ListAnswer(row, each.key)
+    return None
+
+
+def _wrong_order(question: ListQuestion, typed: str) -> str:
+    """What is wrong with a line that was meant for a row; empty for words to look for."""
+    words = typed.casefold().split()
+    row = _row_of(question, words[0])
+    if len(words) == 2 and row >= 0 and question.rows[row].levels:
+        return f"Row {words[0]} takes {', '.join(question.rows[row].levels)}."
+    is_key = any(words[0] == each.typed for each in question.keys)
+    if words[-1].isdecimal() and (len(words) == 1 or (is_key and len(words) == 2)):
+        return f"There is no row {words[-1]}."
+    return ""
+
+
+def _row_of(question: ListQuestion, text: str) -> int:
+    is_row = text.isascii() and text.isdecimal() and 1 <= int(text) <= len(question.rows)
+    return int(text) - 1 if is_row else -1
+
+
+def _list_title(question: ListQuestion) -> str:
+    count = len(question.rows)
+    rows = f"{count} {'row' if count == 1 else 'rows'}"
+    return f"{clean_line(question.title).rstrip('…')}, {question.about or rows}."
+
+
+def _list_lines(question: ListQuestion, words: str) -> list[str]:
+    """The rows with these words, as many as can be listened to."""
+    found = matching(question.rows, words)
+    if not found:
+        said = f"No row has {clean(words)!r}." if words else question.empty or "Nothing to pick."
+        return [said]
+    start = 0
+    if not words and question.picked in found:
+        start = max(0, min(question.picked - VISIBLE_ROWS // 2, len(found) - VISIBLE_ROWS))
+    shown = found[start : start + VISIBLE_ROWS]
+    lines = [_list_line(number, question.rows[number]) for number in shown]
+    if len(shown) < len(found):
+        lines.append(f"{len(found) - len(shown)} more; type words to find one.")
+    return lines
+
+
+def _list_line(number: int, row: ListRow) -> str:
+    parts = [clean_line(row.label), *(clean_line(each) for each in row.details)]
+    if row.is_current and parts[-1] != "now":
+        parts.append("now")
+    if row.is_current and row.levels:
+        parts.append(f"level {row.level or row.levels[0]}")
+    return f"{number + 1}. {', '.join(part for part in parts if part)}"
+
+
+def _list_prompt(question: ListQuestion) -> str:
+    keys = [f"{each.typed}{' and a number' if each.needs_row else ''}" for each in question.keys]
+    label = question.levels_label.casefold()
+    level = f", with an {label} behind it if it should change" if label else ""
+    if not question.rows:
+        return f"Type {' or '.join([*keys, 'nothing to go back'])}. "
+    more = f" Also: {', '.join(keys)}." if keys else ""
+    return f"Type a number{level}, words to filter, or nothing to go back.{more} "

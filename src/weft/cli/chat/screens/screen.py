@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 import anyio.abc
 import msgspec
 
+from weft.cli.chat.screens.list_question import ListAnswer, ListQuestion
 from weft.clock import Clock
 from weft.view import AnyBlock, LiveArea
 
@@ -53,8 +54,6 @@ class ChoiceRow(msgspec.Struct, frozen=True):
 
     label: str
     detail: str = ""
-    margin: str = ""
-    """What stands before the label as it is; never foreign words."""
     key: str = ""
     """A letter that means this row, beside its number; `s-tab` for Shift+Tab."""
 
@@ -67,8 +66,6 @@ class ChoiceQuestion(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
     picked: int = 0
     """The row that Enter means at first; -1 for none, so that nothing is allowed by accident."""
-    is_searched: bool = False
-    """Typing narrows the rows down."""
     preview: tuple[AnyBlock, ...] = ()
     """What is asked about.  It is part of the question and is shown whole: inside it where there is
     room, else in full above it.
@@ -162,6 +159,13 @@ class ChatScreen(Protocol):
         """Have the user choose a row.
 
         None when they dismiss it.  A cancel takes the question away.
+        """
+        ...
+
+    async def choose_from(self, question: ListQuestion) -> ListAnswer | None:
+        """Have the user pick from a list.
+
+        None when they leave it.  A cancel takes the list away.
         """
         ...
 

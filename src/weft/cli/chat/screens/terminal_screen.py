@@ -26,6 +26,7 @@ from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.completion import ChatCompleter, OfferedCommand
 from weft.cli.chat.screens.external_editor import edited
 from weft.cli.chat.screens.line_input.line_history import LineHistory
+from weft.cli.chat.screens.list_question import ListAnswer, ListQuestion
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.cli.chat.screens.screen import (
     ChatClosed,
@@ -45,6 +46,7 @@ from weft.cli.chat.screens.terminal.key_decoder import (
     TerminalEvent,
     TerminalReply,
 )
+from weft.cli.chat.screens.terminal.list_panel import ListPanel
 from weft.cli.chat.screens.terminal.question_panel import CALM_SECONDS, QuestionPanel
 from weft.cli.chat.screens.terminal.region_frame import (
     RegionFrame,
@@ -298,6 +300,11 @@ class TerminalScreen(ChatScreen):
             answer = await self.input.ask(QuestionPanel(question, self._clock))
         return answer if type(answer) is int else None
 
+    async def choose_from(self, question: ListQuestion) -> ListAnswer | None:
+        async with self._one_question:
+            self._close_viewer()
+            return await self.input.ask_list(ListPanel(question))
+
     async def ask_line(self, label: str, text: str = "") -> str | None:
         async with self._one_question:
             self._close_viewer()
@@ -374,7 +381,7 @@ class TerminalScreen(ChatScreen):
     def _enter_viewer(self) -> None:
         """Open what waits to be opened; not over a question, which would not be seen."""
         opening, self._opening = self._opening, None
-        if opening is None or self.input.panel is not None or self.input.label is not None:
+        if opening is None or self.input.is_held:
             return
         from weft.cli.chat.screens.terminal.block_viewer import OPEN
 
@@ -668,6 +675,8 @@ class TerminalScreen(ChatScreen):
     def _asked_rows(self, width: int) -> list[str]:
         if self.input.label is not None:
             return self.input.label_rows(width=width, styles=self._styles)
+        if self.input.list is not None:
+            return self._list_rows(self.input.list, width)
         panel = self.input.panel
         if panel is None:
             return []
@@ -675,6 +684,14 @@ class TerminalScreen(ChatScreen):
         if panel.is_printed and preview:
             preview = [self._styles("quiet", f"shown above: {len(preview)} lines")]
         return panel.rows(preview, width=width, styles=self._styles)
+
+    def _list_rows(self, panel: ListPanel, width: int) -> list[str]:
+        painter = self._renderer()
+        peek = [row for block in panel.question.peek for row in _lines(painter.paint(block))]
+        peek = peek[1:] if peek and not peek[0] else peek
+        # All but three rows, as a question; the rows of the input and the status are needed too.
+        limit = self._size.rows - 6
+        return panel.rows(peek, width=width, limit=max(4, limit), styles=self._styles)
 
     def _sent_rows(self, rows: RegionRows) -> list[str]:
         """The message that is on its way, as it will be printed, and that it waits."""

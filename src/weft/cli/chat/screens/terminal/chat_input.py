@@ -1,7 +1,7 @@
 """The keyboard of the chat: who gets a key, and what it does.
 
-A line that is asked for, a question, a search in the history, or the input line: exactly one of
-them has the keys at any time, in this order.
+A line that is asked for, a question, a list, a search in the history, or the input line: exactly
+one of them has the keys at any time, in this order.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from weft.cli.chat.screens.line_input.input_rows import PLACEHOLDER, InputRows, 
 from weft.cli.chat.screens.line_input.line_editor import LineEditor
 from weft.cli.chat.screens.line_input.line_history import LineHistory
 from weft.cli.chat.screens.line_input.vi_keys import ViKeys
+from weft.cli.chat.screens.list_question import ListAnswer
 from weft.cli.chat.screens.screen import (
     BACK_HINT,
     CLEAR_HINT,
@@ -34,6 +35,7 @@ from weft.cli.chat.screens.screen import (
 )
 from weft.cli.chat.screens.terminal.completion_menu import CompletionMenu
 from weft.cli.chat.screens.terminal.key_help import key_rows
+from weft.cli.chat.screens.terminal.list_panel import ListPanel
 from weft.cli.chat.screens.terminal.question_panel import QuestionPanel
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.text_cells import word_wrap
@@ -100,6 +102,7 @@ class ChatInput:
         self.editor = LineEditor()
         self._vi = ViKeys(self.editor) if vi else None
         self.panel: QuestionPanel | None = None
+        self.list: ListPanel | None = None
         self.label: str | None = None
         """What is asked for, when a line is."""
         self._line = LineEditor()
@@ -112,7 +115,7 @@ class ChatInput:
         self._prefix = ""
         self._hints = 0
         self._had_queue = False
-        self._answer: int | str | None = None
+        self._answer: int | str | ListAnswer | None = None
         self._answered = anyio.Event()
         self._actions = self._input_actions()
 
@@ -150,6 +153,8 @@ class ChatInput:
             self._press_line(key)
         elif self.panel is not None:
             self._press_question(self.panel, key)
+        elif self.list is not None:
+            self._press_list(self.list, key)
         elif self._search is not None:
             self._press_search(self._search, key)
         else:
@@ -159,6 +164,9 @@ class ChatInput:
         """A paste is text wherever it comes, never an answer, whatever digits are in it."""
         if self.label is not None:
             self._line.insert(" ".join(text.split("\n")))
+            return
+        if self.list is not None:
+            self.list.picker.filter(self.list.picker.words + " ".join(text.split()))
             return
         self.editor.paste(text)
         self._changed()
@@ -187,6 +195,11 @@ class ChatInput:
             chosen = panel.entered() if key == "enter" else panel.typed(letter)
             if chosen is not None:
                 self.give(chosen)
+
+    def _press_list(self, panel: ListPanel, key: str) -> None:
+        panel.picker.press(key)
+        if panel.picker.is_over:
+            self.give(panel.picker.answer)
 
     def _press_search(self, search: HistorySearch, key: str) -> None:
         if key in ("escape", "c-c", "c-g"):
@@ -305,7 +318,7 @@ class ChatInput:
 
     def interrupted(self) -> None:
         """Ctrl-C: stops the turn; else clears the line; twice leaves."""
-        if self.label is not None or self.panel is not None:
+        if self.is_held:
             self.give(None)
         elif self._host.live.can_stop:
             # The second one while it still stops leaves; one after it has stopped is the first of
@@ -410,7 +423,7 @@ class ChatInput:
             await self._wants_menu.wait()
             self._wants_menu = anyio.Event()
             before = self.editor.text[: self.editor.cursor]
-            if self.panel is not None or not self._completer.applies(before):
+            if self.is_held or not self._completer.applies(before):
                 continue
             items = await anyio.to_thread.run_sync(self._completer.items, before)
             # What was typed in the meantime asks for others.
@@ -420,7 +433,22 @@ class ChatInput:
 
     # -- questions
 
-    async def ask(self, panel: QuestionPanel) -> int | str | None:
+    @property
+    def is_held(self) -> bool:
+        """Something else than the input line has the keys."""
+        return self.label is not None or self.panel is not None or self.list is not None
+
+    async def ask_list(self, panel: ListPanel) -> ListAnswer | None:
+        """Have the user pick from a list; a cancel takes it away."""
+        self.list, self._menu, self._shows_keys = panel, None, False
+        try:
+            await self._wait_for_answer()
+        finally:
+            self.list = None
+            self._host.redraw()
+        return panel.picker.answer
+
+    async def ask(self, panel: QuestionPanel) -> int | str | ListAnswer | None:
         """Put a question; a cancel takes it away."""
         self.panel, self._menu, self._shows_keys = panel, None, False
         try:
@@ -429,7 +457,7 @@ class ChatInput:
             self.panel = None
             self._host.redraw()
 
-    async def ask_line(self, label: str, text: str) -> int | str | None:
+    async def ask_line(self, label: str, text: str) -> int | str | ListAnswer | None:
         """Ask for a line; a cancel takes the question away."""
         self.label = label
         self._line.reset()
@@ -440,14 +468,14 @@ class ChatInput:
             self.label = None
             self._host.redraw()
 
-    async def _wait_for_answer(self) -> int | str | None:
+    async def _wait_for_answer(self) -> int | str | ListAnswer | None:
         self._answered, self._answer = anyio.Event(), None
         self._host.notify("")
         self._host.redraw()
         await self._answered.wait()
         return self._answer
 
-    def give(self, answer: int | str | None) -> None:
+    def give(self, answer: int | str | ListAnswer | None) -> None:
         """Answer what is asked; None dismisses it."""
         self._answer = answer
         self._answered.set()
@@ -455,7 +483,7 @@ class ChatInput:
     @property
     def is_asked(self) -> bool:
         """Something waits for the user that they did not ask for."""
-        return self.panel is not None and not self.panel.question.is_searched
+        return self.panel is not None
 
     @property
     def is_fresh(self) -> bool:
@@ -487,10 +515,12 @@ class ChatInput:
         return "-- NORMAL --" if self._vi is not None and self._vi.is_normal else ""
 
     def rows(self, *, width: int, limit: int, styles: RowStyles) -> InputRows | None:
-        """The input line; dim while a question has the keyboard, and away when it is empty then."""
+        """The input line; dim while a question or a list has the keyboard, and away when it is
+        empty then.
+        """
         if self.label is not None:
             return input_rows(self._line, width=width, limit=limit, styles=styles)
-        if self.panel is not None:
+        if self.panel is not None or self.list is not None:
             if not self.editor.text:
                 return None
             return input_rows(self.editor, width=width, limit=limit, styles=styles, dim=True)
@@ -509,6 +539,6 @@ class ChatInput:
         """Completions or keys, below the input."""
         if self._shows_keys:
             return key_rows(width=width, limit=limit, styles=styles)
-        if self._menu is not None and self.panel is None and self.label is None:
+        if self._menu is not None and not self.is_held:
             return self._menu.rows(width=width, limit=limit, styles=styles)
         return []

@@ -6,10 +6,10 @@ on, they would answer it or end up in the input line.
 
 from __future__ import annotations
 
-from weft.cli.chat.screens.picker import ListPicker
+from weft.cli.chat.screens.picker import ChoicePicker
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import cells, fit, word_wrap
+from weft.cli.chat.screens.terminal.text_cells import cells, fit, joined_rows, word_wrap
 from weft.cli.sanitize import clean, clean_line
 from weft.clock import Clock
 
@@ -24,7 +24,7 @@ class QuestionPanel:
 
     def __init__(self, question: ChoiceQuestion, clock: Clock) -> None:
         self.question = question
-        self.picker = ListPicker(question)
+        self.picker = ChoicePicker(question)
         self._clock = clock
         self._born = clock.monotonic()
         self._note = ""
@@ -36,9 +36,6 @@ class QuestionPanel:
     @property
     def is_fresh(self) -> bool:
         """It has just come up, unasked."""
-        # A list that the user has asked for is what they are looking at already.
-        if self.question.is_searched:
-            return False
         return self._clock.monotonic() - self._born < CALM_SECONDS
 
     def takes_keys(self) -> bool:
@@ -81,8 +78,6 @@ class QuestionPanel:
         rows += self._title(width, styles)
         for number, row in self.picker.visible():
             rows += self._choice(number, row, width, styles)
-        if not self.picker.rows():
-            rows.append(styles("quiet", "   no match"))
         return [*rows, *self._hint(width, styles)]
 
     def _hint(self, width: int, styles: RowStyles) -> list[str]:
@@ -90,8 +85,20 @@ class QuestionPanel:
             ready = f" · {self.question.hint}" if self.question.hint and not self.is_fresh else ""
             return [f" {styles('ask', fit(f'{self._note}{ready}', width - 1))}"]
         # Which keys there are is said when they count; the row is kept for it.
-        hint = "" if self.is_fresh else fit(self.question.hint, width - 1)
-        return [f" {styles('quiet', hint)}".rstrip()] if self.question.hint else []
+        parts = self.question.hint.split(" · ") if self.question.hint else []
+        shown = joined_rows(parts, width - 1)
+        return ["" if self.is_fresh else f" {styles('quiet', row)}" for row in shown]
+
+    def _gap(self, row: ChoiceRow, width: int) -> int:
+        """Cells behind a label, so that all details stand in one column; none where one of them
+        would not fit.
+        """
+        shown = [each for each in self.question.rows if each.detail]
+        labels = [cells(clean_line(each.label)) for each in shown]
+        details = [cells(clean_line(each.detail)) for each in shown]
+        if 5 + max(labels) + 2 + max(details) > width:
+            return 0
+        return max(labels) - cells(clean_line(row.label))
 
     def _rule(self, width: int, styles: RowStyles) -> str:
         question = self.question
@@ -109,28 +116,16 @@ class QuestionPanel:
         return f"{styles(style, head)}{red if danger else ''}{line}"
 
     def _title(self, width: int, styles: RowStyles) -> list[str]:
-        question, picker = self.question, self.picker
-        if not question.is_searched:
-            title = clean(question.title).strip("\n")
-            return [styles("bold", row) for row in word_wrap(title, width)]
-        count = len(picker.rows())
-        place = f"{min(picker.index + 1, count)} of {count}" if count else "none"
-        hint = "" if width <= NARROW else "type to filter"
-        words = f"/{picker.words}" if picker.words else hint
-        right = f"{words} · {place}" if words else place
-        title = fit(clean_line(question.title), width - cells(right) - 2)
-        gap = " " * max(2, width - cells(title) - cells(right))
-        return [fit_title(styles, title, gap, right, width)]
+        title = clean(self.question.title).strip("\n")
+        return [styles("bold", row) for row in word_wrap(title, width)]
 
     def _choice(self, number: int, row: ChoiceRow, width: int, styles: RowStyles) -> list[str]:
         is_picked = number == self.picker.picked()
         mark = "❯" if is_picked else " "
-        # A list that is filtered by typing has no numbers: a digit narrows it down.
-        place = "" if self.question.is_searched else f"{number + 1} "
-        label = f" {mark} {place}{row.margin}{clean_line(row.label)}"
+        label = f" {mark} {number + 1} {clean_line(row.label)}"
         detail = clean_line(row.detail)
-        if self.question.is_searched:
-            return [_one_row(label, detail, is_picked, width, styles)]
+        if detail:
+            label += " " * self._gap(row, width)
         shown = [_picked(styles, is_picked, piece) for piece in _hanging(label, 5, width)]
         if not detail:
             return shown
@@ -138,22 +133,6 @@ class QuestionPanel:
             return [f"{shown[0]}  {styles('quiet', detail)}"]
         # What an answer covers is never cut: it goes below its row.
         return [*shown, *(styles("quiet", piece) for piece in _hanging(f"     {detail}", 5, width))]
-
-
-def fit_title(styles: RowStyles, title: str, gap: str, right: str, width: int) -> str:
-    """A title to the left and its count to the right."""
-    if cells(title) + cells(gap) + cells(right) > width:
-        return styles("bold", fit(title, width))
-    return f"{styles('bold', title)}{gap}{styles('quiet', right)}"
-
-
-def _one_row(label: str, detail: str, is_picked: bool, width: int, styles: RowStyles) -> str:
-    label = fit(label, width)
-    room = width - cells(label) - 2
-    rest = f"  {fit(detail, room)}" if detail and room >= 4 else ""
-    if is_picked:
-        return styles("picked", f"{label}{rest}")
-    return f"{label}{styles('quiet', rest)}"
 
 
 def _picked(styles: RowStyles, is_picked: bool, text: str) -> str:

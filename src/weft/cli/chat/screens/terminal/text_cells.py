@@ -19,6 +19,7 @@ __all__ = [
     "fit_row",
     "grapheme_cells",
     "graphemes",
+    "joined_rows",
     "next_grapheme",
     "previous_grapheme",
     "row_behind",
@@ -146,6 +147,18 @@ def _wrapped_line(line: str, width: int) -> list[str]:
         row += word
         used += cells(word)
     return [*rows, row.rstrip()]
+
+
+def joined_rows(parts: list[str], width: int) -> list[str]:
+    """Parts with dots between them, in as many rows as they need; none is broken."""
+    rows: list[str] = []
+    for part in parts:
+        longer = f"{rows[-1]} · {part}" if rows else part
+        if rows and cells(longer) <= width:
+            rows[-1] = longer
+        else:
+            rows.append(fit(part, width))
+    return rows
 
 
 def tail_rows(text: str, width: int, rows: int) -> list[str]:
