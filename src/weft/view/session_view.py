@@ -127,6 +127,14 @@ class SessionView:
         self._todos_changed = False
         self._was_cut_off = False
 
+    def args_of(self, request: PermissionRequest | QuestionAsked) -> dict[str, Any] | None:
+        """The input of the call that a request is about; None when it is not known here."""
+        if isinstance(request, PermissionRequest) and request.args is not None:
+            return request.args
+        # A child's calls are its own session's; its uid could name one of ours.
+        call = self._calls.get(request.call_uid) if request.child is None else None
+        return call.args if call is not None else None
+
     def take(self, event: Event) -> list[AnyBlock]:
         """Take one more event in; returns what can now be shown for good."""
         self._tally.take(event)
@@ -272,9 +280,9 @@ class SessionView:
                 live.running[call_uid] = RunningTool(
                     name=describe_call(name, args), tool=name, args=args
                 )
-                # Known from here where the answer that made the call was before we joined.
-                call = ToolCall(call_uid=call_uid, name=name, args=args)
-                self._calls.setdefault(call_uid, call)
+                # What runs, and not what the model asked for: the user or a hook may have changed
+                # the input.
+                self._calls[call_uid] = ToolCall(call_uid=call_uid, name=name, args=args)
                 return []
             case ToolOutput(call_uid=call_uid, chunk=chunk):
                 # A signal may overtake the fact that announces its tool.

@@ -5,7 +5,7 @@ What an answer covers is never cut: a row that says less than it grants would be
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from weft.cli.chat.paint.card_text import relative
 from weft.cli.chat.paint.diff_rows import read_diff
@@ -16,6 +16,9 @@ from weft.permissions import split_rule
 from weft.view import PermissionBlock, count_of
 
 NO_LABEL = "What should it do instead? (Enter for no reason)"
+NOTE_LABEL = "Yes, and a note for it:"
+NOTE_KEY, EDIT_KEY = "tab", "e"
+OTHER_HINT = "Tab adds a note to yes · e opens it in your editor"
 _EDITS = ("edit", "multi_edit", "write")
 _COMMANDS = ("shell", "check")
 _OUTSIDE = "# outside the sandbox\n"
@@ -48,10 +51,16 @@ def permission_question(
     *,
     number: int = 1,
     count: int = 1,
+    args: dict[str, Any] | None = None,
 ) -> ChoiceQuestion:
-    """The question about a tool call, with all that it is about."""
+    """The question about a tool call, with all that it is about; `args` is its input, where that is
+    known.
+    """
     place = place or ApprovalPlace()
     asked = _taken_apart(request, place)
+    said = _own_reason(asked, args)
+    # An agent's call waits in its own session: what is said here would not reach it.
+    others = (NOTE_KEY, EDIT_KEY) if args is not None and request.child is None else ()
     of = f" ({number} of {count})" if count > 1 else ""
     is_plain = not asked.danger and asked.tool in (*_EDITS, *_COMMANDS) and not asked.agent
     return ChoiceQuestion(
@@ -63,11 +72,12 @@ def permission_question(
                 tool=request.tool_name,
                 target=asked.target,
                 preview=asked.preview,
-                reason="\n".join(asked.notes),
+                reason="\n".join((*said, *asked.notes)),
             ),
         ),
         rows=_rows(request, asked),
-        hint="Esc stops the turn",
+        hint=f"{OTHER_HINT} · Esc stops the turn" if others else "Esc stops the turn",
+        other_keys=others,
         # Enter says yes only to what stays in the project or in the sandbox.
         picked=0 if is_plain else -1,
     )
@@ -106,6 +116,12 @@ def _taken_apart(request: PermissionRequest, place: ApprovalPlace) -> _Asked:
     if request.reason and not danger:
         notes.append(f"{request.reason[:1].upper()}{request.reason[1:]}.")
     return _Asked(tool, agent, target, preview, danger, tuple(notes))
+
+
+def _own_reason(asked: _Asked, args: dict[str, Any] | None) -> tuple[str, ...]:
+    """What the model says a command is for, in quotes: they are its words, not ours."""
+    said = args.get("description") if args is not None and asked.tool in _COMMANDS else None
+    return (f'"{clean_line(said)}"',) if isinstance(said, str) and said.strip() else ()
 
 
 def _title(asked: _Asked) -> str:

@@ -606,7 +606,8 @@ class Chat:
         ]
         self._put_count = max(self._put_count, len(waiting))
         number = self._put_count - len(waiting) + 1
-        await self._asker.put(session, request, number=number, count=self._put_count)
+        args = None if isinstance(request, PlanRequest) else self.view.args_of(request)
+        await self._asker.put(session, request, number=number, count=self._put_count, args=args)
         if len(waiting) <= 1:
             self._put_count = 0
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.chat.approval_text import (
     NO_LABEL,
+    NOTE_KEY,
+    NOTE_LABEL,
     ApprovalPlace,
     answer_actions,
     permission_question,
 )
+from weft.cli.chat.input_edit import EditableInput, editable_input
 from weft.cli.chat.plan_text import as_text, from_text
 from weft.cli.chat.screens.screen import ChatScreen, ChoiceQuestion, ChoiceRow
 from weft.cli.exit_codes import sentence_of
@@ -48,19 +52,31 @@ class UserQuestions:
         self._place = place or ApprovalPlace()
 
     async def put(
-        self, session: Session, request: OpenRequest, *, number: int = 1, count: int = 1
+        self,
+        session: Session,
+        request: OpenRequest,
+        *,
+        number: int = 1,
+        count: int = 1,
+        args: dict[str, Any] | None = None,
     ) -> None:
-        """Ask, and hand the answer to the session; `number` of the `count` approvals that wait."""
+        """Ask, and hand the answer to the session; `number` of the `count` approvals that wait.
+
+        `args` is the input of the call that is asked about, where it is known.
+        """
         try:
             match request:
                 case PermissionRequest():
-                    await self._ask_permission(session, request, number, count)
+                    question = permission_question(
+                        request, self._place, number=number, count=count, args=args
+                    )
+                    await self._ask_permission(session, request, question, args)
                 case PlanRequest():
                     if not request.is_shown:
                         self._screen.show(PlanBlock(plan=request.plan))
                     await self._ask_plan(session, request.plan)
                 case QuestionAsked():
-                    await self._ask_user(session, request)
+                    await self._ask_user(session, request, args or {})
         except NoPendingRequest:
             return  # another client answered first
 
@@ -101,14 +117,61 @@ class UserQuestions:
         return await self._screen.choose(question) == 0
 
     async def _ask_permission(
-        self, session: Session, request: PermissionRequest, number: int, count: int
+        self,
+        session: Session,
+        request: PermissionRequest,
+        question: ChoiceQuestion,
+        args: dict[str, Any] | None,
     ) -> None:
-        question = permission_question(request, self._place, number=number, count=count)
-        chosen = await self._screen.choose(question)
-        if chosen is None:
-            self._interrupt()
-            return
-        action, reason = answer_actions(request)[chosen], ""
+        text: str | None = None
+        while (chosen := await self._screen.choose(question)) is not None:
+            if chosen < len(question.rows):
+                await self._answer(session, request, answer_actions(request)[chosen])
+                return
+            assert args is not None, "only then a question has other keys"
+            if question.other_keys[chosen - len(question.rows)] == NOTE_KEY:
+                if await self._allow_with_note(session, request):
+                    return
+                continue
+            given = editable_input(request.tool_name, args)
+            text = await self._written(given.text if text is None else text, given.suffix) or text
+            if text is not None and await self._allow_changed(session, request, given, text):
+                return
+        self._interrupt()
+
+    async def _allow_with_note(self, session: Session, request: PermissionRequest) -> bool:
+        note = (await self._screen.ask_line(NOTE_LABEL) or "").strip()
+        if not note:
+            return False
+        # First: the call may end before another command of ours arrives.
+        await session.queue_steering(note)
+        await session.respond_to_permission("allow_once", request_id=request.request_id)
+        return True
+
+    async def _written(self, text: str, suffix: str) -> str | None:
+        try:
+            return await self._screen.edit(text, suffix)
+        except UsageError as error:
+            self._screen.show(NoteBlock(text=sentence_of(error), level="error"))
+            return None
+
+    async def _allow_changed(
+        self, session: Session, request: PermissionRequest, given: EditableInput, text: str
+    ) -> bool:
+        try:
+            changed = given.changed(text)
+        except UsageError as error:
+            self._screen.show(NoteBlock(text=sentence_of(error), level="error"))
+            return False
+        if changed is None:
+            return False
+        await session.respond_to_permission(
+            "allow_once", request_id=request.request_id, meta={"input": changed}
+        )
+        return True
+
+    async def _answer(self, session: Session, request: PermissionRequest, action: str) -> None:
+        reason = ""
         if action == "deny":
             reason = (await self._screen.ask_line(NO_LABEL) or "").strip()
         if action == "all_edits":
@@ -121,16 +184,22 @@ class UserQuestions:
             meta={"reason": reason} if reason else None,
         )
 
-    async def _ask_user(self, session: Session, request: QuestionAsked) -> None:
+    async def _ask_user(
+        self, session: Session, request: QuestionAsked, args: dict[str, Any]
+    ) -> None:
         answer: str | None = None
         if request.options:
-            others = ChoiceRow("Something else…")
+            described = zip_longest(request.options, _descriptions(request, args), fillvalue="")
             question = ChoiceQuestion(
                 title=clean(request.question).strip("\n"),
-                rows=(*(ChoiceRow(option) for option in request.options), others),
+                rows=(
+                    *(ChoiceRow(option, detail) for option, detail in described),
+                    ChoiceRow("Something else…"),
+                ),
                 hint="Esc stops the turn",
                 rule="A question",
                 is_from_model=True,
+                are_described=True,
             )
             chosen = await self._screen.choose(question)
             if chosen is not None and chosen < len(request.options):
@@ -199,6 +268,13 @@ class UserQuestions:
                 self._screen.show(PlanBlock(plan=plan))
                 return plan
             text = written
+
+
+def _descriptions(request: QuestionAsked, args: dict[str, Any]) -> list[str]:
+    """What the model says of its options, as many as it has."""
+    given = args.get("descriptions")
+    described = [str(each) for each in given] if isinstance(given, list) else []
+    return described[: len(request.options)]
 
 
 async def ask_trust(app: App, screen: ChatScreen, *, is_asked_for: bool = False) -> None:

@@ -33,6 +33,13 @@ class AskArguments(ToolArguments, frozen=True, kw_only=True):
             description="Answers to choose from; another answer is always possible.",
         ),
     ] = []
+    descriptions: Annotated[
+        list[Annotated[str, Meta(max_length=400)]],
+        Meta(
+            max_length=MAX_OPTIONS,
+            description="What each option means or costs, in the same order.",
+        ),
+    ] = []
 
 
 class AskTool(Tool):

@@ -51,6 +51,10 @@ class ShellArguments(ToolArguments, frozen=True, kw_only=True):
     """What `shell` takes."""
 
     command: Annotated[str, Meta(description="The command line.")]
+    description: Annotated[
+        str,
+        Meta(description="What it is for, in a few words: the user reads it when asked."),
+    ] = ""
     cwd: Annotated[
         str,
         Meta(

@@ -234,7 +234,8 @@ class PlainScreen(ChatScreen):
         # In the words of a sentence: `Question: allow this edit? Type 1 to 4.`
         title = title[:1].lower() + title[1:] if title.startswith("Allow") else title
         label = f"Question: {title} Type 1 to {count}. "
-        keys = {row.key: number for number, row in enumerate(question.rows) if len(row.key) == 1}
+        named = [*(row.key for row in question.rows), *question.other_keys]
+        keys = {key: number for number, key in enumerate(named) if len(key) == 1}
         while True:
             answer = (await self._ask(label)).strip().lower()
             if not answer:

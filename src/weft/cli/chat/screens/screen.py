@@ -76,6 +76,12 @@ class ChoiceQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """The end of that rule, in red: `OUTSIDE the sandbox`."""
     is_from_model: bool = False
     """The model asks, not the program: the rule is cyan instead of yellow."""
+    other_keys: tuple[str, ...] = ()
+    """Keys that do something else than choose a row; the first is answered with the number behind
+    that of the last row, and so on.
+    """
+    are_described: bool = False
+    """The details stand under their rows: they say more than what a row covers."""
 
 
 class DoublePress:

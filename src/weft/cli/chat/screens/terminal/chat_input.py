@@ -186,7 +186,7 @@ class ChatInput:
             return
         elif key in ("up", "c-p"):
             panel.picker.move(-1)
-        elif key in ("down", "c-n", "tab"):
+        elif key in ("down", "c-n") or (key == "tab" and key not in panel.question.other_keys):
             panel.picker.move(1)
         elif key == "backspace":
             panel.picker.erase()

@@ -52,6 +52,8 @@ class QuestionPanel:
         for number, row in enumerate(self.question.rows):
             if row.key and row.key == letter and not self.picker.words:
                 return number
+        if letter in self.question.other_keys:
+            return len(self.question.rows) + self.question.other_keys.index(letter)
         if self.picker.understands(letter):
             return self.picker.typed(letter)
         self._note = self._which()
@@ -129,7 +131,8 @@ class QuestionPanel:
         shown = [_picked(styles, is_picked, piece) for piece in _hanging(label, 5, width)]
         if not detail:
             return shown
-        if len(shown) == 1 and cells(label) + 2 + cells(detail) <= width:
+        is_beside = len(shown) == 1 and cells(label) + 2 + cells(detail) <= width
+        if is_beside and not self.question.are_described:
             return [f"{shown[0]}  {styles('quiet', detail)}"]
         # What an answer covers is never cut: it goes below its row.
         return [*shown, *(styles("quiet", piece) for piece in _hanging(f"     {detail}", 5, width))]
