@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.call_count import calls_made
 from tests.support.history_generator import A, History
@@ -125,6 +126,54 @@ def test_a_node_is_hidden_exactly_when_it_or_one_above_it_is_deleted(history: Hi
         assert tree.is_hidden(node) == bool(set(tree.line(node)) & set(history.plain.deleted))
     for parent in (None, *tree.nodes):
         assert set(tree.children(parent)).isdisjoint(history.plain.deleted)
+
+
+@given(history=any_history, data=st.data())
+def test_the_messages_below_a_node_are_counted_as_they_come_and_go(
+    history: History, data: st.DataObject
+) -> None:
+    every = data.draw(st.integers(1, 5), label="asked after so many facts")
+    state = history.empty()
+    for number, fact in enumerate(history.facts):
+        state.apply(fact)
+        if number % every and number != len(history.facts) - 1:
+            continue
+        tree = state.tree
+        shown = [each for each in tree.nodes if not tree.is_hidden(each)]
+        lines = {each: set(tree.line(each)) - {each} for each in shown}
+        for node in tree.nodes:
+            below = sum(node in line for line in lines.values())
+            assert tree.descendant_count(node) == below
+
+
+def test_a_subtree_that_comes_back_is_counted_as_it_is_by_then() -> None:
+    tree = grown(said("a"), said("b", "a"), said("c", "b"), said("d", "b"))
+    steps: list[tuple[Fact, int]] = [
+        (SubtreeDeleted(node=NodeId("b")), 0),
+        (SubtreeDeleted(node=NodeId("c")), 0),
+        (said("e", "d"), 0),
+        (SubtreeRestored(node=NodeId("b")), 3),
+        (SubtreeRestored(node=NodeId("c")), 4),
+    ]
+    assert tree.descendant_count(NodeId("a")) == 3
+    for seq, (fact, below) in enumerate(steps, start=5):
+        tree.apply(msgspec.structs.replace(fact, session_id=A, seq=seq))
+        assert tree.descendant_count(NodeId("a")) == below, fact
+
+
+def test_the_messages_below_a_node_are_not_counted_again() -> None:
+    def counted(turns: int) -> int:
+        tree = grown(said("top"), *(said(f"n{n}", "top") for n in range(turns)))
+        assert tree.descendant_count(NodeId("top")) == turns
+        added = msgspec.structs.replace(said("new", "n3"), session_id=A, seq=turns + 2)
+        tree.apply(added)
+        gone = SubtreeDeleted(node=NodeId("n5"), session_id=A, seq=turns + 3)
+        tree.apply(gone)
+        cost = calls_made(lambda: tree.descendant_count(NodeId("top")))
+        assert tree.descendant_count(NodeId("top")) == turns
+        return cost
+
+    assert counted(2_000) == counted(20)
 
 
 @given(history=any_history)

@@ -3,16 +3,9 @@
 Pure.  Holds no words, only where they are kept; knows no store.
 """
 
-from weft.tree.fold import (
-    Branch,
-    ConversationTree,
-    LogPosition,
-    NodeSkeleton,
-    TreeCompaction,
-    TreeNote,
-    TreeRef,
-)
+from weft.tree.fold import Branch, ConversationTree, TreeCompaction, TreeNote, TreeRef
 from weft.tree.layered_map import LayeredMap
+from weft.tree.skeleton import LogPosition, NodeSkeleton
 
 __all__ = [
     "Branch",

@@ -9,7 +9,8 @@ and a reader of the words reads exactly the records that hold them.  The state c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -31,81 +32,12 @@ from weft.events import (
     SystemNote,
     ToolComplete,
 )
-from weft.ids import CallUid, NodeId, SessionId
-from weft.messages import Role
+from weft.ids import CallUid, NodeId
 from weft.tree.layered_map import LayeredMap
+from weft.tree.skeleton import LogPosition, NodeSkeleton
 
-
-# There is one for every node and result of a long session: it is an array in snapshots, not a map,
-# and since it cannot be part of a cycle, the garbage collector does not track it.
-class LogPosition(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Where words are kept: a log, and a `seq` in it."""
-
-    log: SessionId
-    seq: int
-
-
-# All of them stay in memory as long as the session is open. Most have no results, marks or earlier
-# revisions, and an empty map for each of these would weigh more than all that they hold.
-# Nor can one be part of a cycle.
-class NodeSkeleton(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """A node without its words."""
-
-    parent: NodeId | None
-    role: Role
-    at: LogPosition
-    """Where the newest revision is kept."""
-    parent_revision: int = 0
-    revision: int = 0
-    earlier: tuple[LogPosition, ...] = ()
-    """Where revisions 0, 1, … before the newest are kept."""
-    calls: tuple[CallUid, ...] = ()
-    """The calls an assistant node made, in the model's order."""
-    places: dict[CallUid, LogPosition] | None = None
-    children: tuple[NodeId, ...] = ()
-    marked: dict[str, Any] | None = None
-    partial: bool = False
-    depth: int = 1
-    """How many nodes its line has: 1 for a root."""
-    hidden: bool = False
-    """It was deleted, or a node above it."""
-
-    @property
-    def results(self) -> Mapping[CallUid, LogPosition]:
-        """Where the results of its calls are kept."""
-        return self.places or {}
-
-    @property
-    def marks(self) -> Mapping[str, Any]:
-        """Its marks by name."""
-        return self.marked or {}
-
-    def take_result(self, call_uid: CallUid, at: LogPosition) -> None:
-        """A result was recorded.
-
-        The first counts: recovery may have settled a call whose tool reports later, and what the
-        model has read must not change.
-        """
-        if self.places is None:
-            self.places = {}
-        self.places.setdefault(call_uid, at)
-
-    def set_mark(self, mark: str, value: Any) -> None:
-        """Set a mark, or with None remove it."""
-        marks = self.marked or {}
-        if value is None:
-            marks.pop(mark, None)
-        else:
-            marks[mark] = value
-        self.marked = marks or None
-
-    def copied(self) -> NodeSkeleton:
-        """An equal one that can be changed without changing this one."""
-        return msgspec.structs.replace(
-            self,
-            places=None if self.places is None else dict(self.places),
-            marked=None if self.marked is None else dict(self.marked),
-        )
+if TYPE_CHECKING:  # loaded when it is first used
+    from weft.tree.subtree_counts import SubtreeCounts
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -151,7 +83,7 @@ _TABLES: Final = (dict, LayeredMap)
 """What holds the nodes of a tree."""
 
 
-class ConversationTree(msgspec.Struct, kw_only=True):
+class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
     """Nodes, head and refs of one session."""
 
     # A dict until the session is forked, and then layers: reading a dict is faster.
@@ -170,6 +102,18 @@ class ConversationTree(msgspec.Struct, kw_only=True):
 
     They are marked too, but to look for the marks is to look at every node.
     """
+
+    # Beside the fields, so that it is neither stored nor compared.
+    @cached_property
+    def counts(self) -> SubtreeCounts:
+        """How many messages are below each node."""
+        from weft.tree.subtree_counts import SubtreeCounts  # few sessions are ever asked for it
+
+        return SubtreeCounts()
+
+    def _asked_counts(self) -> SubtreeCounts | None:
+        """The counts, when they were asked for."""
+        return self.__dict__.get("counts")
 
     # -- taking facts in
 
@@ -247,6 +191,8 @@ class ConversationTree(msgspec.Struct, kw_only=True):
             self.roots.append(node.id)
         else:
             above.children += (node.id,)
+        if (counts := self._asked_counts()) is not None:
+            counts.add(node.id, holder.parent, hidden=holder.hidden)
         if fact.advance:
             self.head = node.id
 
@@ -264,18 +210,23 @@ class ConversationTree(msgspec.Struct, kw_only=True):
     def _hide(self, top: NodeId) -> None:
         # Down the subtree once, and not up the line for every node of every listing. Where a node
         # is hidden already, so is all that is below it.
-        ahead = [top]
+        ahead, gone = [top], 0
         while ahead:
             node = ahead.pop()
             held = self.nodes.get(node)
             if held is not None and not held.hidden:
                 self._set_hidden(node, hidden=True)
                 ahead += held.children
+                gone += 1
+        if gone and (counts := self._asked_counts()) is not None:
+            counts.change(self.nodes[top].parent, -gone)
 
     def _show(self, top: NodeId) -> None:
         holder = self.nodes.get(top)
         if holder is None or (holder.parent is not None and self.is_hidden(holder.parent)):
             return
+        if (counts := self._asked_counts()) is not None:
+            counts.restart()
         ahead = [top]
         while ahead:
             node = ahead.pop()
@@ -349,6 +300,17 @@ class ConversationTree(msgspec.Struct, kw_only=True):
         """True when the node or one above it was deleted."""
         holder = self.nodes.get(node)
         return holder is not None and holder.hidden
+
+    def descendant_count(self, node: NodeId) -> int:
+        """How many messages are below a node, without deleted ones.
+
+        The first call looks at all nodes; later ones only at the lines that have changed since.
+
+        Raises:
+            UsageError: there is no such node.
+        """
+        self.require(node)
+        return self.counts.below(node, self.nodes)
 
     def children(self, node: NodeId | None) -> tuple[NodeId, ...]:
         """The visible children, oldest first; of None, the roots."""
