@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from weft.cli.chat.paint.code_colours import code_spans
 from weft.cli.chat.paint.markdown_inline import inline_text
@@ -26,6 +27,23 @@ NARROWEST_COLUMN = 6
 LONGEST_RULE = 40
 
 
+class _Place(NamedTuple):
+    """Where in the source and on the screen a part is painted."""
+
+    is_open: bool
+    """The source behind it is still written."""
+    start: int
+    """What stands before this place in the source is painted already."""
+    first: tuple[StyledSpan, ...] = ()
+    """Stands before the first line of the part."""
+    rest: tuple[StyledSpan, ...] = ()
+    """Stands before its other lines."""
+
+    def behind(self, first: StyledSpan, rest: StyledSpan) -> _Place:
+        """The same place, one level further in."""
+        return self._replace(first=(*self.first, first), rest=(*self.rest, rest))
+
+
 class MarkdownPainter:
     """Paints for one width."""
 
@@ -36,73 +54,41 @@ class MarkdownPainter:
 
     def lines(self, text: str, *, is_open: bool = False, start: int = 0) -> list[StyledLine]:
         """The lines of a cleaned text from a place in it on; `is_open`: it is still written."""
-        return self._parts(source_lines(text), is_open=is_open, start=start)
+        return self._parts(source_lines(text), _Place(is_open, start))
 
-    def _parts(
-        self,
-        lines: list[SourceLine],
-        *,
-        is_open: bool,
-        start: int,
-        first: Sequence[StyledSpan] = (),
-        rest: Sequence[StyledSpan] = (),
-    ) -> list[StyledLine]:
+    def _parts(self, lines: list[SourceLine], place: _Place) -> list[StyledLine]:
         parts = markdown_parts(lines)
         painted: list[StyledLine] = []
-        for place, part in enumerate(parts):
-            is_last = place == len(parts) - 1
-            if part.end <= start and not (is_last and is_open):
+        for number, part in enumerate(parts):
+            is_open = place.is_open and number == len(parts) - 1
+            if part.end <= place.start and not is_open:
                 continue
-            if part.after_blank and place and start < part.at:
-                painted.append(StyledLine(_stripped(rest), NO_CUT))
-            before = first if part.at >= start and not place else rest
-            painted += self._part(
-                part, is_open=is_open and is_last, start=start, first=before, rest=rest
-            )
+            if part.after_blank and number and place.start < part.at:
+                painted.append(StyledLine(_stripped(place.rest), NO_CUT))
+            first = place.first if part.at >= place.start and not number else place.rest
+            painted += self._part(part, place._replace(is_open=is_open, first=first))
         return painted
 
-    def _part(
-        self,
-        part: MarkdownPart,
-        *,
-        is_open: bool,
-        start: int,
-        first: Sequence[StyledSpan],
-        rest: Sequence[StyledSpan],
-    ) -> list[StyledLine]:
+    def _part(self, part: MarkdownPart, place: _Place) -> list[StyledLine]:
         match part.kind:
             case "code":
-                return self._code(part, is_open=is_open, start=start)
+                return self._code(part, is_open=place.is_open, start=place.start)
             case "table":
-                return self._table(part, is_open=is_open, first=first, rest=rest)
+                return self._table(part, place)
             case "rule":
                 line = StyledSpan("─" * min(self._width, LONGEST_RULE), "quiet", part.at)
-                return [StyledLine((*first, line), part.end, not is_open)]
+                return [StyledLine((*place.first, line), part.end, not place.is_open)]
             case "quote":
                 bar = StyledSpan("│ ", "quiet", part.at)
-                return self._parts(
-                    part.lines,
-                    is_open=is_open,
-                    start=start,
-                    first=(*first, bar),
-                    rest=(*rest, bar),
-                )
+                return self._parts(part.lines, place.behind(bar, bar))
             case "item":
-                return self._item(part, is_open=is_open, start=start, first=first, rest=rest)
+                return self._item(part, place)
             case _:
-                return self._text(part, is_open=is_open, start=start, first=first, rest=rest)
+                return self._text(part, place)
 
-    def _text(
-        self,
-        part: MarkdownPart,
-        *,
-        is_open: bool,
-        start: int,
-        first: Sequence[StyledSpan],
-        rest: Sequence[StyledSpan],
-    ) -> list[StyledLine]:
+    def _text(self, part: MarkdownPart, place: _Place) -> list[StyledLine]:
         joined, source = _joined(part.lines)
-        said = inline_text(joined, source, is_open=is_open)
+        said = inline_text(joined, source, is_open=place.is_open)
         style = ""
         if part.kind == "heading":
             style = "bold underline" if len(part.mark) <= 2 else "bold"
@@ -111,13 +97,13 @@ class MarkdownPainter:
             for span in said.spans
             if not (self._has_links and "unless_linked" in span.style)
         ]
-        if start > part.at:
-            spans = _from(spans, start)
+        if place.start > part.at:
+            spans = _from(spans, place.start)
             if not spans:
                 return []
-        lines = wrapped(spans, self._width, first=first, rest=rest)
+        lines = wrapped(spans, self._width, first=place.first, rest=place.rest)
         lines[-1] = lines[-1]._replace(end=max(part.end, lines[-1].end))
-        if not is_open:
+        if not place.is_open:
             return lines
         # While it is written: the last line grows, and what was begun may turn out to be nothing. A
         # row of a table is one only with the line below it.
@@ -125,31 +111,17 @@ class MarkdownPainter:
         if "|" in part.lines[-1].text:
             limit = min(limit, part.lines[-1].at)
         return [
-            line._replace(is_final=line.end <= limit and place < len(lines) - 1)
-            for place, line in enumerate(lines)
+            line._replace(is_final=line.end <= limit and number < len(lines) - 1)
+            for number, line in enumerate(lines)
         ]
 
-    def _item(
-        self,
-        part: MarkdownPart,
-        *,
-        is_open: bool,
-        start: int,
-        first: Sequence[StyledSpan],
-        rest: Sequence[StyledSpan],
-    ) -> list[StyledLine]:
+    def _item(self, part: MarkdownPart, place: _Place) -> list[StyledLine]:
         mark, inside = _bullet(part)
         bullet = StyledSpan(mark, "quiet" if mark[0] in "•☐☑" else "", part.at)
         blank = StyledSpan(" " * cells(mark), "", part.at)
         if not any(line.text.strip() for line in inside):
-            return [StyledLine((*first, bullet), part.end, not is_open)]
-        return self._parts(
-            inside,
-            is_open=is_open,
-            start=start,
-            first=(*first, bullet),
-            rest=(*rest, blank),
-        )
+            return [StyledLine((*place.first, bullet), part.end, not place.is_open)]
+        return self._parts(inside, place.behind(bullet, blank))
 
     def _code(self, part: MarkdownPart, *, is_open: bool, start: int) -> list[StyledLine]:
         lines: list[StyledLine] = []
@@ -170,24 +142,17 @@ class MarkdownPainter:
             lines[-1] = lines[-1]._replace(end=part.end)
         return lines
 
-    def _table(
-        self,
-        part: MarkdownPart,
-        *,
-        is_open: bool,
-        first: Sequence[StyledSpan],
-        rest: Sequence[StyledSpan],
-    ) -> list[StyledLine]:
+    def _table(self, part: MarkdownPart, place: _Place) -> list[StyledLine]:
         rows = [cells_of(line.text) for line in part.lines]
         head, body = rows[0], rows[2:]
         body = [(row + [""] * len(head))[: len(head)] for row in body]
-        room = self._width - sum(cells(span.text) for span in rest)
+        room = self._width - sum(cells(span.text) for span in place.rest)
         painted = table_lines(
             [_cell(each) for each in head], [[_cell(each) for each in row] for row in body], room
         )
         lines = [
-            StyledLine((*(rest if place else first), *line), NO_CUT, not is_open)
-            for place, line in enumerate(painted)
+            StyledLine((*(place.rest if number else place.first), *line), NO_CUT, not place.is_open)
+            for number, line in enumerate(painted)
         ]
         lines[-1] = lines[-1]._replace(end=part.end)
         return lines
