@@ -188,7 +188,7 @@ def _of_account(status: int, everything: str, after: float | None) -> _Verdict |
     if spent:
         return _Verdict(RateLimited, "has no budget left for this key", "quota", retryable=False)
     if status == 429:
-        # With a time to come back, the sentence says when.
+        # No advice to wait where the vendor names a time: `with_retry_time` adds that.
         return _Verdict(RateLimited, "asks to slow down", "rate" if after is None else "")
     if status == 401 or (status in (400, 403) and _says(_BAD_KEY, everything)):
         return _Verdict(AuthFailed, "refused the key", "key")

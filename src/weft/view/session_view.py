@@ -509,7 +509,6 @@ class SessionView:
                     if each.entry_id == entry_id:
                         each.text = user_block(parts).text
             case InputsReordered(entries=entries):
-                # Those that are not named keep their order behind the others.
                 places = {str(entry_id): place for place, entry_id in enumerate(entries)}
                 live.queue.sort(key=lambda each: places.get(each.entry_id, len(places)))
             case InputPromoted(entries=entries) | QueuesRecalled(entries=entries):

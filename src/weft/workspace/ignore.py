@@ -280,7 +280,8 @@ def _split(tokens: Iterable[str], at: str) -> list[list[str]]:
 def _next(pattern: str, place: int) -> tuple[str, int]:
     """The expression for what stands at `place`, and the place after it."""
     at_start = place == 0 or pattern[place - 1] == "/"
-    # Two stars mean folders only between slashes; anywhere else they are one star, as in git.
+    # As in git, two stars mean folders only as a whole part of the path: `**/` at the beginning or
+    # behind a slash, `/**` at the end. Anywhere else they are one star.
     if at_start and pattern.startswith("**/", place):
         return _FOLDERS, place + 3
     if at_start and place and pattern[place:] == "**":

@@ -167,7 +167,7 @@ class _Start:
         return self._terminal_screen()
 
     def _terminal_screen(self) -> TerminalScreen:
-        # Only where a terminal can be drawn on.
+        # Not at the top: the plain screen does without them, and they are slow to load.
         from weft.cli.chat.paint.theme import theme_of
         from weft.cli.chat.screens.completion import FileCommands
         from weft.cli.chat.screens.terminal.status_line import PlaceReader

@@ -64,10 +64,10 @@ class AnswerFlow:
         """The rest of a piece that is finished, to be printed; the flow goes on behind it."""
         piece = clean(text)
         done, self._done = self._done, ""
-        if done and not piece.startswith(done):
-            # More was settled than this piece, or it is another text altogether.
-            self._done = done[len(piece) :] if done.startswith(piece) else ""
+        if not piece.startswith(done):
             if done.startswith(piece):
+                # What was settled beyond this piece is the beginning of the next one.
+                self._done = done[len(piece) :]
                 return []
             done = ""
         lines = markdown_painter(width, theme).lines(piece, start=len(done))

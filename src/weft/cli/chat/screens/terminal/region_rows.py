@@ -156,7 +156,8 @@ class RegionRows:
     def _retry(self, attempt: int, wait_ms: int, reason: str) -> list[str]:
         left = self._activity.retry_seconds(wait_ms)
         head, mark, rest = clean_line(reason).partition(":")
-        # The countdown comes first and is never cut; the vendor's words follow, wrapped.
+        # The head is cut so that the countdown behind it always fits in the first row; the rest of
+        # the vendor's words follow, wrapped.
         when = f"next try in {left} s, {attempt + 1}. try" if left else f"{attempt + 1}. try"
         first = self._line([f"{fit(head, self._width - 2 - len(when) - 2)}: {when}"], "ask")
         words = word_wrap(rest.strip(), self._width - 2) if mark else []
