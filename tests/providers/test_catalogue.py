@@ -74,7 +74,11 @@ def test_what_runs_at_home_costs_nothing() -> None:
 def test_config_adds_and_corrects() -> None:
     own = CatalogueModel(window=1_000, output=100, price=(1.0, 2.0))
     catalogue = ModelCatalogue(
-        {"acme": CatalogueProvider(default="a", models={"a": CatalogueModel(window=5_000)})},
+        {
+            "acme": CatalogueProvider(
+                default="a", models=listed({"a": CatalogueModel(window=5_000)})
+            )
+        },
         {"acme": {"a": own, "b": own}},
     )
     assert catalogue.info("acme", "a").context_window == 1_000
@@ -174,7 +178,7 @@ def test_refreshing_keeps_the_price_of_today_and_those_of_later_days() -> None:
 
 def test_a_price_changes_on_its_day() -> None:
     own = CatalogueModel(price=(1.0, 2.0), later={"2027-01-01": (3.0, 4.0)})
-    vendors = {"acme": CatalogueProvider(models={"a": own})}
+    vendors = {"acme": CatalogueProvider(models=listed({"a": own}))}
     before = ModelCatalogue(vendors, day="2026-12-31").info("acme", "a")
     assert (before.price_input, before.price_output) == (1, 2)
     after = ModelCatalogue(vendors, day="2027-01-01").info("acme", "a")
@@ -183,3 +187,8 @@ def test_a_price_changes_on_its_day() -> None:
 
 def test_the_file_is_written_as_refreshing_writes_it() -> None:
     assert written(json.loads(CATALOGUE.read_text())) == CATALOGUE.read_text()
+
+
+def listed(models: dict[str, CatalogueModel]) -> msgspec.Raw:
+    """Models as the file has them."""
+    return msgspec.Raw(msgspec.json.encode(models))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.support.example_count import cases
@@ -169,7 +170,7 @@ def test_of_a_model_that_is_not_listed_only_common_levels_are_assumed(
 
 def test_what_the_user_knows_of_a_model_counts_as_it_stands() -> None:
     own = ModelCatalogue(
-        {"acme": CatalogueProvider(models={"a": CatalogueModel(levels=("low",))})},
+        {"acme": CatalogueProvider(models=msgspec.Raw(b'{"a":{"levels":["low"]}}'))},
         {"acme": {"a": CatalogueModel(levels=("off", "max"))}},
     )
     assert own.info("acme", "a").levels == ("off", "max")

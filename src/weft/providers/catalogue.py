@@ -69,7 +69,10 @@ class CatalogueProvider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     default: str = ""
     family: CatalogueModel = CatalogueModel()
     """What to assume of a model that is not listed."""
-    models: dict[str, CatalogueModel] = {}
+    models: msgspec.Raw = msgspec.Raw(b"{}")
+    """Name → `CatalogueModel`, still as JSON: a run has the models of one provider, and all of them
+    would take three times the room of their text.
+    """
     same_as: str = ""
     """Another provider with the same models, or several, with spaces between them."""
     without: tuple[ThinkingLevel, ...] = ()
@@ -107,6 +110,7 @@ class ModelCatalogue:
         self.day = day
         self._vendors = vendors
         self._more = more or {}
+        self._read: dict[str, dict[str, CatalogueModel]] = {}
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -132,7 +136,7 @@ class ModelCatalogue:
         """What is known of one model."""
         vendor = self.vendor(provider)
         entry, is_itself = self._find(provider, name)
-        levels = self._levels(vendor, entry, is_itself=is_itself)
+        levels = self._levels(provider, entry, is_itself=is_itself)
         # A relative's price would be a guess, and a guess would look like a bill.
         price, long = (entry.price_on(self.day), entry.long) if is_itself else ((), ())
         if vendor.is_free:
@@ -156,8 +160,7 @@ class ModelCatalogue:
 
     def models(self, provider: str) -> list[ModelInfo]:
         """Every listed model of a provider."""
-        vendor = self.vendor(provider)
-        names = [*self._more.get(provider, {}), *self._listed(vendor)]
+        names = [*self._more.get(provider, {}), *self._listed(provider)]
         return [self.info(provider, name) for name in dict.fromkeys(names)]
 
     def resolve(self, name: str) -> ModelInfo:
@@ -171,7 +174,7 @@ class ModelCatalogue:
 
     def short(self, provider: str) -> Mapping[str, str]:
         """The short names of a provider's models."""
-        sources = self._sources(self.vendor(provider))
+        sources = map(self.vendor, self._sources(provider))
         return {name: model for each in sources for name, model in each.short.items()}
 
     def entry(self, provider: str, name: str) -> CatalogueModel:
@@ -183,27 +186,31 @@ class ModelCatalogue:
         """Whether a model of this name is listed, a dated one of a listed model included."""
         return self._find(provider, name)[1]
 
-    def _listed(self, vendor: CatalogueProvider) -> Mapping[str, CatalogueModel]:
-        sources = self._sources(vendor)
-        if len(sources) == 1:
-            return sources[0].models
-        return {name: entry for each in sources for name, entry in each.models.items()}
+    def _listed(self, provider: str) -> Mapping[str, CatalogueModel]:
+        if provider not in self._read:
+            self._read[provider] = {
+                name: entry
+                for each in self._sources(provider)
+                for name, entry in _models(self.vendor(each).models).items()
+            }
+        return self._read[provider]
 
-    def _sources(self, vendor: CatalogueProvider) -> list[CatalogueProvider]:
-        """The providers whose models a provider has: its own, or those that it names."""
-        return [self.vendor(name) for name in vendor.same_as.split()] or [vendor]
+    def _sources(self, provider: str) -> list[str]:
+        """The providers whose models a provider has: itself, or those that it names."""
+        return self.vendor(provider).same_as.split() or [provider]
 
     def _levels(
-        self, vendor: CatalogueProvider, entry: CatalogueModel, *, is_itself: bool
+        self, provider: str, entry: CatalogueModel, *, is_itself: bool
     ) -> tuple[ThinkingLevel, ...]:
         """The levels of an entry that hold for the listed model itself, or for a relative of it."""
         # A relative has only the levels that all models of the vendor take: one too many, and every
         # request is refused.
-        common = self._sources(vendor)[0].family
+        common = self.vendor(self._sources(provider)[0]).family
+        without = self.vendor(provider).without
         return tuple(
             level
             for level in entry.levels
-            if level not in vendor.without and (is_itself or level in common.levels)
+            if level not in without and (is_itself or level in common.levels)
         )
 
     def _find(self, provider: str, name: str) -> tuple[CatalogueModel, bool]:
@@ -211,15 +218,18 @@ class ModelCatalogue:
         own = self._more.get(provider, {})
         if name in own:
             return own[name], True
-        vendor = self.vendor(provider)
-        listed = self._listed(vendor)
+        listed = self._listed(provider)
         if name in listed:
             return listed[name], True
         # The longest: `gpt-5` begins `gpt-5-mini-2025-08-07`, too.
         near = max((known for known in listed if name.startswith(known)), key=len, default="")
         if not near:
-            return vendor.family, False
+            return self.vendor(provider).family, False
         return listed[near], re.fullmatch(_STAMP, name[len(near) :]) is not None
+
+
+def _models(data: msgspec.Raw) -> dict[str, CatalogueModel]:
+    return msgspec.json.decode(data, type=dict[str, CatalogueModel])
 
 
 @cache
