@@ -19,13 +19,12 @@ from weft.store.base import Owner
 from weft.store.sqlite.appends import find
 from weft.store.sqlite.leases import check_free
 from weft.store.sqlite.query import fetch
+from weft.store.sqlite.schema import UNSCRUBBED
 
 MERGED_PAGES = 500
 """Pages of the index of words that are merged in one transaction."""
 _MOST_REWRITTEN_BYTES = 1 << 30
 """A larger file is not written anew: that would hold up every process for more than ten seconds."""
-_NOTE = "unscrubbed"
-"""In `meta` from a delete until the file was written anew."""
 
 _NAMED = """
     select exists (select 1 from sessions where parent_id = ?1)
@@ -65,7 +64,7 @@ def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: 
     parent = fetch(db, _PARENT, (number,))[0][0]
     has_words = _has_words(db, number)
     if has_words or parent is not None:
-        db.execute("insert or replace into meta values (?, 1)", (_NOTE,))
+        db.execute("insert or replace into meta values (?, 1)", (UNSCRUBBED,))
     _forget_beside(db, number)
     if _is_named(db, session_id):
         db.execute(
@@ -90,16 +89,15 @@ def merge_words(db: apsw.Connection, pages: int) -> bool:
 
 
 def rewrite(db: apsw.Connection, path: Path) -> bool:
-    """Write the file anew if something was deleted since the last time; outside a transaction.
+    """Write the file anew, because something was deleted since the last time; outside a
+    transaction.
 
-    False when there was nothing to do, or the file is too large.
+    False when the file is too large.
     """
-    if not fetch(db, "select 1 from meta where key = ?", (_NOTE,)):
-        return False
     if os.stat(path).st_size > _MOST_REWRITTEN_BYTES:
         return False
     db.execute("vacuum")
-    db.execute("delete from meta where key = ?", (_NOTE,))
+    db.execute("delete from meta where key = ?", (UNSCRUBBED,))
     return True
 
 

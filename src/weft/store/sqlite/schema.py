@@ -18,6 +18,8 @@ from weft.store.sqlite.query import fetch
 
 APPLICATION_ID = 0x57656674
 """Says in the file's header that it is ours: "Weft"."""
+UNSCRUBBED = "unscrubbed"
+"""In `meta` from a delete until the file was written anew."""
 
 _FIRST = (
     "create table meta (key text primary key, value any) strict, without rowid",

@@ -32,7 +32,6 @@ from weft.store.checks import check_appends, check_leasable
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import ProcessLiveness, this_process
 from weft.store.sqlite import appends as writing
-from weft.store.sqlite import delete as removal
 from weft.store.sqlite import leases
 from weft.store.sqlite import reader as reading
 from weft.store.sqlite.connect import Synchronous
@@ -186,6 +185,8 @@ class SqliteStore(Store):
         )
 
     async def delete(self, session_id: SessionId) -> None:
+        from weft.store.sqlite import delete as removal  # with the first one: start-up time
+
         directory = self._presence.directory
         has_words = await self._write(
             lambda db: removal.delete(db, session_id, self.owner, directory), stream=session_id
@@ -224,10 +225,14 @@ class SqliteStore(Store):
         return await self._ask(lambda db: reading.blob(db, blob_id))
 
     async def sweep_blobs(self) -> int:
-        return await self._write(removal.sweep_blobs)
+        from weft.store.sqlite.delete import sweep_blobs  # as above
+
+        return await self._write(sweep_blobs)
 
     async def trim_history(self, project_path: str, most_bytes: int) -> int:
-        return await self._write(lambda db: removal.trim_history(db, project_path, most_bytes))
+        from weft.store.sqlite.delete import trim_history  # as above
+
+        return await self._write(lambda db: trim_history(db, project_path, most_bytes))
 
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         await self._write(lambda db: writing.save_snapshot(db, stream, snapshot), stream=stream)

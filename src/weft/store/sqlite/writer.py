@@ -44,7 +44,8 @@ from weft.store.sqlite.connect import (
     is_read_only,
     open_writer,
 )
-from weft.store.sqlite.delete import rewrite
+from weft.store.sqlite.query import fetch
+from weft.store.sqlite.schema import UNSCRUBBED
 from weft.store.sqlite.write_ahead_log import WriteAhead
 from weft.store.threads import call, settle
 
@@ -228,8 +229,11 @@ class WriterThread:
             return
         self._patience.start(_REWRITE_PATIENCE_SECONDS)
         try:
-            if rewrite(self._db, self._path):
-                self._ahead.empty(self._db)
+            if fetch(self._db, "select 1 from meta where key = ?", (UNSCRUBBED,)):
+                from weft.store.sqlite.delete import rewrite  # only then: few sessions are deleted
+
+                if rewrite(self._db, self._path):
+                    self._ahead.empty(self._db)
         except apsw.Error as error:
             # The note in the file stays, so that the next process to close it tries again.
             logger.warning("the store was not rewritten after a delete: %s", error)
