@@ -8,7 +8,7 @@ they were made, which is a convenience for lists; nothing in Weft compares ids t
 
 from __future__ import annotations
 
-import secrets
+from os import urandom
 from typing import NewType
 
 SessionId = NewType("SessionId", str)
@@ -36,7 +36,7 @@ def new_id(prefix: str, now_seconds: float) -> str:
     # Random bits after the time, not a counter: several processes make ids without asking each
     # other. Two ids of one millisecond therefore sort in any order, and clocks differ between
     # machines, which is why an id is never compared to learn what came first.
-    number = (int(now_seconds * 1000) << 80) | secrets.randbits(80)
+    number = (int(now_seconds * 1000) << 80) | int.from_bytes(urandom(10), "big")
     digits = []
     for _ in range(26):
         number, rest = divmod(number, 32)

@@ -11,6 +11,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.weft_program import WeftProgram
 
 NEVER = {
@@ -66,8 +68,14 @@ CLI_ON_THE_WAY = {
 """Of the command line, all that a run may load before its first request."""
 
 RARE = {
+    "random",
+    "secrets",
+    "unicodedata",
     "weft.api.pages",
     "weft.context.compaction",
+    "weft.project.agent_list",
+    "weft.project.frontmatter",
+    "weft.runtime.workspaces.violation_report",
     "weft.session.decide.boundaries",
     "weft.session.decide.branches",
     "weft.session.decide.line",
@@ -75,13 +83,23 @@ RARE = {
     "weft.session.decide.records",
     "weft.session.decide.requests",
     "weft.session.decide.settings",
+    "weft.store.sqlite.delete",
     "weft.tools.output_schema",
+    "weft.tools.pictures",
     "weft.tools.submit",
     "weft.workspace.boundaries.lines",
 }
-"""Of ours, what a run with one short answer has no use for.  A module takes about three times the
+"""What a run with one short answer has no use for.  A module takes about three times the
 size of its bytecode in memory for as long as the process lives.
 """
+RARE_OF_A_VENDOR = {
+    "random",
+    "weft.providers.error_advice",
+    "weft.providers.openai.encode",
+    "weft.providers.openai_chat.model_list",
+    "zlib",
+}
+"""What a vendor that answers has no use for."""
 
 DUMP = """
 import atexit, json, sys
@@ -151,6 +169,18 @@ def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: WeftProgram
     assert of_the_cli <= CLI_ON_THE_WAY
     assert not RARE & loaded
     assert not roots(loaded - bare())
+
+
+@pytest.mark.process
+def test_a_vendor_is_loaded_without_what_only_trouble_needs() -> None:
+    script = (
+        "import json, sys; import weft.providers.openai_chat.stream, weft.transport.client; "
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert "weft.transport.connection" in loaded
+    assert not RARE_OF_A_VENDOR & loaded
 
 
 def test_the_test_sees_what_is_loaded(weft: WeftProgram) -> None:

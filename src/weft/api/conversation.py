@@ -20,7 +20,7 @@ from weft.api.turn_waiter import reply_to, send_abort
 from weft.errors import SessionInterrupted, SessionStopped, UsageError, WeftError
 from weft.events import PermissionAction, Status, Todo
 from weft.ids import EntryId, NodeId, RequestId, SessionId, new_id
-from weft.messages import Content, as_parts
+from weft.messages import Content, Image, Part, as_parts
 from weft.runtime.ports.local import LocalPort
 from weft.session import (
     AbortReceipt,
@@ -45,7 +45,6 @@ from weft.session import (
     StopBackground,
 )
 from weft.state import BackgroundCommand, QueueEntry, combine_queue_entries_to_text
-from weft.tools.pictures import fitted_parts
 from weft.view.snapshot import ChildInfo
 
 if TYPE_CHECKING:  # loaded with the first look at the agents: it costs start-up time
@@ -91,7 +90,7 @@ class ConversationCalls(SessionBase):
             SessionBusy: a turn runs and `queue` is False.
         """
         command = SendPrompt(
-            parts=await fitted_parts(as_parts(content)),
+            parts=await _fitted(content),
             when_busy="follow_up" if queue else "refuse",
             options=self._options(options),
             waits=True,
@@ -170,7 +169,7 @@ class ConversationCalls(SessionBase):
     ) -> Accepted:
         return await self._call(
             SendPrompt(
-                parts=await fitted_parts(as_parts(content)),
+                parts=await _fitted(content),
                 when_busy=when_busy,
                 options=self._options(options),
                 input_id=input_id_of(input_id),
@@ -209,7 +208,7 @@ class ConversationCalls(SessionBase):
         self, entry_id: str, content: Content, *, input_id: str | None = None
     ) -> None:
         """Change what a queued message says."""
-        parts = await fitted_parts(as_parts(content))
+        parts = await _fitted(content)
         await self._call(EditQueued(entry_id=EntryId(entry_id), parts=parts, **self._by(input_id)))
 
     async def remove_queued(self, entry_id: str, *, input_id: str | None = None) -> None:
@@ -455,3 +454,13 @@ class ConversationCalls(SessionBase):
         await self._call(
             AnswerQuestion(request_id=RequestId(request_id), answer=answer, **self._by(input_id))
         )
+
+
+async def _fitted(content: Content) -> tuple[Part, ...]:
+    """The parts of a message, every picture of them one that models take."""
+    parts = as_parts(content)
+    if not any(isinstance(part, Image) for part in parts):
+        return tuple(parts)
+    from weft.tools.pictures import fitted_parts  # with the first picture: start-up time
+
+    return await fitted_parts(parts)

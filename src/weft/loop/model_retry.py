@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import Final, Literal
 
 import msgspec
@@ -181,6 +180,8 @@ def wait_before_retry(
     most = min(limits.retries, TIMEOUT_RETRIES) if error.timed_out else limits.retries
     if not error.retryable or retries >= most:
         return None
+    import random  # not while all is well: it costs start-up time
+
     backoff = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**retries)
     # Jitter: the agents of a session share a rate limit, and without it they would all come back in
     # the same instant.

@@ -9,7 +9,6 @@ and spaces at the end that some drop.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from functools import cache
 
@@ -132,6 +131,8 @@ def _plain(name: str) -> str:
     if name.isascii():
         # Nearly every name; it has one form only, and no character without width.
         return name.lower().rstrip(". ")
+    import unicodedata  # few names need it, and it costs start-up time
+
     # What file systems take for the same name: HFS+ and APFS ignore case and Unicode forms, HFS+
     # also characters of no width (git's CVE-2014-9390), and Windows drops dots and spaces at the
     # end.

@@ -18,8 +18,6 @@ from typing import Any, Final
 import msgspec
 
 from weft.errors import UsageError
-from weft.project.agent_list import listing_of
-from weft.project.frontmatter import brief, setting_text, split_front_matter
 from weft.workspace import (
     SourceFolder,
     list_folder,
@@ -122,6 +120,9 @@ def read_skill(folder: SourceFolder) -> SkillFile | None:
     file = read_small_text(folder, FILE, LARGEST_FILE)
     if file is None:
         return None
+    # With the first skill: most projects have none, and it costs start-up time.
+    from weft.project.frontmatter import brief, setting_text, split_front_matter
+
     settings, body = split_front_matter(file.text, file.path)
     name = setting_text(settings, "name", file.path) or os.path.basename(folder.path)
     description = " ".join(setting_text(settings, "description", file.path).split())
@@ -156,6 +157,8 @@ def skills_text(skills: SkillSet, active: Iterable[str]) -> str:
     ]
     pieces = [f"# Skill: {skill.name} ({skill.path})\n\n{skill.body}" for skill in switched_on]
     if offered:
+        from weft.project.agent_list import listing_of  # as above
+
         pieces.append(
             "# Skills\n\nBefore you do something that one of these describes, read it "
             "with the skill tool:\n" + listing_of(offered)

@@ -25,7 +25,6 @@ from weft.messages import clean_text
 from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
 from weft.providers.catalogue import PRICES, CatalogueModel, CatalogueProvider, ModelCatalogue
 from weft.providers.credentials import ProviderAccess, with_query
-from weft.providers.error_advice import ErrorContext, advised
 from weft.providers.normalize import proofs_of, without_proofs
 from weft.transport import EventParser, HttpReply, HttpRequest, HttpTransport
 
@@ -266,6 +265,8 @@ class HttpModel(Model):
                 yield events
 
     def _advised(self, error: ProviderError) -> ProviderError:
+        from weft.providers.error_advice import ErrorContext, advised  # not while all is well
+
         context = ErrorContext(
             provider=self.info.provider,
             model=self.info.name,

@@ -10,7 +10,6 @@ types is ever syntax.
 from __future__ import annotations
 
 import re
-import unicodedata
 
 MOST_WORDS = 32
 """Words of a query beyond these are ignored."""
@@ -69,6 +68,8 @@ def _first_place(text: str, found: list[str]) -> int:
 
 def _folded(text: str) -> str:
     """Lower case without accents: what differs only by them is the same word."""
+    import unicodedata  # only for those who search: it costs start-up time
+
     apart = unicodedata.normalize("NFKD", text.casefold())
     bare = "".join(char for char in apart if unicodedata.category(char) != "Mn")
     # Hangul falls apart into single sounds under NFKD; together again it searches as it is typed.

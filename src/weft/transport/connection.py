@@ -9,12 +9,15 @@ a reply watches for silence.
 from __future__ import annotations
 
 import asyncio
-import zlib
+from typing import TYPE_CHECKING
 
 import httptools
 
 from weft.errors import ProviderUnavailable
 from weft.transport.base import HttpReply, HttpTimeouts
+
+if TYPE_CHECKING:  # few servers compress, and it costs start-up time
+    import zlib
 
 MAX_BUFFERED = 1024 * 1024
 """Bytes of a body that wait for a reader before the socket is no longer read."""
@@ -321,6 +324,8 @@ class StreamedReply(HttpReply):
         if encoding in ("gzip", "deflate", "x-gzip"):
             # We ask for identity, but some proxies compress all the same. 32 + 15: zlib tells gzip
             # from deflate by the header.
+            import zlib  # as above
+
             self._unzip = zlib.decompressobj(wbits=47)
         elif encoding not in ("identity", ""):
             self.fail(
@@ -363,6 +368,8 @@ class StreamedReply(HttpReply):
         """Decompress, but never more at once than twenty times the buffer: a bomb ends the
         reply.
         """
+        import zlib  # as above
+
         assert self._unzip is not None
         self._has_packed = True
         try:

@@ -19,7 +19,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -285,7 +284,7 @@ def read_all(fd: int, most: int) -> bytes:
 def temporary(folder: int, mode: int) -> tuple[str, int]:
     """Make a temporary file with an unpredictable name, and hold its lock."""
     while True:
-        name = TEMPORARY + secrets.token_hex(8)
+        name = TEMPORARY + os.urandom(8).hex()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(name, flags, mode, dir_fd=folder)
         try:

@@ -7,7 +7,6 @@ signature of it is `id content`.
 
 from __future__ import annotations
 
-import re
 from typing import Any, TypeAlias
 
 import msgspec
@@ -16,13 +15,13 @@ from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ThinkingLevel, ToolSpec
 from weft.providers.documents import data_url, document_name
 from weft.providers.normalize import ModelTurn, UserTurn, WireCall, WireResult, turns, wire_name
+from weft.providers.openai.vocabulary import effort_word, model_version
 from weft.providers.schema import as_object, closed, remembered, strict
 
 Json: TypeAlias = dict[str, Any]
 
 # The API refuses less.
 _LEAST_OUTPUT = 16
-_GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 
 
 def encode(request: ModelRequest, info: ModelInfo, *, with_summaries: bool = True) -> Json:
@@ -65,17 +64,6 @@ def encode(request: ModelRequest, info: ModelInfo, *, with_summaries: bool = Tru
 
 def _effort(level: ThinkingLevel) -> Json:
     return {} if level == "default" else {"effort": effort_word(level)}
-
-
-def effort_word(level: ThinkingLevel) -> str:
-    """The vendor's word for a level that the model has."""
-    return "none" if level == "off" else level
-
-
-def model_version(model: str) -> tuple[int, int]:
-    """The version in a model's name, as of GPT; nothing where it has none."""
-    found = _GPT.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 def _form(schema: Json) -> Json:

@@ -24,7 +24,7 @@ from weft.providers.normalize import (
     turns,
     wire_name,
 )
-from weft.providers.openai.encode import effort_word, model_version
+from weft.providers.openai.vocabulary import effort_word, model_version
 from weft.providers.schema import as_object, closed, remembered, strict
 
 Json: TypeAlias = dict[str, Any]

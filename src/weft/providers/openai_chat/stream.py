@@ -23,7 +23,6 @@ from weft.providers.openai_chat.encode import (
     XAI,
     encode,
 )
-from weft.providers.openai_chat.model_list import listed_models
 from weft.transport import HttpRequest, HttpTimeouts, is_loopback, target
 
 BASE_URL = "https://api.openai.com/v1"
@@ -115,6 +114,8 @@ class ChatWire(RemoteVendor):
         )
 
     def listed(self, body: bytes) -> dict[str, CatalogueModel]:
+        from weft.providers.openai_chat.model_list import listed_models  # few ask for the list
+
         return listed_models(body)
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:

@@ -19,7 +19,6 @@ from weft.loop import Commit, PermissionGate, touched_facts
 from weft.messages import Usage
 from weft.permissions import ToolAction, is_git_record, is_protected, protected_below
 from weft.runtime.workspaces.read_guard import SessionReadGuard
-from weft.runtime.workspaces.violation_report import ViolationReportingRunner
 from weft.session import FileFinder, FoundFile, RecoveryProbe
 from weft.state import SessionState
 from weft.workspace import (
@@ -61,16 +60,10 @@ class SessionWorkspace(FileFinder):
         self._sandbox = sandbox
         self.boundaries = SessionBoundaries(self._in_force, load)
         self.workspace: Workspace = BoundedWorkspace(workspace, self.boundaries, self._versions.saw)
-        self._plain_runner = ViolationReportingRunner(
-            runner,
-            forbids=self.forbids,
-            boundaries=self.boundaries,
-            peek=workspace.peek,
-            root=workspace.root,
-        )
+        self._runner = runner
         self.read_guard = SessionReadGuard(workspace.root, added)
         self.runner: Runner = _LateRunner(
-            self._plain_runner, self._sandboxed, self.read_guard.concealed
+            runner, self._reporting, self._sandboxed, self.read_guard.concealed
         )
 
     def follow(self, state: Callable[[], SessionState], gate: PermissionGate) -> None:
@@ -164,12 +157,25 @@ class SessionWorkspace(FileFinder):
                 found[call] = RecoveredCall(text=str(left), touched=tuple(facts), blobs=blobs)
         return found
 
-    def _sandboxed(self) -> Runner | None:
+    def _reporting(self) -> Runner:
+        """Runs commands as they are, and reports what they changed beyond what they may."""
+        from weft.runtime.workspaces.violation_report import ViolationReportingRunner
+
+        return ViolationReportingRunner(
+            self._runner,
+            forbids=self.forbids,
+            boundaries=self.boundaries,
+            peek=self._inner.peek,
+            root=self._inner.root,
+        )
+
+    def _sandboxed(self, plain: Runner) -> Runner | None:
+        """The sandbox, with `plain` for the commands that are let out of it."""
         sandbox = self._sandbox()
         if sandbox is None:
             return None
         return sandbox.runner(
-            self._plain_runner,
+            plain,
             root=self._inner.root,
             judge=self,
             boundaries=self.boundaries,
@@ -234,17 +240,21 @@ class _LateRunner(Runner):
 
     def __init__(
         self,
-        inner: Runner,
-        make: Callable[[], Runner | None],
+        machine: Runner,
+        reporting: Callable[[], Runner],
+        sandboxed: Callable[[Runner], Runner | None],
         concealed: Callable[[], Awaitable[tuple[str, ...]]],
     ) -> None:
-        self._inner = inner
-        self._make = make
+        """`machine` is only asked for programs; `reporting` and `sandboxed` make what runs them."""
+        self._machine = machine
+        self._reporting = reporting
+        self._sandboxed = sandboxed
         self._concealed = concealed
+        self._plain: Runner | None = None
         self._made: Runner | None = None
 
     def which(self, program: str, *, not_below: str = "") -> str | None:
-        return self._inner.which(program, not_below=not_below)
+        return self._machine.which(program, not_below=not_below)
 
     async def is_sandboxed(self) -> bool:
         return await self._now().is_sandboxed()
@@ -257,7 +267,7 @@ class _LateRunner(Runner):
     ) -> RunResult:
         # What only reads needs no sandbox, and starting one takes longer than most such commands.
         if command.only_reads:
-            return await self._inner.run(command, on_output)
+            return await self._outside().run(command, on_output)
         # Now and not when the call was prepared: the user may have taken an hour to answer.
         if hidden := await self._concealed():
             command = msgspec.structs.replace(command, hidden=hidden)
@@ -265,5 +275,10 @@ class _LateRunner(Runner):
 
     def _now(self) -> Runner:
         if self._made is None:
-            self._made = self._make() or self._inner
+            self._made = self._sandboxed(self._outside()) or self._outside()
         return self._made
+
+    def _outside(self) -> Runner:
+        if self._plain is None:
+            self._plain = self._reporting()
+        return self._plain

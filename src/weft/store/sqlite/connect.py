@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +70,8 @@ class BusyHandler:
         now = time.monotonic()
         if now >= self._deadline or self._is_held_up(now):
             return False
+        import random  # only where two writers meet: it costs start-up time
+
         # Random, so that two writers that wait for a third do not wake up in step for ever.
         time.sleep(random.uniform(0.0002, min(0.0005 * 2 ** min(tries, 5), 0.01)))
         return True
