@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from tests.support.world import World
 from weft.app import app as app_module
+from weft.app.heap import MOST_ARENAS
 from weft.providers.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -61,3 +64,46 @@ async def test_memory_that_was_freed_goes_back_to_the_system(
             while own_bytes() - before > 10 * MEGABYTE:
                 await anyio.lowlevel.checkpoint()
     assert left
+
+
+ARENAS = """
+import asyncio, ctypes, os, sys, threading
+import weft
+
+async def main():
+    async with weft.open(sys.argv[1], "memory"):
+        await asyncio.to_thread(work_in_threads)
+
+def work_in_threads():
+    together = threading.Barrier(12)
+    def work():
+        made = [bytes(3000) for _ in range(100)]
+        together.wait()
+    threads = [threading.Thread(target=work) for _ in range(12)]
+    [each.start() for each in threads]
+    [each.join() for each in threads]
+
+asyncio.run(main())
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = ctypes.c_void_p
+out = ctypes.c_void_p(libc.fdopen(os.dup(1), b"w"))
+libc.malloc_info(0, out)
+libc.fflush(out)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("chosen", "is_limited"), [({}, True), ({"MALLOC_ARENA_MAX": "9"}, False)])
+def test_threads_share_arenas_unless_the_user_has_set_their_number(
+    tmp_path: Path, chosen: dict[str, str], is_limited: bool
+) -> None:
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **chosen}
+    done = subprocess.run(
+        [sys.executable, "-c", ARENAS, str(tmp_path)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # Threads of the application itself may be there before it is open.
+    assert (done.stdout.count("<heap nr=") <= MOST_ARENAS + 2) is is_limited

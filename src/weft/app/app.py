@@ -525,11 +525,14 @@ class App:
         return await session.summarize_branch(wanted.node, input_id=wanted.input_id), ""
 
     async def _unload_idle(self) -> None:
+        # A single run on the command line is over before; it does without what is loaded here.
+        await anyio.sleep(self._listen_after)
+        from weft.app import heap  # late: it costs start-up time
+
+        heap.limit_arenas()
         seconds = UNLOAD_EVERY_SECONDS
         while True:
             await anyio.sleep(seconds)
-            from weft.app import heap  # late: it costs start-up time
-
             # Also when nothing is unloaded: the turns of sessions that stay leave as many holes.
             await anyio.to_thread.run_sync(heap.trim)
             try:
