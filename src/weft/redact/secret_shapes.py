@@ -11,7 +11,7 @@ repeat possessively or boundedly.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import msgspec
@@ -300,6 +300,8 @@ def _named(word: str) -> tuple[SecretShape, ...]:
 
 _NAME_SIGNS = dict.fromkeys(("ass", "ASS", "key", "KEY", "Key"), "")
 """What several names have in common."""
+_CAPITALS = dict.fromkeys(("S", "E", "K"), "")
+"""What the signs and names in capitals have in common; many texts have none of these letters."""
 
 
 def _named_groups() -> ShapeGroup:
@@ -308,10 +310,16 @@ def _named_groups() -> ShapeGroup:
         ShapeGroup((each,), pattern=each + _ASSIGNED, word=each)
         for each in (*_PASSWORDS, *_SECRETS)
     ]
+    signed = _behind_signs(_behind_signs(names, _NAME_SIGNS), _CAPITALS)
     # One of these signs stands behind every name (`_ASSIGNED`).
-    return ShapeGroup((":", "=", ">"), groups=_behind_signs(names, _NAME_SIGNS))
+    return ShapeGroup((":", "=", ">"), groups=signed)
 
 
+_KEY_HEADER = _after(
+    "key header",
+    rf"(?P<keep>-(?i:api-key){_HEADER}){_NO_EXAMPLE}"
+    r"(?=[A-Za-z._~+/=-]*+[0-9])[A-Za-z0-9._~+/=-]{16,}+",
+)
 _COOKIE_LETTER = r"(?:[^\r\n\"'`$]|\$(?![({]))"
 _NETRC_WORDS = (
     r"(?:[ \t]{1,8}(?:login|account)[ \t]{1,8}[^\s]{1,128}){1,2}[ \t]{1,8}password[ \t]{1,8}"
@@ -357,16 +365,8 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
             ),
         ),
     ),
-    ShapeGroup(
-        ("-api-key", "-Api-Key", "-API-Key", "-API-KEY"),
-        (
-            _after(
-                "key header",
-                rf"(?P<keep>-(?i:api-key){_HEADER}){_NO_EXAMPLE}"
-                r"(?=[A-Za-z._~+/=-]*+[0-9])[A-Za-z0-9._~+/=-]{16,}+",
-            ),
-        ),
-    ),
+    ShapeGroup(("-api-key",), (_KEY_HEADER,)),
+    ShapeGroup(("-Api-Key", "-API-Key", "-API-KEY"), (_KEY_HEADER,)),
     ShapeGroup(
         ("curl ",),
         (
@@ -441,6 +441,13 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
     ),
 )
 """Shapes that are more than a vendor's prefix and a body."""
+_OTHER_SIGNS = dict.fromkeys(("/", '"', "A"), "")
+
+
+def _other_groups() -> Iterator[ShapeGroup]:
+    """The other groups in their order, those with a sign that is found fast behind it."""
+    for group in _OTHER_GROUPS:
+        yield from _behind_signs([group], _OTHER_SIGNS)
 
 
 @cache
@@ -448,7 +455,7 @@ def shape_groups() -> tuple[ShapeGroup, ...]:
     """Every group, in the order in which they are masked: a vendor's token says more of what it was
     than the parameter or the variable that it stands in.
     """
-    return (*_vendor_groups(), *_OTHER_GROUPS, _named_groups())
+    return (*_vendor_groups(), *_other_groups(), _named_groups())
 
 
 KEY_BEGINS = "-----BEGIN "
