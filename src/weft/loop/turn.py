@@ -174,7 +174,8 @@ class Turn:
 
     async def _was_submitted(self, node: Node) -> bool:
         """End the turn if one of these calls handed in a result that fits, or too many did not."""
-        submit, entry = self._env.submit, self._line.find(node.id)
+        submit = self._env.submit
+        entry = self._line.find(node.id) if submit is not None else None
         if submit is None or entry is None:
             return False
         repairs = self._env.models.limits.repairs

@@ -62,7 +62,15 @@ class TurnLine:
 
     def find(self, node: NodeId) -> LineEntry | None:
         """The entry of a node; None when it is not on the line."""
-        return next((entry for entry in self._entries if entry.node.id == node), None)
+        place = self._place(node)
+        return None if place is None else self._entries[place]
+
+    def _place(self, node: NodeId) -> int | None:
+        # From the end: what is looked for is nearly always the last answer of a long line.
+        for place in range(len(self._entries) - 1, -1, -1):
+            if self._entries[place].node.id == node:
+                return place
+        return None
 
     async def load(self) -> None:
         """Read the line from the session."""
@@ -89,7 +97,8 @@ class TurnLine:
 
     def take_results(self, node: Node, results: Mapping[CallUid, ToolResult]) -> None:
         """Calls of a node have come to an end."""
-        place = next(i for i, entry in enumerate(self._entries) if entry.node.id == node.id)
+        place = self._place(node.id)
+        assert place is not None
         merged = {**self._entries[place].results, **results}
         self._entries[place] = LineEntry(node=node, results=merged)
         self._composed = None
