@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import binascii
 import functools
+import operator
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from typing import Any, TypeAlias, assert_never
 
 import msgspec
@@ -33,6 +34,7 @@ from weft.messages import (
 )
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
 from weft.providers.documents import with_documents
+from weft.providers.schema import remembered
 
 # Vendors refuse blank text and calls without a result, and a refused history would be refused at
 # every later request: these stand in for what is missing.
@@ -132,20 +134,20 @@ def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[T
     shaper = _Shaper(request, info, max_id)
     messages = with_documents(request.messages, info)
     for at, message in enumerate(messages):
+        if isinstance(message, CallResults):
+            continue  # taken with the message before
+        if message.role == "user":
+            shaper.user(message)
+            continue
         following = messages[at + 1] if at + 1 < len(messages) else None
-        match message:
-            case ChatMessage(role="user"):
-                shaper.user(message)
-            case ChatMessage():
-                shaper.model(message, following if isinstance(following, CallResults) else None)
-            case CallResults():
-                pass  # taken with the message before
-            case _:
-                assert_never(message)
+        shaper.model(message, following if isinstance(following, CallResults) else None)
     # Vendors want the user to speak first; a line of the tree need not begin so.
     if not shaper.turns or isinstance(shaper.turns[0], ModelTurn):
         shaper.turns.insert(0, UserTurn((Text(text=BEGINNING),)))
     return _with_few_pictures(shaper.turns)
+
+
+_picture_count = operator.attrgetter("picture_count")
 
 
 def _with_few_pictures(found: list[Turn]) -> list[Turn]:
@@ -153,7 +155,7 @@ def _with_few_pictures(found: list[Turn]) -> list[Turn]:
 
     They go ten at a time, so that what a vendor has in its cache stays the same for a while.
     """
-    total = sum(turn.picture_count for turn in found)
+    total = sum(map(_picture_count, found))
     if total <= MOST_IMAGES:
         return found
     left_out = -(-(total - MOST_IMAGES) // _AT_ONCE) * _AT_ONCE
@@ -489,7 +491,8 @@ def _wire_name(name: str) -> str:
 _cached_wire_name = functools.lru_cache(maxsize=512)(_wire_name)
 
 
-def real_names(tools: Sequence[ToolSpec]) -> dict[str, str]:
+@remembered
+def real_names(tools: tuple[ToolSpec, ...]) -> dict[str, str]:
     """What each name on the wire means, for those that differ."""
     return {wire_name(t.name): t.name for t in tools if wire_name(t.name) != t.name}
 

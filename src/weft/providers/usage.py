@@ -7,6 +7,7 @@ the cached parts are taken off.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
@@ -92,9 +93,17 @@ def read_usage(report: Mapping[str, Any], fields: UsageFields) -> Usage:
     )
 
 
+@functools.cache
+def _names(path: FieldPath) -> tuple[str, ...]:
+    """The steps of a path; there are only those of the tables above."""
+    return tuple(path.split("."))
+
+
 def _count(report: Mapping[str, Any], path: FieldPath) -> int:
+    if not path:
+        return 0
     found: object = report
-    for name in path.split("."):
+    for name in _names(path):
         found = found.get(name) if isinstance(found, dict) else None
     # A bool is an int to Python, and a float is what some servers send for whole numbers.
     if isinstance(found, bool) or not isinstance(found, int | float):
