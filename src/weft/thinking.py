@@ -21,7 +21,11 @@ KnownLevels: TypeAlias = tuple[ThinkingLevel, ...] | None
 
 def thinking_level(word: object) -> ThinkingLevel | None:
     """The level that a word names; None for any other word."""
-    return next((level for level in THINKING_LEVELS if level == word), None)
+    # No generator, and no set: each round asks, and the word may be a value without a hash.
+    for level in THINKING_LEVELS if word is not None else ():
+        if level == word:
+            return level
+    return None
 
 
 def nearest_level(requested: ThinkingLevel, available: Sequence[ThinkingLevel]) -> ThinkingLevel:

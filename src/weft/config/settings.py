@@ -309,7 +309,11 @@ class Config:
         Raises:
             UsageError: there is no such setting.
         """
-        return self.lookup(name).value
+        # Asked several times in each round of a turn, so without the source.
+        layers = self._layers.get(name)
+        if not layers:
+            return known(name).default
+        return layers[0].value if len(layers) == 1 else self.lookup(name).value
 
     def lookup(self, name: str) -> SettingValue:
         """The value of a setting and its source.

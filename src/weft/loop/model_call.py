@@ -268,10 +268,11 @@ class ModelCaller:
         open_call = turn.call if turn is not None and turn.turn_id == self._turn_id else None
         is_steered = bool(state.queue.waiting("steering"))  # while room was made
         # The call that was opened in the append that started the turn is used as it is; another one
-        # would cost the first answer a second wait for the disk.
-        if open_call is not None and not is_steered:
+        # would cost the first answer a second wait for the disk.  With facts that wait there is an
+        # append anyway, which takes the settings of its own instant.
+        if open_call is not None and not is_steered and not self._pending.has_facts:
             self._renew_if_possible()
-            if open_call.model == self._env.model_name and not self._pending.facts:
+            if open_call.model == self._env.model_name and not self._pending.has_facts:
                 return open_call.node
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:

@@ -34,6 +34,11 @@ class PendingFacts:
         """The notes so far."""
         return tuple(self._facts)
 
+    @property
+    def has_facts(self) -> bool:
+        """True when something is noted."""
+        return bool(self._facts)
+
     def note(self, *facts: Fact, blobs: Mapping[BlobId, bytes] | None = None) -> None:
         """Let these facts go along with the next commit."""
         self._facts += facts

@@ -4,6 +4,7 @@ repository, the permission mode and the sandbox.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import time
@@ -86,6 +87,7 @@ def environment_of(given: SessionSurroundings) -> dict[str, str]:
     return {subject: text for subject, text in found.items() if text}
 
 
+@functools.cache
 def mode_sentence(mode: Mode, *, has_user: bool) -> str:
     """What may be done without asking."""
     ask = _ASK if has_user else _NO_USER

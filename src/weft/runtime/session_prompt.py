@@ -179,16 +179,18 @@ class SessionPrompt:
         """
         if not _reaches_machine(prefix):
             return ()
-        tip = tip_after(state, noted)  # may be among what is noted, and not in the tree
         # A walk along the line, so it is taken only where something may have been forgotten.
         if self._told is None or self._told[0] != len(state.tree.compactions):
             told = dict(told_on(state.tree, tip_after(state, ())))
-            return self._notes(state, self._environment(state), told, tip, prefix)
-        told = self._told[1]
-        mode = mode_sentence(self._host.mode_of(state), has_user=self._has_user)
-        if told["mode"] == mode:
-            return ()
-        return self._notes(state, {**told, "mode": mode}, dict(told), tip, prefix)
+            now = self._environment(state)
+        else:
+            told = self._told[1]
+            mode = mode_sentence(self._host.mode_of(state), has_user=self._has_user)
+            if told["mode"] == mode:
+                return ()
+            told, now = dict(told), {**told, "mode": mode}
+        tip = tip_after(state, noted)  # may be among what is noted, and not in the tree
+        return self._notes(state, now, told, tip, prefix)
 
     def _notes(
         self,

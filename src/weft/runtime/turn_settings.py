@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # loaded with the first structured result: it costs start-up 
 SUBMIT_NAMES: Final = ("submit", "submit_result")
 """What the tool is called that takes a structured result."""
 
+_LIMITS: Final = frozenset(TurnLimits.__struct_fields__)
+
 
 class TurnSettings:
     """What the turns of one session work with."""
@@ -164,7 +166,7 @@ class TurnSettings:
             "max_turns": state.settings.get("max_turns", self._config.get("session.max_turns")),
             "ask_seconds": self._config.get("permissions.ask_timeout") or None,
             **(state.settings.get("budget") or {}),
-            **{key: options[key] for key in TurnLimits.__struct_fields__ if key in options},
+            **{key: options[key] for key in options if key in _LIMITS},
         }
         try:
             return msgspec.convert(given, TurnLimits)

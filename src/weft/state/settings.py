@@ -61,7 +61,10 @@ class SessionSettings(msgspec.Struct):
         """What was set; a value from a newer program counts as `default`."""
         # Unknown words must not loosen anything: `default` asks before every effect.
         value = self.values.get("permission_mode", "default")
-        return next((mode for mode in MODES if mode == value), "default")
+        for mode in MODES:
+            if mode == value:
+                return mode
+        return "default"
 
     def get(self, name: str, default: Any = None) -> Any:
         """Any other setting."""
