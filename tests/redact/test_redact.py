@@ -101,6 +101,17 @@ def test_a_secret_that_is_known_by_its_place_is_masked_and_the_place_stays(name:
         "RE_PAT=^[a-z]+[0-9]{4}$",
         '{"auth": "none"}',
         "<token>string</token>",
+        "password: |\n  What you sign in with.\nuser: x",
+        "token: |\n  a text about tokens 1\n",
+        "docker run --name mysql -p3306:3306 -d mysql",
+        "docker run --name mysql -p 127.0.0.1:3306:3306 mysql",
+        "mysql -u root -p shop",
+        "mysql -p$PASSWORD shop",
+        "tool --password=$(cat file1)",
+        "tool --password FILE",
+        "src/main.c:5432:12: error: no such file",
+        "root:*:19000:0:99999:7:::",
+        "x.py:*:1:2:three",
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
@@ -171,6 +182,14 @@ HOSTILE = [
     "Cookie: " + "a=1;" * 250_000,
     "machine a login b password " * 40_000,
     "machine " + "a " * 500_000,
+    "mysql " * 160_000,
+    "mysql -p" * 120_000,
+    "--password " * 90_000,
+    ":5432:" * 160_000,
+    ":*:a:" * 200_000,
+    "password: |\n" * 80_000,
+    "password: |\n" + "  a1\n" * 200_000,
+    "password: |\n" + "\n" * 900_000,
 ]
 
 
@@ -229,6 +248,17 @@ def test_however_a_text_is_cut_the_same_is_shown(text: str, size: int, ends: boo
     live = redactor.live()
     shown = [live.feed(text[at : at + size]) for at in range(0, len(text), size)]
     assert "".join([*shown, live.finish()]) == redactor(text)
+
+
+def test_a_block_of_yaml_is_held_back_until_it_ends() -> None:
+    live = Redactor().live()
+    assert live.feed("a: 1\npassword: |\n") == "a: 1\n"
+    assert live.feed("  hunter22\n") == ""
+    assert live.feed("user: ann\n") == "password: |\n  [redacted password]\nuser: ann\n"
+    assert live.feed("a:\n  token: |\n    abcdefgh12345\n  b: 2\n").endswith("  b: 2\n")
+    # Bounded: what goes on for ever is shown in time.
+    fed = sum(len(live.feed("password: |\n" + "  word 1\n" * 1000)) for _ in range(20))
+    assert fed > 50_000
 
 
 def test_whole_lines_are_shown_at_once_and_endless_ones_in_time() -> None:

@@ -6,7 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from weft.redact.secret_shapes import KEY_BEGINS, key_end, mask_groups, mask_keys, shape_groups
+from weft.redact.secret_shapes import (
+    KEY_BEGINS,
+    key_end,
+    mask_groups,
+    mask_keys,
+    open_block,
+    shape_groups,
+)
 
 MIN_KNOWN = 6
 """A known value shorter than this is left alone: masking it would tear words apart and
@@ -87,6 +94,9 @@ class LiveRedactor:
             end = key_end(self._held, begin)
             if end < 0 or end > ready:  # a private key goes on over many lines
                 ready = min(ready, self._line_start(begin))
+        block = open_block(self._held)
+        if block >= 0 and len(self._held) - block < 3 * _HELD:
+            ready = min(ready, self._line_start(block))
         if not ready and len(self._held) > 2 * _HELD:
             # A line without end: cut at a space where there is one.
             space = self._held.rfind(" ", 0, len(self._held) - _KEY_LINE)

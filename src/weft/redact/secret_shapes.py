@@ -247,6 +247,9 @@ _IS_MIXED = (
 """Digits, small and capital letters, and not as in a name of a program's."""
 _QUOTE = r"\\{0,2}[\"']"
 _SEPARATOR = r"[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8}"
+_BLOCK = r":[ \t]{1,8}[|>][-+0-9]{0,2}[ \t]{0,8}\r?\n"
+_BLOCK_SIGN = r"(?=[^\r\n]{0,128}[0-9!@#%^&*+?])"
+_ONE_WORD = r"(?=[^\s]{1,2048}(?:\r?\n|$))"
 _PASSWORDS = ("assword", "ASSWORD", "asswd", "ASSWD", "assphrase", "ASSPHRASE")
 _SECRETS = (
     *("ecret", "ECRET", "oken", "OKEN", "pi_key", "PI_KEY", "pi-key", "pikey", "piKey"),
@@ -290,6 +293,15 @@ def _named(word: str) -> tuple[SecretShape, ...]:
             rf"[A-Za-z0-9+/=~!@%^*-]{{{shortest},512}}+(?=[ \t]*(?:\r?\n|$))",
             opening=word,
         ),
+        # In a block of YAML, on lines of its own; of a password the words may stand apart.
+        SecretShape(
+            kind,
+            rf"(?P<keep>{word}{_BLOCK}(?P<indent>[ \t]{{1,64}})){_NO_EXAMPLE}"
+            rf"{_BLOCK_SIGN if is_password else has}{'' if is_password else _ONE_WORD}"
+            r"[^\r\n]{1,2048}+(?:\r?\n(?:(?P=indent)[^\r\n]{1,2048}|[ \t]{0,64}(?=\r?\n)))"
+            r"{0,64}(?<=\S)",
+            opening=word,
+        ),
         SecretShape(
             kind,
             rf"(?P<keep>{word}>){_NO_EXAMPLE}{has}[^\s<>]{{{shortest},256}}+(?=</)",
@@ -325,6 +337,7 @@ _NETRC_WORDS = (
     r"(?:[ \t]{1,8}(?:login|account)[ \t]{1,8}[^\s]{1,128}){1,2}[ \t]{1,8}password[ \t]{1,8}"
 )
 
+_DATABASE_PORTS = ("5432", "5433", "6432", "6543", "*")
 _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
     # A gate may let too much through, never too little: every shape behind it contains what it asks
     # for. A new shape needs a look at its gate.
@@ -377,6 +390,44 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
                 r"(?P<keep>curl(?:(?! -u| --user)[^\n]){0,300}+ (?:-u|--user)[ =]{0,2}[\"']?"
                 r"[^\s:\"'$]{1,64}:)"
                 rf"{_NO_EXAMPLE}[^\s\"'`$/]{{3,256}}(?=[\"']?(?:\s|$))",
+            ),
+        ),
+    ),
+    ShapeGroup(
+        ("mysql", "mariadb"),
+        (
+            _after(
+                "password",
+                r"(?P<keep>(?:mysql|mariadb)(?:(?! -p[^\s]| --password=)[^\n]){0,300}+"
+                r" (?:-p|--password=)(?P<quote>[\"']?))"
+                # Not the ports of a container.
+                rf"(?![0-9.]*:[0-9]){_NO_EXAMPLE}"
+                r"(?:(?<=[\"'])[^\n\"'`$]{1,256}+(?=(?P=quote))|[^\s\"'`$]{3,256}+(?=\s|$))",
+            ),
+        ),
+        r" (?:-p[^\s]|--password=)",
+    ),
+    ShapeGroup(
+        ("--password",),
+        (
+            _after(
+                "password",
+                rf"(?P<keep>--password[= ][\"']?){_NO_EXAMPLE}(?=[^\s\"']{{0,128}}[0-9!@#%^&*+?])"
+                rf"{_LETTER}{{6,256}}+(?=[\"']?(?:\s|$))",
+            ),
+        ),
+    ),
+    ShapeGroup(
+        # The ports of PostgreSQL and of its poolers: with any number this would be what compilers
+        # and `grep -n` print.
+        tuple(f":{port}:" for port in _DATABASE_PORTS),
+        (
+            _after(
+                "password",  # of a .pgpass
+                rf"(?P<keep>:(?:{'|'.join(map(re.escape, _DATABASE_PORTS))}):"
+                r"(?:(?<=[A-Za-z0-9*_.\]-]:[0-9]{4}:)|(?<=[A-Za-z0-9*_.\]-]:\*:))"
+                r"(?![0-9]+:)(?:[^:\s]{1,63}:){2})"
+                rf"{_NO_EXAMPLE}[^\s\"'`$]{{3,256}}+(?=[ \t]*(?:\r?\n|$))",
             ),
         ),
     ),
@@ -486,3 +537,23 @@ def key_end(text: str, begin: int) -> int:
     """Where the private key that begins there has its end, -1 when that has not come."""
     end = _compiled(_KEY_END).search(text, begin)
     return -1 if end is None else end.end()
+
+
+_OPEN_BLOCK = rf"(?:{'|'.join((*_PASSWORDS, *_SECRETS))}){_BLOCK}"
+
+
+def open_block(text: str) -> int:
+    """Where the name of a block of YAML stands that may hold a secret and has not ended; -1 where
+    there is none.
+    """
+    # The sign of a block stands at the end of its line.
+    if "|" not in text and ">" not in text:
+        return -1
+    found = list(_compiled(_OPEN_BLOCK).finditer(text))
+    if not found:
+        return -1
+    # A line that may still grow says nothing yet; blank ones belong to the block.
+    lines = [line for line in text[found[-1].end() :].split("\n")[:-1] if line.strip()]
+    depths = [len(line) - len(line.lstrip()) for line in lines]
+    has_ended = bool(depths) and min(depths) < max(depths[0], 1)
+    return -1 if has_ended else found[-1].start()
