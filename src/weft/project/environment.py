@@ -8,7 +8,7 @@ import functools
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -61,26 +61,25 @@ class SandboxTerms(msgspec.Struct, frozen=True, kw_only=True):
 class SessionSurroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What the environment of a session is found out from."""
 
-    project: str
+    git: str
+    """The sentence about the repository, with secrets masked."""
+    changes: str
+    """The sentence about its uncommitted changes, with secrets masked."""
     now: float
     """Wall-clock time."""
     mode: Mode
     sandbox: SandboxTerms
     has_user: bool
-    redact: Callable[[str], str] = str
 
 
 def environment_of(given: SessionSurroundings) -> dict[str, str]:
     """The sentences by subject, in the order in which they are told."""
     # In the machine's own time zone: "today" is the user's, not Greenwich's.
     date = time.strftime("%Y-%m-%d (%A)", time.localtime(given.now))
-    repository = _repository(given.project)
     found = {
         "date": f"Date: {date}",
-        "git": given.redact(git_sentence(repository)),
-        "changes": given.redact(changes_sentence(uncommitted_changes(repository)))
-        if repository is not None
-        else "",
+        "git": given.git,
+        "changes": given.changes,
         "mode": mode_sentence(given.mode, has_user=given.has_user),
         "sandbox": sandbox_sentence(given.sandbox, has_user=given.has_user),
     }
@@ -109,6 +108,14 @@ def sandbox_sentence(terms: SandboxTerms, *, has_user: bool) -> str:
     return (
         f"{said} One that cannot work there can be run with outside_sandbox, which asks the user."
     )
+
+
+def repository_sentences(project: str) -> tuple[str, str]:
+    """What is to be said of the repository, and of its uncommitted changes.  Blocks."""
+    repository = _repository(project)
+    if repository is None:
+        return "", ""
+    return git_sentence(repository), changes_sentence(uncommitted_changes(repository))
 
 
 def _repository(project: str) -> GitRepository | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
+from weft.project.environment import repository_sentences
 from weft.project.instructions import InstructionSet, find_instructions
 from weft.project.skills import SkillSet, find_skills, skills_text
 from weft.state import SessionState
@@ -87,6 +88,38 @@ class PromptTerms(msgspec.Struct, frozen=True, kw_only=True):
     style: AnswerStyle = "concise"
 
 
+class ProjectTexts:
+    """What files add to the prompt of a session, as they were when they were read."""
+
+    def __init__(
+        self,
+        project: str,
+        instructions: str,
+        skills: SkillSet,
+        agents: str,
+        git: str,
+        changes: str,
+        redact: Callable[[str], str],
+    ) -> None:
+        self.project = project
+        self.instructions = instructions
+        self.skills = skills
+        self.agents = agents
+        """What the system prompt says of the agents that are defined; nothing where none is."""
+        self.git = git
+        """The sentence about the git repository."""
+        self.changes = changes
+        """The sentence about its uncommitted changes."""
+        self._redact = redact
+        self._skills_text: tuple[tuple[str, ...], str] | None = None
+
+    def skills_text(self, active: tuple[str, ...]) -> str:
+        """What the system prompt says of skills, of which these are switched on."""
+        if self._skills_text is None or self._skills_text[0] != active:
+            self._skills_text = active, self._redact(skills_text(self.skills, active))
+        return self._skills_text[1]
+
+
 class SystemPromptWriter:
     """Writes system prompts.
 
@@ -132,6 +165,19 @@ class SystemPromptWriter:
         listing = self.redact(self.agents(project).listing())
         return f"# Agents\n\nThe tool `agent` knows these:\n{listing}"
 
+    def texts(self, project: str) -> ProjectTexts:
+        """All that files add to the prompt, as they are now.  Blocks."""
+        git, changes = repository_sentences(project)
+        return ProjectTexts(
+            project=project,
+            instructions=self.instructions(project).text.strip(),
+            skills=self.skills(project),
+            agents=self.agents_text(project),
+            git=self.redact(git),
+            changes=self.redact(changes),
+            redact=self.redact,
+        )
+
     def problems(self, project: str) -> list[str]:
         """What a project and the user bring along that is left out, a sentence each."""
         found = [*self.instructions(project).problems, *self.skills(project).problems]
@@ -150,6 +196,7 @@ class SystemPromptWriter:
         state: SessionState,
         instructions: str,
         *,
+        skills: str = "",
         tools: Collection[str] = (),
         has_tools: bool = True,
     ) -> str:
@@ -166,7 +213,7 @@ class SystemPromptWriter:
         pieces = [
             self._ours(project, tools) if own is None else str(own),
             instructions,
-            self.redact(skills_text(self.skills(project), state.skills.names)),
+            skills,
             str(state.settings.get("append_system_prompt", "")),
         ]
         return "\n\n".join(piece.strip() for piece in pieces if piece.strip())

@@ -25,6 +25,7 @@ from weft.permissions import Mode
 from weft.redact import Redactor
 from weft.runtime.output_types import OutputTypes
 from weft.runtime.ports.local import LocalPort
+from weft.runtime.prompt_files import PromptFiles
 from weft.runtime.services import Services
 from weft.runtime.tool_table import AGENT, SessionTools
 from weft.runtime.turn_settings import TurnSettings
@@ -252,8 +253,9 @@ class SessionAgentHost:
         # made here.
         table = tools.table if AGENT in tools.table else {**tools.table, AGENT: self.entry}
         output_types = trees.sessions.output_types
+        self.files = PromptFiles(services.prompter)
         self.settings = TurnSettings(
-            services, tools=table, lent=tools.lent, output_types=output_types
+            services, files=self.files, tools=table, lent=tools.lent, output_types=output_types
         )
         self.shells: BackgroundShells | None = None
         """Its background commands, once there was one."""
@@ -308,10 +310,6 @@ class SessionAgentHost:
     def definitions(self) -> AgentDefinitions:
         prompter = self._services.prompter
         return prompter.agents(self.state.about.project_path).masked(prompter.redact)
-
-    def agents_text(self, state: SessionState) -> str:
-        """What the system prompt says of the agents that are defined; nothing where none is."""
-        return self._services.prompter.agents_text(state.about.project_path)
 
     def model_named(self, name: str) -> ModelName:
         return self._services.models.named(name)

@@ -56,8 +56,7 @@ class SessionPrompt:
         self._has_user = has_user
         self._epoch: RenderedPrefix | None = None
         """The prefix that the log names, once it is known here."""
-        self._instructions: str | None = None
-        """What the instruction files say in this turn; None: to be read."""
+        self._files = host.files
         self._told: tuple[int, dict[str, str]] | None = None
         """What the model of the turn was told, and how many compactions there were then; None: the
         line says it.
@@ -65,22 +64,17 @@ class SessionPrompt:
         self._told_at: NodeId | None = None
         """The node where that holds."""
 
-    def is_behind(self, state: SessionState) -> bool:
-        """True while the epoch of the session was begun by another process, and is not read yet."""
-        known = self._epoch.id if self._epoch is not None else None
-        return state.prefix is not None and known != state.prefix
-
     async def load(self, state: SessionState) -> None:
-        """Read the prefix that another process began an epoch with."""
-        if state.prefix is None or not self.is_behind(state):
+        """Read what the next turn needs: the files that are a part of the prompt, and the prefix of
+        the epoch where another process began it.
+        """
+        await self._files.read(state)
+        known = self._epoch.id if self._epoch is not None else None
+        if state.prefix is None or known == state.prefix:
             return
         data = await self._blob(state.prefix)
         if data is not None:
             self._epoch = RenderedPrefix(prefix=load_prefix(data), data=data, id=state.prefix)
-
-    def turn_begins(self) -> None:
-        """Have the instruction files read again: they may have changed since the last turn."""
-        self._instructions = None
 
     # -- the prefix
 
@@ -93,7 +87,7 @@ class SessionPrompt:
             # The same object for every call: what is encoded from it is kept beside it.
             if kept.id == epoch.id:
                 return epoch
-        self._epoch = self._rendered(state, options, tools, self._instructions_now(state))
+        self._epoch = self._rendered(state, options, tools, self._files.of(state).instructions)
         return self._epoch
 
     def is_planning(self, state: SessionState) -> bool:
@@ -110,14 +104,16 @@ class SessionPrompt:
         # Tools that are not described can still be called: a model that remembers one is told why
         # it may not use it.
         described = [tool for tool in tools.values() if self._is_described(tool, state)]
+        files = self._files.of(state)
         text = self._services.prompter.system(
             state,
             instructions,
+            skills=files.skills_text(tuple(state.skills.names)),
             tools=[tool.name for tool in described],
             has_tools=self._settings.can_call_tools(state, options),
         )
-        if "agent" in tools and (agents := self._host.agents_text(state)):
-            text = f"{text}\n\n{agents}"
+        if "agent" in tools and files.agents:
+            text = f"{text}\n\n{files.agents}"
         if is_planned(options):
             from weft.agents.plan import PLANNER  # loaded with the first plan
 
@@ -143,12 +139,6 @@ class SessionPrompt:
         # its commands to look at.
         is_pure = tool.effect == "pure" and tool.name not in COMPANIONS
         return is_pure or isinstance(tool, DelegateTool)
-
-    def _instructions_now(self, state: SessionState) -> str:
-        if self._instructions is None:
-            project = state.about.project_path
-            self._instructions = self._services.prompter.instructions(project).text.strip()
-        return self._instructions
 
     # -- notes
 
@@ -202,7 +192,7 @@ class SessionPrompt:
     ) -> tuple[Fact, ...]:
         told.setdefault(INSTRUCTIONS_VERSION, _version(prefix.instructions_text))
         self._told, self._told_at = (len(state.tree.compactions), now), node
-        text = environment_text(now, told, self._instructions_now(state))
+        text = environment_text(now, told, self._files.of(state).instructions)
         if not text:
             return ()
         return (SystemNote(text=text, to_model=True, node=node, environment=now),)
@@ -210,7 +200,8 @@ class SessionPrompt:
     def _environment(self, state: SessionState) -> dict[str, str]:
         config = self._services.config
         surroundings = SessionSurroundings(
-            project=state.about.project_path,
+            git=self._files.of(state).git,
+            changes=self._files.of(state).changes,
             now=self._services.clock.now(),
             mode=self._host.mode_of(state),
             sandbox=SandboxTerms(
@@ -219,9 +210,8 @@ class SessionPrompt:
                 unix_sockets=config.get("sandbox.unix_sockets"),
             ),
             has_user=self._has_user,
-            redact=self._services.redact,
         )
-        version = _version(self._instructions_now(state))
+        version = _version(self._files.of(state).instructions)
         return {**environment_of(surroundings), INSTRUCTIONS_VERSION: version}
 
 

@@ -69,9 +69,6 @@ class SessionTurnFactory(TurnFactory):
         self._is_planning = False
         """The environment that was made last is one of plan mode."""
 
-    def must_prepare(self, state: SessionState) -> bool:
-        return self._prompt.is_behind(state)
-
     async def prepare(self, state: SessionState) -> None:
         await self._prompt.load(state)
 
@@ -85,7 +82,6 @@ class SessionTurnFactory(TurnFactory):
         # Before anything is on record: a model that cannot be had fails the command, and no turn is
         # begun.
         self._services.models.resolve(name)
-        self._prompt.turn_begins()
         rendered = self._prompt.prefix(state, started.options)
         call = ModelCallStarted(
             turn_id=started.turn_id,

@@ -14,6 +14,7 @@ from weft.errors import UsageError
 from weft.loop import TurnLimits
 from weft.messages import ModelName
 from weft.runtime.output_types import OutputTypes
+from weft.runtime.prompt_files import PromptFiles
 from weft.runtime.services import Services
 from weft.runtime.tool_table import named_tools
 from weft.state import SessionState
@@ -36,6 +37,7 @@ class TurnSettings:
         self,
         services: Services,
         *,
+        files: PromptFiles,
         tools: Mapping[str, Tool],
         lent: Mapping[str, Tool],
         output_types: OutputTypes,
@@ -43,7 +45,7 @@ class TurnSettings:
         """`lent` are tools that only messages that name them have."""
         self._config = services.config
         self._models = services.models
-        self._prompter = services.prompter
+        self._files = files
         self._tools = tools
         self._lent = lent
         self._output_types = output_types
@@ -103,7 +105,7 @@ class TurnSettings:
             table = named_tools(plain, {**self._tools, **self._lent})
             if "shell" in table:
                 table |= {name: self._tools[name] for name in COMPANIONS if name in self._tools}
-        skills = self._prompter.skills(state.about.project_path)
+        skills = self._files.skills(state)
         if (wanted == "all" or "skill" in wanted) and skills.found:
             from weft.project.skill_tool import SkillTool  # only where there are skills
 

@@ -85,12 +85,8 @@ class FileRestorer(Protocol):
 class TurnFactory(Protocol):
     """Makes turns for a session: picks its model, tools and prompt."""
 
-    def must_prepare(self, state: SessionState) -> bool:
-        """Whether there is something to read before the next turn."""
-        return True
-
     async def prepare(self, state: SessionState) -> None:
-        """Read what `opening`, which does not wait, needs from the store."""
+        """Read what `opening`, which does not wait, needs from the store and from files."""
 
     def opening(
         self, state: SessionState, started: TurnStarted, facts: Sequence[Fact] = ()

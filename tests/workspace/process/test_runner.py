@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -156,6 +157,23 @@ async def test_what_a_command_leaves_behind_is_gone_when_it_returns(
     started = pids(result.output)
     assert started
     assert not [pid for pid in started if is_alive(pid)]
+
+
+async def test_the_processes_of_the_machine_are_listed_beside_the_loop(
+    runner: LocalRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[int] = []
+    real = os.listdir
+
+    def listdir(path: str) -> list[str]:
+        if path == "/proc":
+            listed.append(threading.get_ident())
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    await runner.run(bash("setsid sleep 60 & echo $!", tmp_path))
+    assert listed
+    assert threading.get_ident() not in listed
 
 
 async def test_a_process_that_does_nothing_but_exec_itself_is_killed(

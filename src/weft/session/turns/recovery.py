@@ -108,8 +108,7 @@ class SessionRecovery:
         """Close what a dead process left in doubt, so that its turn can go on."""
         from weft.loop import settle_interrupted
 
-        if self._env.turns.must_prepare(self._log.state):
-            await self._env.turns.prepare(self._log.state)
+        await self._env.turns.prepare(self._log.state)
         state = self._log.state
         found = await self._evidence()
         facts = settle_interrupted(state, found)

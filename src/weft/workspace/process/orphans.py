@@ -58,16 +58,21 @@ def forget_owner() -> None:
 os.register_at_fork(after_in_child=forget_owner)
 
 
+def may_have_left(leader: int, ran_seconds: float) -> bool:
+    """False when the command whose first process is `leader` started no other; takes microseconds,
+    and reads no disk.
+    """
+    # The kernel hands numbers out in order: if the last one given is still the leader's, no process
+    # was started since.
+    return ran_seconds >= _LONG_SECONDS or _last_pid() != leader
+
+
 def left_any(leader: int, ran_seconds: float) -> list[int]:
     """Processes that may have been started by the command whose first process is `leader`.
 
-    Usually none.
+    It lists all processes of the machine, and blocks as long as that takes.
     """
-    # The kernel hands numbers out in order: if the last one given is still the leader's, the
-    # command started no process, and nothing has to be searched.
     last = _last_pid()
-    if last == leader and ran_seconds < _LONG_SECONDS:
-        return []
     mine = os.getpid()
     pids = [pid for pid in _pids() if pid not in (leader, mine)]
     if last is None or ran_seconds >= _LONG_SECONDS:
@@ -75,6 +80,12 @@ def left_any(leader: int, ran_seconds: float) -> list[int]:
     if last > leader:
         return [pid for pid in pids if leader < pid <= last]
     return [pid for pid in pids if pid > leader or pid <= last]  # the numbers started anew
+
+
+def kill_left(mark: str, leader: int, ran_seconds: float, *, group: int = 0) -> int:
+    """Kill what the command left behind whose mark and first process these are; blocks."""
+    suspects = left_any(leader, ran_seconds)
+    return kill_marked(mark, suspects, group=group) if suspects else 0
 
 
 def kill_marked(mark: str, suspects: Iterable[int] | None = None, *, group: int = 0) -> int:

@@ -250,8 +250,9 @@ class _Process:
                 # Once reaped (where there are no process handles), the number may be another
                 # group's.
                 group = leader if self._popen.returncode is None else 0
-                if suspects := orphans.left_any(leader, self._seconds()):
-                    await threads.run(lambda: orphans.kill_marked(mark, suspects, group=group))
+                seconds = self._seconds()
+                if orphans.may_have_left(leader, seconds):
+                    await threads.run(lambda: orphans.kill_left(mark, leader, seconds, group=group))
         finally:
             self._let_go()
 
