@@ -102,13 +102,14 @@ def test_silence_is_said_after_ten_seconds_and_not_while_a_tool_runs() -> None:
 
 def test_a_retry_counts_down_and_its_countdown_is_never_cut() -> None:
     reason = "Rate limit (429): Number of request tokens has exceeded your per-minute rate limit"
-    turn = Turn(live(status="thinking", retry=RetryNotice(attempt=1, wait_ms=5000, reason=reason)))
+    retry = RetryNotice(attempt=1, tries=8, wait_ms=5000, reason=reason)
+    turn = Turn(live(status="thinking", retry=retry))
     assert turn.after(2).rows().activity() == [
-        "⠹ Rate limit (429): next try in 3 s, 2. try · Esc stops",
+        "⠹ Rate limit (429): next try in 3 s, 2 of 8 · Esc stops",
         "  Number of request tokens has exceeded your per-minute rate limit",
     ]
     narrow = turn.rows(39).activity()
-    assert "next try in 3 s" in narrow[0]
+    assert "next try in 3 s, 2 of 8" in narrow[0]
     assert " ".join(row.strip() for row in narrow[1:]) in reason
     assert all(cells(row) <= 39 for row in narrow)
 
@@ -199,6 +200,13 @@ def test_the_status_says_mode_model_context_cost_and_place() -> None:
     row = status_row(live(effort="medium", **fields), PLACE, width=100, styles=_Bare())
     left = " asks first · claude-sonnet-4-6 medium · context 12% · $0.03 · sandbox"
     assert row == left + " " * (100 - len(left) - len("main  calc")) + "main  calc"
+
+
+def test_uncommitted_changes_are_a_star_behind_the_branch() -> None:
+    place = PLACE._replace(is_changed=True)
+    assert status_row(live(), place, width=100, styles=_Bare()).endswith("  main*  calc")
+    elsewhere = StatusPlace(folder="calc", is_changed=True)
+    assert "*" not in status_row(live(), elsewhere, width=100, styles=_Bare())
 
 
 def test_what_has_no_room_goes_in_its_order_and_mode_and_model_stay() -> None:

@@ -354,7 +354,7 @@ def test_a_real_terminal_goes_back_to_its_scrollback(
 ) -> None:
     model = weft.script([call("shell", command="seq 1 40")], [text("Counted.")])
     terminal.start("-m", model, "--permission-mode", "bypass", "count")
-    terminal.wait_for("Counted.", "Ran seq 1 40")
+    terminal.wait_for("Counted.", "Ran seq 1 40", "· sandbox")
     before = terminal.screen(history=True)
     terminal.keys("C-o")
     shown = terminal.wait_for(HINT, "  20")
@@ -371,7 +371,8 @@ def test_a_real_terminal_goes_back_to_its_scrollback(
     terminal.keys("C-o")
     terminal.wait_for(HINT)
     terminal.resize(40, 24)
-    terminal.wait_for("q returns", "n … card 2 of 2")
+    shown = terminal.wait_for("q returns · / · n p · c", "card 2 of 2")
+    assert "…" not in shown.rstrip("\n").split("\n")[-1], "the keys are not cut"
     terminal.keys("q")
     terminal.wait_gone(HINT)
     shown = terminal.wait_for("Counted.", "asks nothing")

@@ -377,6 +377,11 @@ class App:
             )
         return self._hooks.of(session_id, project)
 
+    @property
+    def is_sandboxed(self) -> bool:
+        """Whether it is known that commands run in a sandbox; the first one shows it."""
+        return self._workspaces.is_sandboxed
+
     async def probe_sandbox(self) -> SandboxReport:
         """Try the sandbox on this project with its settings, whether or not the app is open."""
         from weft.runtime.workspaces.sandbox import SandboxFactory  # only for those who ask

@@ -59,6 +59,8 @@ class LlmRetry(SignalBase, frozen=True, tag="llm_retry"):
     attempt: int
     wait_ms: int
     reason: str
+    tries: int = 0
+    """How often it is tried at most, the first time included; 0 when that is not known."""
 
 
 class AnswerRestarted(SignalBase, frozen=True, tag="answer_restarted"):

@@ -148,7 +148,14 @@ class ModelCallAttempts:
     async def _start_over(self, error: ProviderError, wait: float) -> None:
         self.retries += 1
         journal = self._env.journal
-        journal.signal(LlmRetry(attempt=self.retries, wait_ms=int(wait * 1000), reason=str(error)))
+        journal.signal(
+            LlmRetry(
+                attempt=self.retries,
+                tries=most_retries(error, self._limits) + 1,
+                wait_ms=int(wait * 1000),
+                reason=str(error),
+            )
+        )
         self.discard()
         await self._env.sleep(wait)
 
@@ -173,12 +180,16 @@ class ModelCallAttempts:
         return AnswerBuilder(info.provider, info.name)
 
 
+def most_retries(error: ProviderError, limits: TurnLimits) -> int:
+    """How often a call is made again after such an error."""
+    return min(limits.retries, TIMEOUT_RETRIES) if error.timed_out else limits.retries
+
+
 def wait_before_retry(
     error: ProviderError, *, retries: int, waited: float, limits: TurnLimits
 ) -> float | None:
     """Seconds to wait before a failed call is made again; None when it is not."""
-    most = min(limits.retries, TIMEOUT_RETRIES) if error.timed_out else limits.retries
-    if not error.retryable or retries >= most:
+    if not error.retryable or retries >= most_retries(error, limits):
         return None
     import random  # not while all is well: it costs start-up time
 

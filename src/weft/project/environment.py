@@ -86,6 +86,15 @@ def environment_of(given: SessionSurroundings) -> dict[str, str]:
     return {subject: text for subject, text in found.items() if text}
 
 
+def has_uncommitted_changes(project: str) -> bool:
+    """Whether the work tree differs from its newest commit; False where that cannot be told
+    quickly.
+    """
+    repository = _repository(project)
+    changes = uncommitted_changes(repository) if repository is not None else None
+    return changes is not None and bool(changes.files or changes.is_staged)
+
+
 @functools.cache
 def mode_sentence(mode: Mode, *, has_user: bool) -> str:
     """What may be done without asking."""

@@ -78,12 +78,14 @@ class QueuedInput(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Before the model's next step, or after the turn."""
 
 
-class RetryNotice(msgspec.Struct, frozen=True, kw_only=True):
+class RetryNotice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A model call that failed and will be made again."""
 
     attempt: int
     wait_ms: int
     reason: str
+    tries: int = 0
+    """How often it is tried at most; 0 when that is not known."""
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="plan_request"):

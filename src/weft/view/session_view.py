@@ -525,8 +525,10 @@ class SessionView:
                 live.status = status
             case ContextUsage(used=used, window=window):
                 live.context_used, live.context_window = used, window
-            case LlmRetry(attempt=attempt, wait_ms=wait_ms, reason=reason):
-                live.retry = RetryNotice(attempt=attempt, wait_ms=wait_ms, reason=reason)
+            case LlmRetry(attempt=attempt, wait_ms=wait_ms, reason=reason, tries=tries):
+                live.retry = RetryNotice(
+                    attempt=attempt, wait_ms=wait_ms, reason=reason, tries=tries
+                )
             case UsageRecorded(usage=usage):
                 live.cost_usd = total_cost(live.cost_usd, usage)
                 live.retry = None

@@ -190,6 +190,7 @@ class _Start:
             # Sixteen colours have no backgrounds of rows, so it would not matter.
             asks_background=app.config.get("theme") == "auto" and theme.has_rows,
         )
+        place = PlaceReader(app.project_path, lambda: app.is_sandboxed)
         return TerminalScreen(
             TerminalDevice(self._early),
             folder=app.project_path,
@@ -198,7 +199,8 @@ class _Start:
             settings=settings,
             offered=FileCommands(app.project_path, app.places.config),
             rewraps=not _cuts_rows(),
-            place=PlaceReader(app.project_path).read,
+            place=place.read,
+            look_at_place=place.look,
         )
 
     def _hint(self, chat: Chat) -> str:

@@ -80,6 +80,11 @@ class SandboxFactory:
             aside_bytes=self._aside_bytes,
         )
 
+    @property
+    def is_in_use(self) -> bool:
+        """True when it is known already that commands run in it."""
+        return self._sandbox.is_in_use
+
     async def recovered(self, label: str) -> RecoveredCommand | None:
         """What a dead process left of a command, finished as far as it can be.
 

@@ -114,6 +114,11 @@ class WorkspaceFactory:
         """Whether commands run in a sandbox where this machine has one; it is not asked here."""
         return self._own_runner is None and self._config.get("sandbox.mode") != "off"
 
+    @property
+    def is_sandboxed(self) -> bool:
+        """Whether it is known that commands run in a sandbox; the first one shows it."""
+        return self._sandbox is not None and self._sandbox.is_in_use
+
     def sandbox(self) -> SandboxFactory | None:
         """The sandbox that commands run in; None where they run as they are."""
         if not self.may_be_sandboxed:

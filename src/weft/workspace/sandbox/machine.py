@@ -145,6 +145,11 @@ class ProcessSandbox:
         """True when it is known already that commands of these folders run in the sandbox."""
         return self._is_up and self._tried.get(roots) == ""
 
+    @property
+    def is_in_use(self) -> bool:
+        """True when it is known already that commands of some folders run in the sandbox."""
+        return self._is_up and "" in self._tried.values()
+
     async def probe(self, roots: Sequence[str]) -> SandboxReport:
         """Try everything that the sandbox is made of, for `weft doctor`."""
         reason = await self.why_not(roots)

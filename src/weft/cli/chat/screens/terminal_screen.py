@@ -89,6 +89,8 @@ SIZE_TRIES = 5
 ESCAPE_SECONDS = 0.05
 """A terminal sends a sequence in one burst: so long after an ESC, it was the key."""
 NOTICE_SECONDS = 4.0
+PLACE_SECONDS = 0.3
+"""Between two looks at the work tree, and before the first: it must not delay the first key."""
 SENT_ROWS = 4
 INPUTS = 1000
 MOST_COPIED = 100_000
@@ -123,13 +125,15 @@ class TerminalScreen(ChatScreen):
         history: str | None,
         theme: PaintTheme,
         place: Callable[[], StatusPlace] = StatusPlace,
+        look_at_place: Callable[[], None] = lambda: None,
         offered: Callable[[], list[OfferedCommand]] = list,
         clock: Clock | None = None,
         settings: ScreenSettings | None = None,
         rewraps: bool = True,
     ) -> None:
-        """`offered` gives the commands from files and is called in a thread; `rewraps` says that
-        the terminal breaks rows again when it gets narrower.
+        """`offered` gives the commands from files and `look_at_place` looks at the work tree; both
+        are called in a thread.  `rewraps` says that the terminal breaks rows again when it gets
+        narrower.
         """
         settings = settings or ScreenSettings()
         self._terminal = terminal
@@ -137,7 +141,9 @@ class TerminalScreen(ChatScreen):
         self._styles = RowStyles(coloured=theme.is_coloured, unicode=theme.is_unicode)
         self._theme = theme
         self._asks_background = settings.asks_background
-        self._place = place
+        self._place, self._look_at_place = place, look_at_place
+        self._place_due = anyio.Event()
+        """Something has happened that may have changed a file."""
         self._is_animated = settings.is_animated
         self._title = WindowTitle(self._write, os.path.basename(folder) or folder)
         command = settings.status_command
@@ -209,6 +215,7 @@ class TerminalScreen(ChatScreen):
                 group.start_soon(self._watch_size)
                 group.start_soon(self._keep_size)
                 group.start_soon(self.input.complete)
+                group.start_soon(self._keep_place)
                 if self._status_command is not None:
                     group.start_soon(self._keep_status, self._status_command)
                 await self._read_keys()
@@ -251,6 +258,7 @@ class TerminalScreen(ChatScreen):
         for block in blocks:
             self._shown.add(block)
         self._activity.handed_out(blocks)
+        self._place_due.set()
         self._work.set()
 
     def watch(self, live: LiveArea) -> None:
@@ -476,6 +484,8 @@ class TerminalScreen(ChatScreen):
                     self._take_place(values)
                 case TerminalReply(kind="focus", values=values):
                     self._bell.has_focus = bool(values[0])
+                    # The user was elsewhere, and may have committed there.
+                    self._place_due.set()
                 case TerminalReply(kind="background", text=text):
                     self._take_background(text)
                 case TerminalReply():
@@ -532,6 +542,15 @@ class TerminalScreen(ChatScreen):
             else:
                 self._awake = anyio.Event()
                 await self._awake.wait()
+
+    async def _keep_place(self) -> None:
+        """Look at the work tree after what may have changed it, and never by a timer alone."""
+        while True:
+            await anyio.sleep(PLACE_SECONDS)
+            self._place_due = anyio.Event()
+            await anyio.to_thread.run_sync(self._look_at_place)
+            self._work.set()
+            await self._place_due.wait()
 
     async def _keep_status(self, command: StatusCommand) -> None:
         while True:

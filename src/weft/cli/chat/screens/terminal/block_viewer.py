@@ -22,7 +22,13 @@ from weft.view import AnswerBlock, AnyBlock, NoteBlock, TableBlock, TurnEndBlock
 OPEN = "\x1b[?1049h\x1b[=1;1u\x1b[?25l"
 SHUT = "\x1b[=0;1u\x1b[?25h\x1b[?1049l"
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-KEY_HINT = "q returns · / search · n p card · c copies"
+KEY_HINTS = (
+    "q returns · / search · n p card · c copies",
+    "q returns · / search · n p · c",
+    "q returns · / · n p · c",
+    "q returns",
+)
+"""Which keys there are; the first that fits is shown, and none is cut."""
 _CLOSE = (NoteBlock, TurnEndBlock)
 _NO_STOP = (NoteBlock, TurnEndBlock, AnswerBlock, TableBlock)
 
@@ -269,7 +275,8 @@ class BlockViewer:
         place = self._stops.index(self._card) + 1 if self._card in self._stops else 0
         count = f"card {place} of {len(self._stops)}" if place else ""
         room = width - cells(count) - 3
-        named = f"{self._title} · {KEY_HINT}"
-        left = fit(self._notice or (named if cells(named) <= room else KEY_HINT), room)
+        hints = (f"{self._title} · {KEY_HINTS[0]}", *KEY_HINTS)
+        hint = next((each for each in hints if cells(each) <= room), "")
+        left = fit(self._notice or hint, room)
         gap = " " * max(1, width - cells(left) - cells(count) - 2)
         return self._styles("quiet", fit(f" {left}{gap}{count}", width))

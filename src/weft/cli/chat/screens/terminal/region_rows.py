@@ -6,7 +6,7 @@ from weft.cli.chat.screens.terminal.activity import TurnActivity
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.text_cells import cells, fit, tail_rows, word_wrap
 from weft.cli.sanitize import clean, clean_line
-from weft.view import LiveArea, RunningTool, TaskRow, count_of
+from weft.view import LiveArea, RetryNotice, RunningTool, TaskRow, count_of
 
 OUTPUT_ROWS = 4
 THOUGHT_ROWS = 2
@@ -93,7 +93,7 @@ class RegionRows:
         """What the turn is at, and below it the last of its thoughts."""
         live = self._live
         if live.retry is not None:
-            return self._retry(live.retry.attempt, live.retry.wait_ms, live.retry.reason)
+            return self._retry(live.retry)
         if not live.can_stop or live.status == "awaiting_permission":
             return []
         if not live.is_busy:  # a command of the user's own; its row has the seconds
@@ -153,12 +153,13 @@ class RegionRows:
             return "Thinking"
         return f"Waiting for {short_model(live.model)}"
 
-    def _retry(self, attempt: int, wait_ms: int, reason: str) -> list[str]:
-        left = self._activity.retry_seconds(wait_ms)
-        head, mark, rest = clean_line(reason).partition(":")
+    def _retry(self, retry: RetryNotice) -> list[str]:
+        left = self._activity.retry_seconds(retry.wait_ms)
+        head, mark, rest = clean_line(retry.reason).partition(":")
+        place = f"{retry.attempt + 1} of {retry.tries}" if retry.tries else f"{retry.attempt + 1}"
         # The head is cut so that the countdown behind it always fits in the first row; the rest of
         # the vendor's words follow, wrapped.
-        when = f"next try in {left} s, {attempt + 1}. try" if left else f"{attempt + 1}. try"
+        when = f"next try in {left} s, {place}" if left else f"try {place}"
         first = self._line([f"{fit(head, self._width - 2 - len(when) - 2)}: {when}"], "ask")
         words = word_wrap(rest.strip(), self._width - 2) if mark else []
         return [first, *(self._styles("quiet", f"  {row}") for row in words[:3])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from weft.cli.chat.screens.terminal.region_rows import short_model
@@ -33,14 +34,26 @@ class StatusPlace(NamedTuple):
     """The project's name."""
     branch: str = ""
     sandbox: bool = False
+    """Commands are known to run in the sandbox."""
+    is_changed: bool = False
+    """Something is not committed."""
 
 
 class PlaceReader:
     """Reads where the chat is, now and then: another program may switch the branch."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, is_sandboxed: Callable[[], bool] = lambda: False) -> None:
         self._folder = folder
+        self._is_sandboxed = is_sandboxed
         self._place = StatusPlace()
+        self._is_changed = False
+        self._read_at = float("-inf")
+
+    def look(self) -> None:
+        """Look for uncommitted changes; it looks at every tracked file, so not while drawing."""
+        from weft.project.environment import has_uncommitted_changes  # with the first turn
+
+        self._is_changed = has_uncommitted_changes(self._folder)
         self._read_at = float("-inf")
 
     def read(self) -> StatusPlace:
@@ -49,7 +62,12 @@ class PlaceReader:
         if now - self._read_at > FRESH_SECONDS:
             self._read_at = now
             name = os.path.basename(self._folder) or self._folder
-            self._place = StatusPlace(folder=name, branch=branch_of(self._folder))
+            self._place = StatusPlace(
+                folder=name,
+                branch=branch_of(self._folder),
+                sandbox=self._is_sandboxed(),
+                is_changed=self._is_changed,
+            )
         return self._place
 
 
@@ -105,8 +123,9 @@ def _left(live: LiveArea, place: StatusPlace, notice: str) -> list[_Part]:
 
 
 def _right(place: StatusPlace) -> list[_Part]:
+    branch = clean_line(place.branch)
     parts = [
-        _Part("branch", clean_line(place.branch)),
+        _Part("branch", f"{branch}*" if branch and place.is_changed else branch),
         _Part("folder", clean_line(place.folder)),
     ]
     return [part for part in parts if part.text]
