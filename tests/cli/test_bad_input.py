@@ -135,7 +135,7 @@ def test_a_prompt_that_is_not_text_is_refused(weft: WeftProgram) -> None:
 
 def test_a_missing_key_says_how_to_give_one(weft: WeftProgram) -> None:
     done = weft.run("-p", "-m", "anthropic:claude-sonnet-4-6", "hi")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "ANTHROPIC_API_KEY" in done.stderr
     assert "weft auth login" in done.stderr
     assert "Traceback" not in done.stderr

@@ -114,12 +114,6 @@ def test_without_a_user_a_command_that_needs_permission_is_refused_in_one_senten
     assert weft.sessions() == []
 
 
-def test_a_path_and_an_unknown_command_are_plain_words(weft: WeftProgram) -> None:
-    for prompt in ("/etc/hosts looks odd", "/nothing here"):
-        done = weft.run("-p", "-m", weft.script("Fine."), prompt)
-        assert (done.stdout, done.returncode) == ("Fine.\n", 0)
-
-
 # --- trust -----------------------------------------------------------------------------------
 
 
@@ -215,3 +209,72 @@ def test_without_a_user_nothing_is_trusted_and_that_is_said_in_one_line(
     assert done.stderr.count("\n") == 1
     assert "this folder is not trusted, so its hooks are ignored" in done.stderr
     assert not (weft.project / "hooked").exists()
+
+
+# --- unknown commands, and text that begins with a path ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("/nope", "there is no command /nope; `weft help slash` lists those there are"),
+        ("/reviw a.txt", "there is no command /reviw; did you mean /review?"),
+        ("/cost", "/cost works in the chat only; start it with `weft`"),
+        ("/compct now", "there is no command /compct; did you mean /compact?"),
+        ("/nope\nand more", "there is no command /nope;"),
+    ],
+)
+def test_an_unknown_command_is_a_sentence_and_does_not_reach_the_model(
+    weft: WeftProgram, said: str, told: str
+) -> None:
+    command(weft.project, "review", "Review $1.")
+    done = weft.call("-p", "-m", weft.script("Never."), said)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr.splitlines()[-1]
+    assert weft.call("session", "list", "--json").stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "/usr/bin/x fails",
+        "/tmp is full, what now?",
+        "/ is full",
+        "//comment style",
+        "/* a comment */",
+        "/etc/hosts",
+        "what does /nope do?",
+    ],
+)
+def test_text_that_begins_with_a_path_goes_to_the_model(weft: WeftProgram, said: str) -> None:
+    done = weft.call("-p", "-m", weft.script("Heard."), said)
+    assert (done.returncode, done.stdout) == (0, "Heard.\n")
+
+
+async def test_the_chat_takes_a_path_for_a_path_and_an_unknown_command_for_none(app: App) -> None:
+    async with driven_chat(app, "Heard.") as talk:
+        await talk.say("/tmp is full")
+        assert talk.screen.words() == "Heard."
+        talk.screen.typed("/nope")
+        await talk.screen.noted("there is no command /nope; /help shows those there are")
+
+
+@pytest.mark.parametrize("model", ["anthropic:claude-sonnet-5-5", "groq:any", "sonnet"])
+def test_a_named_model_without_a_key_ends_as_no_key_at_all(weft: WeftProgram, model: str) -> None:
+    done = weft.call("-p", "-m", model, "hi")
+    assert (done.returncode, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("weft: there is no key for ")
+    assert "`weft auth login" in line
+    assert weft.call("session", "list", "--json").stdout == "[]\n"
+
+
+def test_a_word_that_is_nearly_a_command_is_never_taken_for_it(weft: WeftProgram) -> None:
+    done = weft.call("start")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "weft: there is no command 'start' (did you mean 'stats'?); "
+        "`weft -- start` sends it as a prompt\n"
+    )
+    for words in (("start", "the server"), ("--", "start")):
+        assert weft.call("-m", weft.script("Started."), *words).stdout == "Started.\n"

@@ -27,7 +27,7 @@ MEANINGS: dict[int, str] = {
     FAILED: "The run failed: the provider, a key, a limit, the store, or an answer that does not "
     "match the schema.",
     USAGE: "The command line, a setting or a name in it is wrong; nothing was started.",
-    NO_KEY: "There is no API key and no model was named, so nothing could answer.",
+    NO_KEY: "There is no API key for the model, or none at all, so nothing could answer.",
     HUNG_UP: "The terminal was closed (SIGHUP); everything was saved first.",
     INTERRUPTED: "Interrupted (Ctrl-C, SIGINT); everything was saved first.",
     OUTPUT_CLOSED: "The reader of the output closed it (as `head` does).",

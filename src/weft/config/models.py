@@ -17,6 +17,10 @@ from weft.providers.catalogue import shipped
 from weft.thinking import THINKING_LEVELS, KnownLevels
 
 FALLBACK = "anthropic:claude-sonnet-5-5"
+OWN_CREDENTIALS = ("azure", "bedrock", "vertex")
+"""Providers that say themselves what they lack: an address, or credentials from files and servers
+of their cloud.
+"""
 
 
 class ModelRegistry:
@@ -95,6 +99,24 @@ class ModelRegistry:
         if not isinstance(self._providers, ProviderTable):
             return frozenset(self._providers)
         return frozenset(filter(self._providers.is_usable, self._providers))
+
+    def missing_key(self, name: str) -> str:
+        """What to say of a model whose provider needs a key and has none; empty when it has one,
+        or finds its credentials elsewhere.
+        """
+        provider = self.named(name).provider
+        table = self._providers
+        if name in self._given or not isinstance(table, ProviderTable) or table.is_usable(provider):
+            return ""
+        from weft.config.api_keys import key_variables  # only where one is missing
+
+        variables = key_variables().get(provider, ())
+        if not variables or provider in OWN_CREDENTIALS:
+            return ""
+        variable = next((each for each in variables if each.endswith("_API_KEY")), variables[0])
+        return (
+            f"there is no key for {provider}; set {variable}, or run `weft auth login {provider}`"
+        )
 
     def short_names(self) -> dict[str, tuple[str, ...]]:
         """The short names of models, by `provider:model`; each where it means that model here."""

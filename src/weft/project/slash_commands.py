@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection
 from typing import NamedTuple
+
+from weft.errors import did_you_mean
 
 
 class SlashCommand(NamedTuple):
@@ -121,3 +125,18 @@ def find_slash(name: str) -> SlashCommand | None:
 def taken_names() -> frozenset[str]:
     """Every name and other name of these commands, with its slash."""
     return frozenset(name for each in COMMANDS for name in (each.name, *each.aliases))
+
+
+def command_problem(name: str, from_files: Collection[str], *, in_chat: bool) -> str:
+    """What is wrong with a line that begins with `/name`; empty when it may be carried out, and
+    when it is text: a path of this machine (`/tmp is full`) is no command.
+    """
+    if name in from_files or os.path.lexists(f"/{name}"):
+        return ""
+    if find_slash(f"/{name.lower()}") is not None:
+        return "" if in_chat else f"/{name} works in the chat only; start it with `weft`"
+    # Without the slash, which would make any two short names alike.
+    near = did_you_mean(name, [*(each[1:] for each in taken_names()), *from_files])
+    listed = "/help shows" if in_chat else "`weft help slash` lists"
+    hint = near.replace(" '", " /").replace("'", "") or f"; {listed} those there are"
+    return f"there is no command /{name}{hint}"

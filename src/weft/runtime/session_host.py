@@ -309,6 +309,12 @@ class SessionHost:
         """The providers that have a key here, or need none."""
         return self.services.models.usable()
 
+    def missing_key(self, model: str) -> str:
+        """What to say of a model whose provider has no key here; empty when it can be asked."""
+        if self.services.config.get("model.fallback"):
+            return ""  # another one answers in its place
+        return self.services.models.missing_key(model)
+
     def short_names(self) -> dict[str, tuple[str, ...]]:
         """The short names of models, by `provider:model`."""
         return self.services.models.short_names()

@@ -185,7 +185,7 @@ class _Run:
         await self._report_ignored_files()
         # Before a model is looked for: a resumed session has one of its own.
         existing = await chosen_id(self._app, self._arguments)
-        if existing is None:
+        if existing is None or self._options.model is not None:
             await self._check_model()
         session = await open_session(
             self._app.sessions,
@@ -253,7 +253,7 @@ class _Run:
         """Refuse to begin where nothing can answer; fetch what an embedded model needs.
 
         Raises:
-            CommandExit: there is no key, and no model was named.
+            CommandExit: there is no key for the model, or none at all.
         """
         named = self._options.model
         if named is None and not self._app.host.has_default_model():
@@ -262,6 +262,9 @@ class _Run:
             raise CommandExit(NO_KEY, NO_KEY_LINES)
         host = self._app.host
         model = host.default_model() if named is None else host.normal_model(named)
+        # Before there is a session: one that could only fail would be the next that `-c` takes.
+        if missing := host.missing_key(model):
+            raise CommandExit(NO_KEY, missing)
         if model.startswith("local:"):
             from weft.cli.local_model import make_ready  # only for embedded models
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.prompt_input import PromptParts, attached
+from weft.errors import UsageError
 from weft.messages import Content, Text
 from weft.project.markdown_commands import split_line
+from weft.project.slash_commands import command_problem
 
 if TYPE_CHECKING:  # loaded where a prompt names files: it costs start-up time
     from weft.project.mentions import AskRead
@@ -26,16 +28,16 @@ async def expanded(
     words name.
 
     Raises:
-        UsageError: a shell command in it needs permission, or a file lies outside the project, and
-            there is no one to ask.
+        UsageError: there is no such command; or a shell command in it needs permission, or a file
+            lies outside the project, and there is no one to ask.
     """
     first, *rest = said
     line = split_line(first.text) if isinstance(first, Text) else None
-    if (
-        line is not None
-        and isinstance(first, Text)
-        and line[0] in {command.name for command in await session.list_commands()}
-    ):
-        found = await session.expand_command(first.text, ask_read=ask_read)
-        return (*found.content, *rest), found.options
+    if line is not None and isinstance(first, Text):
+        from_files = {command.name for command in await session.list_commands()}
+        if line[0] in from_files:
+            found = await session.expand_command(first.text, ask_read=ask_read)
+            return (*found.content, *rest), found.options
+        if why := command_problem(line[0], from_files, in_chat=False):
+            raise UsageError(why)
     return (*said, *await attached(app, words, ask=ask_read)), {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import time
 
@@ -11,7 +10,7 @@ from weft.cli.keys import KEYS
 from weft.cli.session_options import find_id, format_of
 from weft.errors import UsageError
 from weft.messages import Usage
-from weft.project.slash_commands import COMMANDS, find_slash
+from weft.project.slash_commands import COMMANDS, command_problem, find_slash
 from weft.view import AnswerBlock, NoteBlock, TableBlock, UserBlock, count_of
 
 MODES = {
@@ -106,12 +105,12 @@ class ChatCommands(CommandGroup):
         from_files = await self._chat.file_commands()
         # A name may be followed by a line break as well as by a space.
         name = text.split(maxsplit=1)[0][1:]
-        if name not in from_files:
-            known = [each.name for each in COMMANDS] + [f"/{each}" for each in from_files]
-            near = difflib.get_close_matches(f"/{name}", known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else "; /help shows those there are"
-            raise UsageError(f"there is no command /{name}{hint}")
-        await self._chat.run_file_command(text)
+        if why := command_problem(name, from_files, in_chat=True):
+            raise UsageError(why)
+        if name in from_files:
+            await self._chat.run_file_command(text)
+        else:  # a path of this machine: `/tmp is full`
+            await self._chat.say_text(text)
 
     # -- help
 
