@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.support.example_count import examples
 from weft.cli.chat.paint.answer_flow import AnswerFlow
 from weft.cli.chat.paint.markdown_lines import MarkdownPainter
-from weft.cli.chat.paint.styled_text import StyledLine, cells
+from weft.cli.chat.paint.styled_text import StyledLine
+from weft.cli.chat.paint.text_cells import cells
 from weft.cli.chat.paint.theme import PaintTheme, theme_of
 
 PLAIN = PaintTheme(is_styled=False)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.cli.chat.paint.text_cells import row_behind, word_wrap
 from weft.cli.chat.screens.terminal.frame_ledger import (
     MOST_UNANSWERED,
     FrameLedger,
     SentFrame,
     lines_behind,
 )
-from weft.cli.chat.screens.terminal.text_cells import row_behind, word_wrap
 
 WIDE, NARROW = "a" * 90, "b" * 30
 FRAME = SentFrame((WIDE, NARROW, "rule", "input"), at=3, column=2, up=3, columns=100)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.cli.chat.paint.text_cells import graphemes, row_cells
 from weft.cli.chat.screens.line_input.editing_keys import edit
 from weft.cli.chat.screens.line_input.history_search import HistorySearch
 from weft.cli.chat.screens.line_input.input_rows import input_rows
 from weft.cli.chat.screens.line_input.line_editor import LineEditor
 from weft.cli.chat.screens.line_input.line_history import LineHistory
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import graphemes, row_cells
 
 PLAIN = RowStyles(coloured=False)
 FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"

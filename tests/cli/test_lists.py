@@ -10,12 +10,12 @@ import anyio
 import pytest
 
 from tests.support.memory_terminal import DrivenScreen, driven_screen
+from weft.cli.chat.paint.text_cells import cells
 from weft.cli.chat.screens.list_picker import VISIBLE_ROWS, ListPicker
 from weft.cli.chat.screens.list_question import ListAnswer, ListKey, ListQuestion, ListRow
 from weft.cli.chat.screens.plain_screen import list_answer
 from weft.cli.chat.screens.terminal.list_panel import ListPanel
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import cells
 from weft.view import UserBlock
 
 pytestmark = pytest.mark.anyio

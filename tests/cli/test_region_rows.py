@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.cli.chat.screens.terminal.activity import TurnActivity
-from weft.cli.chat.screens.terminal.region_rows import RegionRows
-from weft.cli.chat.screens.terminal.status_line import StatusPlace, status_row
-from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import (
+from weft.cli.chat.paint.text_cells import (
     cells,
     fit,
     fit_row,
@@ -16,6 +12,10 @@ from weft.cli.chat.screens.terminal.text_cells import (
     tail_rows,
     word_wrap,
 )
+from weft.cli.chat.screens.terminal.activity import TurnActivity
+from weft.cli.chat.screens.terminal.region_rows import RegionRows
+from weft.cli.chat.screens.terminal.status_line import StatusPlace, status_row
+from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.clock import ManualClock
 from weft.view import AnswerBlock, LiveArea, QueuedInput, RetryNotice, RunningTool, TaskRow
 

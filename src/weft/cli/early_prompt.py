@@ -120,7 +120,7 @@ def greeting(folder: str, version: str, model: str = "") -> str:
 
 def rows_below(typed: str, columns: int, start: int = 2) -> int:
     """How many rows the echo of what was typed has moved the cursor down."""
-    from weft.cli.chat.paint.styled_text import cells, graphemes  # with the libraries
+    from weft.cli.chat.paint.text_cells import cells, graphemes  # with the libraries
 
     row, column = 0, start
     for each in graphemes(typed):

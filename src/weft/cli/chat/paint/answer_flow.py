@@ -7,7 +7,8 @@ not by lines, so a window that changes its size in between neither repeats nor l
 from __future__ import annotations
 
 from weft.cli.chat.paint.markdown_lines import MarkdownPainter
-from weft.cli.chat.paint.styled_text import NO_CUT, StyledLine, StyledSpan, cells, graphemes
+from weft.cli.chat.paint.styled_text import NO_CUT, StyledLine, StyledSpan
+from weft.cli.chat.paint.text_cells import cells, graphemes
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.sanitize import clean
 

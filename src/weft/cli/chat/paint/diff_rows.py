@@ -10,7 +10,8 @@ import re
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.cli.chat.paint.code_colours import syntax_spans
-from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, cells, graphemes
+from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan
+from weft.cli.chat.paint.text_cells import cells, graphemes
 
 CONTEXT = 2
 NARROW = 60

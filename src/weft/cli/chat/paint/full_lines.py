@@ -12,7 +12,8 @@ from weft.cli.chat.paint.card_text import (
 )
 from weft.cli.chat.paint.diff_rows import cut_rows, diff_lines
 from weft.cli.chat.paint.record_lines import block_lines
-from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, cells, line_of, wrapped
+from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, line_of, wrapped
+from weft.cli.chat.paint.text_cells import cells
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.paint.tool_cards import MARK, MARK_STYLES, agent_title, agents_lines
 from weft.cli.sanitize import clean

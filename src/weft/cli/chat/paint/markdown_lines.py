@@ -20,7 +20,8 @@ from weft.cli.chat.paint.markdown_parts import (
     markdown_parts,
     source_lines,
 )
-from weft.cli.chat.paint.styled_text import NO_CUT, StyledLine, StyledSpan, cells, wrapped
+from weft.cli.chat.paint.styled_text import NO_CUT, StyledLine, StyledSpan, wrapped
+from weft.cli.chat.paint.text_cells import cells
 
 NARROWEST_COLUMN = 6
 """Columns of a table below which its rows are shown one by one."""

@@ -9,7 +9,8 @@ from typing import Any, assert_never
 from weft.cli.chat.paint.answer_flow import MAX_WIDTH, markdown_painter
 from weft.cli.chat.paint.card_text import long_duration
 from weft.cli.chat.paint.diff_rows import diff_lines, read_diff
-from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, cells, line_of, wrapped
+from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, line_of, wrapped
+from weft.cli.chat.paint.text_cells import cells
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.paint.tool_cards import agents_lines, lookup_lines, money, tool_lines
 from weft.cli.sanitize import clean, clean_line, visible

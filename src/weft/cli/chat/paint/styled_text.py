@@ -1,15 +1,15 @@
 """Styled text: spans, lines of them, and word wrap by the cells that a terminal gives a character.
 
-A character as people see it may be many code points (joined emoji, Hindi syllables, a letter and
-its accents): it is measured and moved as one, and no line ever begins in the middle of it.
+No line ever begins inside a grapheme; `text_cells` measures them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from weft.cli.chat.paint.text_cells import cells, graphemes
 
 NO_CUT = -1
 """The end of a line behind which a text cannot be taken up again: a row inside a table, an empty
@@ -68,43 +68,6 @@ def line_of(*spans: StyledSpan | tuple[str, str], end: int = 0) -> StyledLine:
     return StyledLine(
         tuple(each if isinstance(each, StyledSpan) else StyledSpan(*each) for each in spans), end
     )
-
-
-def graphemes(text: str) -> Iterable[str]:
-    """The characters of a text as people see them."""
-    if text.isascii():
-        return text
-    from wcwidth import iter_graphemes  # not for plain English, which most text is
-
-    return iter_graphemes(text)
-
-
-def cells(text: str) -> int:
-    """The columns that a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(_cells_of(each) for each in graphemes(text))
-
-
-@lru_cache(maxsize=4096)
-def _cells_of(grapheme: str) -> int:
-    from wcwidth import wcswidth
-
-    # Negative for control characters, which were removed before.
-    return max(0, wcswidth(grapheme))
-
-
-def fitted(text: str, width: int) -> str:
-    """The beginning of a text, as much as fits; what is cut ends in `…`."""
-    if cells(text) <= width:
-        return text
-    kept, used = "", 0
-    for each in graphemes(text):
-        used += cells(each)
-        if used > width - 1:
-            break
-        kept += each
-    return f"{kept}…"
 
 
 class _Word(NamedTuple):

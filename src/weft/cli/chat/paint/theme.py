@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, graphemes
+from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan
+from weft.cli.chat.paint.text_cells import graphemes
 
 ThemeName: TypeAlias = Literal["auto", "dark", "light", "none"]
 ColourDepth: TypeAlias = Literal["16", "256", "true"]

@@ -13,14 +13,8 @@ from weft.cli.chat.paint.card_text import (
     lookup_texts,
 )
 from weft.cli.chat.paint.diff_rows import MAX_ROWS, NARROWEST, diff_lines
-from weft.cli.chat.paint.styled_text import (
-    StyledLine,
-    StyledSpan,
-    cells,
-    fitted,
-    line_of,
-    wrapped,
-)
+from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, line_of, wrapped
+from weft.cli.chat.paint.text_cells import cells, fit
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.sanitize import clean_line
 from weft.view import SUCCESSFUL, AgentEnd, AgentsCard, LookupCard, ToolCard, count_of
@@ -51,7 +45,7 @@ def _head(said: CardText, width: int, theme: PaintTheme) -> list[StyledLine]:
     lead = f"{said.verb} " if said.verb else ""
     link = file_link(said.path, theme.folder) if said.path else ""
     room = width - cells(mark.text) - cells(lead)
-    target = StyledSpan(fitted(said.target, room), "", 0, link)
+    target = StyledSpan(fit(said.target, room), "", 0, link)
     first = (mark, StyledSpan(lead), target)
     if not said.result:
         return [line_of(*first)]
@@ -91,7 +85,7 @@ def _output(said: CardText, width: int) -> list[StyledLine]:
 
 def _printed(line: str, width: int) -> StyledLine:
     # One row for a line of output: a log's lines may be longer than a screen.
-    return line_of(("  ", ""), (fitted(line, width - 2), "quiet"))
+    return line_of(("  ", ""), (fit(line, width - 2), "quiet"))
 
 
 def _more(text: str) -> StyledLine:
@@ -112,7 +106,7 @@ def lookup_lines(card: LookupCard, width: int, theme: PaintTheme) -> list[Styled
             room = width - 4 - cells(lead)
             # The name matters more than how often it was found.
             short = name if cells(name) <= room else name.rpartition(" (")[0] or name
-            shown = fitted(short, room)
+            shown = fit(short, room)
             words.append(([StyledSpan(lead), StyledSpan(shown, "", 0, link)], 1))
     return _filled([spans for spans, _ in words], width)
 
@@ -158,7 +152,7 @@ def agents_lines(card: AgentsCard, width: int) -> list[StyledLine]:
     lines = [head]
     for place, agent in enumerate(agents):
         branch = "└" if place == len(agents) - 1 else "├"
-        title = fitted(agent_title(agent), titles)
+        title = fit(agent_title(agent), titles)
         calls = count_of(agent.calls, "call") if agent.calls else ""
         pad = " " * (titles - cells(title))
         lead = f"  {branch} {title}{pad}   {calls}{'   ' if calls else ''}"
@@ -168,7 +162,7 @@ def agents_lines(card: AgentsCard, width: int) -> list[StyledLine]:
                 (f"  {branch} ", "quiet"),
                 (f"{title}{pad}   ", ""),
                 (f"{calls}   " if calls else "", "quiet"),
-                (fitted(said, max(8, width - cells(lead))), "" if is_done else "bad"),
+                (fit(said, max(8, width - cells(lead))), "" if is_done else "bad"),
             )
         )
     return lines

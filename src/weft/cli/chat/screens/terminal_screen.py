@@ -22,6 +22,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.cli.chat.paint.answer_flow import AnswerFlow
+from weft.cli.chat.paint.text_cells import fit, row_cells
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.completion import ChatCompleter, OfferedCommand
 from weft.cli.chat.screens.external_editor import edited
@@ -66,7 +67,6 @@ from weft.cli.chat.screens.terminal.status_command import StatusCommand
 from weft.cli.chat.screens.terminal.status_line import StatusPlace, status_row
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.chat.screens.terminal.terminal_device import TerminalPort
-from weft.cli.chat.screens.terminal.text_cells import fit, row_cells
 from weft.cli.chat.screens.terminal.window_title import (
     POP,
     PUSH,

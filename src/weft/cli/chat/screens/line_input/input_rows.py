@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from weft.cli.chat.paint.text_cells import cells, fit, grapheme_cells, graphemes
 from weft.cli.chat.screens.line_input.line_editor import LineEditor
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import cells, fit, grapheme_cells, graphemes
 
 PLACEHOLDER = "Ask anything · @file · /command · !shell · ? keys"
 TAB = 4

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from weft.cli.chat.screens.terminal.text_cells import next_grapheme, previous_grapheme
+from weft.cli.chat.paint.text_cells import next_grapheme, previous_grapheme
 
 _FIRST_TOKEN = 0xF0000
 _TOKENS = 0xFFF0

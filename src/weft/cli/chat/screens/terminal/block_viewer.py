@@ -11,10 +11,10 @@ from itertools import islice
 from typing import TypeAlias
 
 from weft.cli.chat.paint.full_lines import full_lines, is_folded, source_text
+from weft.cli.chat.paint.text_cells import cells, fit, fit_row, without_attributes
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.terminal.region_painter import ScreenSize
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import cells, fit, fit_row, without_attributes
 from weft.errors import UsageError
 from weft.view import AnswerBlock, AnyBlock, NoteBlock, TableBlock, TurnEndBlock, count_of
 

@@ -12,6 +12,7 @@ from typing import Protocol
 import anyio
 import anyio.to_thread
 
+from weft.cli.chat.paint.text_cells import word_wrap
 from weft.cli.chat.screens.completion import ChatCompleter
 from weft.cli.chat.screens.line_input.editing_keys import edit
 from weft.cli.chat.screens.line_input.history_search import HistorySearch
@@ -38,7 +39,6 @@ from weft.cli.chat.screens.terminal.key_help import key_rows
 from weft.cli.chat.screens.terminal.list_panel import ListPanel
 from weft.cli.chat.screens.terminal.question_panel import QuestionPanel
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import word_wrap
 from weft.clock import Clock
 from weft.view import LiveArea
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from weft.cli.chat.paint.text_cells import cells, fit
 from weft.cli.chat.screens.completion import CompletionItem
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import cells, fit
 
 SHOWN = 8
 _WIDEST = 32

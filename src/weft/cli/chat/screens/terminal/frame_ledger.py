@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from weft.cli.chat.screens.terminal.text_cells import (
+from weft.cli.chat.paint.text_cells import (
     cells,
     fit_row,
     row_behind,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from weft.cli.chat.paint.text_cells import cells, fit
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import cells, fit
 
 KEYS = (
     ("Enter", "send; while it works: before the next step"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from weft.cli.chat.paint.text_cells import cells, fit, fit_row, joined_rows, word_wrap
 from weft.cli.chat.screens.list_picker import VISIBLE_ROWS, ListPicker
 from weft.cli.chat.screens.list_question import ListQuestion, ListRow, key_name
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import cells, fit, fit_row, joined_rows, word_wrap
 from weft.cli.sanitize import clean_line
 
 NARROW = 60

@@ -6,10 +6,10 @@ on, they would answer it or end up in the input line.
 
 from __future__ import annotations
 
+from weft.cli.chat.paint.text_cells import cells, fit, joined_rows, word_wrap
 from weft.cli.chat.screens.picker import ChoicePicker
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import cells, fit, joined_rows, word_wrap
 from weft.cli.sanitize import clean, clean_line
 from weft.clock import Clock
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from weft.cli.chat.paint.text_cells import row_cells
 from weft.cli.chat.screens.terminal.frame_ledger import (
     ASK_WIDTH,
     FrameLedger,
@@ -19,7 +20,6 @@ from weft.cli.chat.screens.terminal.frame_ledger import (
     height_of,
     rows_within,
 )
-from weft.cli.chat.screens.terminal.text_cells import row_cells
 
 # A terminal that does not know synchronized output ignores both.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"

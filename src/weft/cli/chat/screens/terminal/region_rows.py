@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from weft.cli.chat.paint.text_cells import cells, fit, tail_rows, word_wrap
 from weft.cli.chat.screens.terminal.activity import TurnActivity
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import cells, fit, tail_rows, word_wrap
 from weft.cli.sanitize import clean, clean_line
 from weft.view import LiveArea, RetryNotice, RunningTool, TaskRow, count_of
 

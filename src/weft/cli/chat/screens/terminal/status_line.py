@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from weft.cli.chat.paint.text_cells import cells, fit
 from weft.cli.chat.screens.terminal.region_rows import short_model
 from weft.cli.chat.screens.terminal.styles import RowStyles
-from weft.cli.chat.screens.terminal.text_cells import cells, fit
 from weft.cli.git_branch import branch_of
 from weft.cli.sanitize import clean_line
 from weft.view import LiveArea

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from weft.cli.chat.screens.terminal.text_cells import fit
+from weft.cli.chat.paint.text_cells import fit
 from weft.cli.sanitize import clean_line
 from weft.view import LiveArea
 

@@ -7,32 +7,39 @@ with its accents.  Cursor and line breaks never stand inside of one.
 from __future__ import annotations
 
 import re
-
-import wcwidth
-
-from weft.cli.chat.paint.styled_text import cells, graphemes
-
-__all__ = [
-    "cells",
-    "cut",
-    "fit",
-    "fit_row",
-    "grapheme_cells",
-    "graphemes",
-    "joined_rows",
-    "next_grapheme",
-    "previous_grapheme",
-    "row_behind",
-    "row_cells",
-    "tail_rows",
-    "without_attributes",
-    "word_wrap",
-]
+from collections.abc import Iterable
+from functools import lru_cache
 
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 """The escape sequences that a row of ours may hold: attributes and links."""
 LOOK_AHEAD = 64
 """Code points that one grapheme may have; a longer one is cut, it was made to be a nuisance."""
+
+# The library is imported where it is used: for plain English, which most text is, it is not needed.
+
+
+def graphemes(text: str) -> Iterable[str]:
+    """The characters of a text as people see them."""
+    if text.isascii():
+        return text
+    from wcwidth import iter_graphemes
+
+    return iter_graphemes(text)
+
+
+def cells(text: str) -> int:
+    """The columns that a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells_of(each) for each in graphemes(text))
+
+
+@lru_cache(maxsize=4096)
+def _cells_of(grapheme: str) -> int:
+    from wcwidth import wcswidth
+
+    # Negative for control characters, which were removed before.
+    return max(0, wcswidth(grapheme))
 
 
 def row_cells(row: str) -> int:
@@ -51,7 +58,7 @@ def grapheme_cells(grapheme: str) -> int:
     """
     if len(grapheme) == 1 and grapheme.isascii():
         return 1
-    return max(1, wcwidth.wcswidth(grapheme))
+    return max(1, _cells_of(grapheme))
 
 
 def next_grapheme(text: str, at: int) -> int:
@@ -67,7 +74,9 @@ def previous_grapheme(text: str, at: int) -> int:
         return 0
     if text[at - 1].isascii():
         return at - 1
-    return wcwidth.grapheme_boundary_before(text, at)
+    from wcwidth import grapheme_boundary_before
+
+    return grapheme_boundary_before(text, at)
 
 
 def fit(text: str, width: int, *, ellipsis: str = "…") -> str:
