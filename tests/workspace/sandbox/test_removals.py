@@ -194,10 +194,21 @@ async def test_logs_swap_files_and_lfs_objects_are_not_made_again(tmp_path: Path
         assert {name: held.get(name) for name in names} == dict.fromkeys(names, b"only here\n")
 
 
-@pytest.mark.parametrize("size", [10, LARGE])
-async def test_a_file_that_another_was_moved_over_counts_as_removed(
-    tmp_path: Path, size: int
+async def test_a_small_file_that_another_was_moved_over_goes_to_the_history(
+    tmp_path: Path,
 ) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "*.db\n")
+        there.write("new.db", "new\n")
+        there.write("old.db", "old\n")
+        result = await there.shell("mv new.db old.db")
+        held = {change.path: change.data_before for change in result.changes or ()}
+        assert held["old.db"] == b"old\n"
+        assert there.read("old.db") == "new\n"
+
+
+async def test_a_file_that_another_was_moved_over_counts_as_removed(tmp_path: Path) -> None:
+    size = LARGE
     async with sandboxed_project(tmp_path) as there:
         there.write(".gitignore", "*.db\n")
         there.write("new.db", b"n" * (size + 1))
@@ -208,3 +219,38 @@ async def test_a_file_that_another_was_moved_over_counts_as_removed(
         assert path.read_bytes() == b"o" * size
         assert f"- old.db (ignored): {path}" in result.remarks[0]
         assert kept(there, "new.db") == []
+
+
+async def test_an_ignored_file_that_a_command_rewrites_goes_to_the_history(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "*.cfg\n*.log\n__pycache__/\n")
+        there.write("my.cfg", "PORT=1\n")
+        there.write("run.log", "one\n")
+        there.write("same.log", "one\n")
+        there.write("__pycache__/a.pyc", "old")
+        result = await there.shell(
+            "echo PORT=2 > my.cfg; echo two >> run.log; touch same.log; echo new > __pycache__/a.pyc"
+        )
+        # What only grew has lost nothing, and what tools make again is no loss.
+        [change] = result.changes or ()
+        assert (change.path, change.action) == ("my.cfg", "modified")
+        assert (change.data_before, change.data_after) == (b"PORT=1\n", b"PORT=2\n")
+        assert not change.missing
+
+
+async def test_a_large_ignored_file_that_a_command_rewrites_is_named(tmp_path: Path) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        there.write(".gitignore", "*.db\n")
+        names = [f"{number}.db" for number in range(22)]
+        for name in (*names, "grown.db"):
+            os.truncate(there.write(name, b""), LARGE)
+        line = "printf x | dd of=$f conv=notrunc status=none"
+        result = await there.shell(f"for f in [0-9]*.db; do {line}; done; echo more >> grown.db")
+        # A database is rewritten every day: that asks nothing, and fills no disk.
+        assert not result.is_held_back
+        assert kept(there, "0.db") == []
+        assert (there.project / "0.db").read_bytes()[:2] == b"x\0"
+        assert told(result) == dict.fromkeys(names, ("modified", "ignored"))
+        assert "These files were rewritten and a rewind does not bring back" in result.remarks[0]
+        assert "- 0.db (ignored)" in result.remarks[0]
+        assert "grown.db" not in result.remarks[0]

@@ -21,6 +21,7 @@ from weft.workspace.boundaries.workspace import MAX_BYTES, MovedRange, SessionBo
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.git_settings import only_follows
 from weft.workspace.history.watchers import note_own_write
+from weft.workspace.sandbox.content_match import looks_same
 from weft.workspace.sandbox.merge import merge
 from weft.workspace.sandbox.overlay_apply import (
     ApplyOutcome,
@@ -43,7 +44,6 @@ from weft.workspace.sandbox.removals import (
     as_text,
     folder_size,
     is_text,
-    looks_same,
     plan_removals,
     why_not_held,
 )
@@ -165,6 +165,7 @@ class OverlayCommit:
         self._disarmed: list[str] = []
         self._set_aside: list[str] = []
         self._gone: list[str] = []
+        self._rewritten: list[str] = []
         self._moved: dict[str, MovedRange] = {}
 
     async def run(self) -> CommittedChanges:
@@ -283,6 +284,8 @@ class OverlayCommit:
                 self._set_aside.append(f"{as_text(shown)} ({why}): {as_text(step.aside)}")
             elif why := removals.gone.get(step.path):
                 self._gone.append(f"{as_text(shown)} ({why})")
+            elif why := removals.rewritten.get(step.path):
+                self._rewritten.append(f"{as_text(shown)} ({why})")
 
     async def _verdict(
         self, step: ApplyStep, shown: str, root: str, upper: str
@@ -433,6 +436,10 @@ class OverlayCommit:
             ),
             ("These files were removed or emptied and nothing brings them back", self._gone),
             (
+                "These files were rewritten and a rewind does not bring back what they held",
+                self._rewritten,
+            ),
+            (
                 "These files came over, but not as programs that run as their owner or "
                 "group (set-user-id, set-group-id)",
                 self._disarmed,
@@ -540,7 +547,8 @@ def _beyond_history(
     """A removed file that a rewind has to name, for it cannot bring it back."""
     if not removals.loses(step) or step.before is None:
         return None
-    why = removals.aside.get(step.path) or removals.gone.get(step.path)
+    path = step.path
+    why = removals.aside.get(path) or removals.gone.get(path) or removals.rewritten.get(path)
     if not why:
         return None
     where = f"{why}; it is kept in {as_text(step.aside)}" if step.aside else why

@@ -25,6 +25,7 @@ import msgspec
 
 from weft.ids import BlobId
 from weft.workspace.ignore import NAME, IgnoreRules, ignore_of
+from weft.workspace.sandbox.content_match import begins_with
 from weft.workspace.sandbox.overlay_changes import DEEPEST, Kind, OverlayChange, TooMuch, changes
 from weft.workspace.skipped_folders import is_remade
 
@@ -87,6 +88,8 @@ class ApplyStep(msgspec.Struct, frozen=True, kw_only=True):
     """
     is_remade: bool = False
     """It is ignored, and tools make it again."""
+    is_rewritten: bool = False
+    """It is ignored, and holds something else now than it did, not only more."""
     aside: str = ""
     """Where a removed file is moved to instead; empty when it is not kept."""
     is_disarmed: bool = False
@@ -173,11 +176,18 @@ class _Planner:
         if found is None:
             stale = self._was_removed_meanwhile(change.path)
             return _disarmed(msgspec.structs.replace(step, is_stale=stale))
-        if ignored and found.st_size and holds_nothing(after):
+        if ignored and found.st_size and not is_remade(change.path):
             # Nothing else has what it held, as with a file that is removed.
-            remade = is_remade(change.path)
-            keep = self._kept_of(found, ignored, remade)
-            step = msgspec.structs.replace(step, is_remade=remade)
+            # A file that only grew, such as a log, has lost nothing.
+            only_grew = begins_with(source, f"{self._root}/{change.path}")
+            is_rewritten = not holds_nothing(after) and not only_grew
+            if is_rewritten or holds_nothing(after):
+                keep = self._kept_of(found, ignored)
+            if is_rewritten and keep is not None:
+                after = _look(source, os.lstat(source), keep=keep, is_ours=True)
+            step = msgspec.structs.replace(step, after=after, is_rewritten=is_rewritten)
+        elif ignored:
+            step = msgspec.structs.replace(step, is_remade=is_remade(change.path))
         before = self._look(change.path, found, keep=keep)
         step = msgspec.structs.replace(step, before=before, is_stale=self._is_stale(found))
         # Equal content is common: a tool that rewrites a file, or a `chmod`, copies it up whole.
@@ -263,7 +273,7 @@ class _Planner:
             is_ignored=self._ignored(path, is_folder=True),
         )
 
-    def _kept_of(self, found: os.stat_result, ignored: bool, remade: bool) -> int | None:
+    def _kept_of(self, found: os.stat_result, ignored: bool, remade: bool = False) -> int | None:
         """Up to how many bytes the content of a removed file is read.
 
         Of ignored files only so much for one command: they may be a data set of many gigabytes.

@@ -6,14 +6,14 @@ to the history, so that a rewind brings it back (small ignored files); it is mov
 user finds it for a while; it is gone.  The last two are named, in the result and in the plan of a
 rewind.  A command that would leave many of them gone is not allowed to: those files stay.
 
-A file that was emptied, or that a link took the place of, counts as removed.  What tools make again
+A file that was emptied, or that a link took the place of, counts as removed.  An ignored one that
+was rewritten goes to the history if it is small, and is named otherwise.  What tools make again
 (`skipped_folders`) is none of this.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -25,8 +25,6 @@ IGNORED: Final = "ignored"
 BULK_FILES: Final = 20
 """From so many files that would be gone for good, the command has to ask."""
 BULK_BYTES: Final = 256 * 1024 * 1024
-_PIECE: Final = 64 * 1024
-_PIECES: Final = 62
 
 
 class RemovalPlan(msgspec.Struct, kw_only=True):
@@ -38,13 +36,20 @@ class RemovalPlan(msgspec.Struct, kw_only=True):
     """Files that are moved aside, with the reason why the history does not hold them."""
     gone: dict[str, str] = {}
     """Files that nothing brings back, with the reason."""
+    rewritten: dict[str, str] = {}
+    """Files that hold something else now and whose content is too large for the history."""
     gone_bytes: int = 0
     overwritten: set[str] = set()
     """Files that another file of the project was moved over."""
 
     def loses(self, step: ApplyStep) -> bool:
         """True for a step after which what a file held is not there any more."""
-        return step.do == "remove" or is_emptied(step) or step.path in self.overwritten
+        return (
+            step.do == "remove"
+            or is_emptied(step)
+            or step.is_rewritten
+            or step.path in self.overwritten
+        )
 
     @property
     def is_bulk(self) -> bool:
@@ -59,9 +64,9 @@ def plan_removals(
     may be moved aside, `is_same` compares a file of the project with one of the command's.
     """
     plan = RemovalPlan()
-    removed = [(step, why) for step in steps if (why := why_not_held(step))]
-    if not removed:
-        return plan
+    removed = [
+        (step, why) for step in steps if not step.is_rewritten and (why := why_not_held(step))
+    ]
     moved = _Moved(steps, is_same)
     by_path = {step.path: step for step in steps if step.do == "put"}
     for step, why in removed:
@@ -82,7 +87,22 @@ def plan_removals(
         else:
             plan.gone[step.path] = why
             plan.gone_bytes += size
+    _plan_rewritten(plan, steps)
     return plan
+
+
+def _plan_rewritten(plan: RemovalPlan, steps: Sequence[ApplyStep]) -> None:
+    """Keep what was rewritten where it is small, and name the rest.
+
+    Large ones are not moved aside: a database is rewritten by every second command, and would take
+    the room of what is removed.
+    """
+    for step in steps:
+        if step.is_rewritten and step.path not in plan.overwritten and (why := _unheld(step)):
+            if step.before is not None and step.before.data is not None:
+                plan.kept.add(step.path)
+            else:
+                plan.rewritten[step.path] = why
 
 
 def why_not_held(step: ApplyStep) -> str:
@@ -90,7 +110,7 @@ def why_not_held(step: ApplyStep) -> str:
     tools make again.
     """
     before = step.before
-    if not (step.do == "remove" or is_emptied(step)):
+    if not (step.do == "remove" or is_emptied(step) or step.is_rewritten):
         return ""
     if before is None or before.kind not in ("file", "link"):
         return ""
@@ -129,24 +149,6 @@ def is_text(path: str) -> bool:
 def as_text(path: str) -> str:
     """A path for reading: bytes that are no text are written as escapes."""
     return os.fsencode(path).decode(errors="backslashreplace")
-
-
-def looks_same(path: str, other: str) -> bool:
-    """True when two files of one size hold the same, as far as some pieces of them tell: their
-    ends, and others that nobody can foresee.  They may be larger than can be read now.
-    """
-    try:
-        with open(path, "rb") as one, open(other, "rb") as two:
-            size = os.fstat(one.fileno()).st_size
-            last = max(size - _PIECE, 0)
-            chance = secrets.SystemRandom()
-            places = {0, last, *(chance.randrange(last + 1) for _ in range(_PIECES))}
-            return size == os.fstat(two.fileno()).st_size and all(
-                os.pread(one.fileno(), _PIECE, at) == os.pread(two.fileno(), _PIECE, at)
-                for at in places
-            )
-    except OSError:
-        return False
 
 
 def folder_size(folder: str) -> int:
