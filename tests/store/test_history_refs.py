@@ -1,16 +1,20 @@
-"""Files of the first schema get the table for file history, and lose nothing."""
+"""File history: files of older schemas are brought up, and sums are kept of it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import apsw
 import msgspec
 import pytest
 
 from tests.support.store_connection import open_connection
 from weft.ids import SessionId
-from weft.store import Append, Blob, Record, SessionRow
+from weft.store import Append, Blob, Record, SessionRow, Store
 from weft.store.sqlite import open_sqlite
+from weft.store.sqlite.delete import trim_history
+from weft.store.sqlite.query import fetch
 from weft.testing.store_contract import blob_id
 
 pytestmark = pytest.mark.anyio
@@ -33,8 +37,9 @@ async def test_a_file_of_the_first_schema_is_brought_up_and_goes_on(tmp_path: Pa
         )
         await store.append(add)
     db = open_connection(path)
-    for statement in ("drop table history_refs", "pragma user_version = 1"):
-        db.execute(statement)
+    for table in ("history_refs", "history_sums"):
+        db.execute(f"drop table {table}")
+    db.execute("pragma user_version = 1")
     db.close()
     async with await open_sqlite(path) as store:
         lease = await store.take_lease(session)
@@ -52,3 +57,90 @@ async def test_a_file_of_the_first_schema_is_brought_up_and_goes_on(tmp_path: Pa
         await store.append(again)
         assert await store.trim_history("/p", 0) == len(b"other")
         assert await store.blob(blob.id) == data
+
+
+async def write_history(store: Store, session: SessionId, sizes: Sequence[int]) -> None:
+    """A session whose file history has blobs of these sizes."""
+    lease = await store.take_lease(session)
+    blobs = [
+        Blob(blob_id(data), data)
+        for data in (f"{session}{number}".encode().ljust(size) for number, size in enumerate(sizes))
+    ]
+    add = Append(
+        stream=session,
+        expected_seq=0,
+        records=(Record(1, 1.0, "k", b"{}"),),
+        fence=lease.fence,
+        row=SessionRow(id=session, project_path="/p"),
+        blobs=tuple(blobs),
+        history=tuple(blob.id for blob in blobs),
+    )
+    await store.append(add)
+    await store.release_lease(lease)
+
+
+SUMMED = "select coalesce(sum(bytes), 0) from history_sums"
+COUNTED = "select coalesce(sum(size), 0) from history_refs join blobs using (blob_no)"
+
+
+def sums(db: apsw.Connection) -> tuple[int, int]:
+    """The kept sum, and what counting gives."""
+    return fetch(db, SUMMED)[0][0], fetch(db, COUNTED)[0][0]
+
+
+async def test_the_sum_of_the_history_is_what_counting_it_gives(tmp_path: Path) -> None:
+    path = tmp_path / "weft.db"
+    a, b = SessionId("ses_a"), SessionId("ses_b")
+    db = open_connection(path)
+    async with await open_sqlite(path) as store:
+        await write_history(store, a, [100, 200, 300])
+        await write_history(store, b, [50] * 4)
+        assert sums(db) == (800, 800)
+        assert await store.trim_history("/p", 250) == 600
+        assert sums(db) == (200, 200)
+        await store.delete(b)
+        assert sums(db) == (0, 0)
+    db.close()
+
+
+async def test_a_file_of_the_second_schema_has_its_history_added_up(tmp_path: Path) -> None:
+    path = tmp_path / "weft.db"
+    async with await open_sqlite(path) as store:
+        await write_history(store, SessionId("ses_a"), [100, 200])
+    db = open_connection(path)
+    for trigger in ("history_named", "history_dropped"):
+        db.execute(f"drop trigger {trigger}")
+    db.execute("drop table history_sums")
+    db.execute("pragma user_version = 2")
+    async with await open_sqlite(path) as store:
+        assert sums(db) == (300, 300)
+        await write_history(store, SessionId("ses_b"), [7])
+        assert sums(db) == (307, 307)
+        assert await store.trim_history("/p", 10) == 300
+    db.close()
+
+
+async def test_a_project_below_its_quota_is_not_looked_through(tmp_path: Path) -> None:
+    def steps(db: apsw.Connection) -> int:
+        """What SQLite does for one trim, in tens of its instructions."""
+        count = 0
+
+        def see() -> bool:
+            nonlocal count
+            count += 1
+            return False
+
+        db.set_progress_handler(see, 10)
+        assert trim_history(db, "/p", 1_000_000) == 0
+        db.set_progress_handler(None)
+        return count
+
+    costs: list[int] = []
+    for number, blobs in enumerate((10, 2_000)):
+        path = tmp_path / f"{number}.db"
+        async with await open_sqlite(path) as store:
+            await write_history(store, SessionId("ses_a"), [20] * blobs)
+        db = open_connection(path)
+        costs.append(steps(db))
+        db.close()
+    assert costs[0] == costs[1]

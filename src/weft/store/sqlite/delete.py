@@ -142,7 +142,7 @@ def _forget_beside(db: apsw.Connection, number: int) -> None:
 
 def _remove_facts(db: apsw.Connection, number: int) -> None:
     blobs = fetch(db, _BLOBS, (number,))
-    for table in ("facts", "blob_refs", "history_refs"):
+    for table in ("facts", "blob_refs", "history_refs", "history_sums"):
         db.execute(f"delete from {table} where stream_no = ?", (number,))
     db.execute(
         """update streams set last_seq = 0, is_hidden = 0, hidden_parent = null
@@ -157,6 +157,10 @@ _HISTORY = """
     select kept_no, blob_no, size
     from history_refs join sessions using (stream_no) join blobs using (blob_no)
     where project_path = ? order by kept_no desc
+"""
+_HISTORY_BYTES = """
+    select coalesce(sum(bytes), 0) from history_sums join sessions using (stream_no)
+    where project_path = ?
 """
 _TRIM = """
     delete from history_refs
@@ -176,6 +180,10 @@ def trim_history(db: apsw.Connection, project_path: str, most_bytes: int) -> int
 
     Returns the bytes that no session names any more.
     """
+    # Nearly always: every session asks with its first change of a file, and this thread is the one
+    # that commits.
+    if fetch(db, _HISTORY_BYTES, (project_path,))[0][0] <= most_bytes:
+        return 0
     total, seen = 0, set[int]()
     for kept_no, blob_no, size in fetch(db, _HISTORY, (project_path,)):
         total += 0 if blob_no in seen else size

@@ -85,7 +85,28 @@ _FILE_HISTORY = (
     "create index history_refs_by_blob on history_refs (blob_no)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _FILE_HISTORY)
+_HISTORY_SUMS = (
+    # By triggers, so that no statement can forget it. A blob that several streams of a project name
+    # counts once for each: the sum is never too small.
+    """create table history_sums (
+        stream_no integer primary key, bytes integer not null
+    ) strict""",
+    """insert into history_sums
+        select stream_no, sum(size) from history_refs join blobs using (blob_no)
+        group by stream_no""",
+    """create trigger history_named after insert on history_refs begin
+        insert into history_sums
+            values (new.stream_no, (select size from blobs where blob_no = new.blob_no))
+            on conflict (stream_no) do update set bytes = bytes + excluded.bytes;
+    end""",
+    """create trigger history_dropped after delete on history_refs begin
+        update history_sums
+            set bytes = bytes - (select size from blobs where blob_no = old.blob_no)
+            where stream_no = old.stream_no;
+    end""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _FILE_HISTORY, _HISTORY_SUMS)
 """What takes a file from version n to n + 1, at place n."""
 
 VERSION = len(MIGRATIONS)
