@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from weft.cli.chat.approval_text import ApprovalPlace, answer_actions, permission_question
+from weft.cli.chat.paint.diff_rows import diff_lines, read_diff
 from weft.cli.chat.screens.screen import ChoiceQuestion
 from weft.events import PermissionRequest
 from weft.ids import CallUid, NodeId, RequestId
@@ -53,6 +55,33 @@ def test_an_edit_says_what_each_answer_covers() -> None:
     (preview,) = question.preview
     assert isinstance(preview, PermissionBlock)
     assert preview.preview == DIFF
+
+
+def test_a_patch_of_several_files_is_shown_whole_and_granted_once_or_with_all_edits() -> None:
+    preview = (
+        "*** a.py (changed)\n@@ -1,1 +1,1 @@\n-one\n+two\n*** old.py (deleted)\n"
+        "@@ -1,1 +0,0 @@\n-gone"
+    )
+    asked = request("apply_patch", "a.py, old.py", preview)
+    asked = msgspec.structs.replace(asked, always_pattern="")
+    question = permission_question(asked, PLACE)
+    assert (question.rule, question.title) == ("Edit a.py, old.py ─ +1 −2", "Allow this edit?")
+    assert labels(question) == [
+        "Yes",
+        "Yes, and all edits in this session",
+        "No, and say what to do instead",
+    ]
+    assert answer_actions(asked) == ("allow_once", "all_edits", "deny")
+    lines = [
+        "".join(span.text for span in line.spans) for line in diff_lines(read_diff(preview), 80)
+    ]
+    assert lines == [
+        "  a.py (changed)",
+        "   1 - one",
+        "   1 + two",
+        "  old.py (deleted)",
+        "   1 - gone",
+    ]
 
 
 def test_a_command_says_where_it_runs_and_its_scope_whole() -> None:

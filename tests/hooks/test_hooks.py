@@ -798,3 +798,10 @@ def test_the_settings_in_the_document_can_be_read() -> None:
     assert set(json.loads(answer)) == {
         field.encode_name for field in msgspec.structs.fields(HookOutput)
     }
+
+
+@pytest.mark.parametrize("matcher", ["edit", "Edit", "Write|Edit", "apply_patch", "*"])
+def test_a_hook_that_watches_edits_hears_of_patches(matcher: str) -> None:
+    table = {"PreToolUse": [{"matcher": matcher, "command": "true"}]}
+    [hook] = read_hooks(table, "a test")
+    assert hook.matches("apply_patch")

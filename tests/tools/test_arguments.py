@@ -80,6 +80,7 @@ def test_every_built_in_tool_has_a_valid_schema_and_a_description() -> None:
         "write",
         "edit",
         "multi_edit",
+        "apply_patch",
     }
 
 

@@ -317,3 +317,39 @@ async def test_writing_leaves_no_descriptor_open(workspace: LocalWorkspace, proj
         with pytest.raises(RetryableToolError):
             await workspace.write("f", b"x", expected=hash_of(b"wrong"))
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+# --- removing ------------------------------------------------------------------------------
+
+
+async def test_a_file_is_removed_and_its_content_handed_on(
+    workspace: LocalWorkspace, project: Path
+) -> None:
+    (project / "d").mkdir()
+    (project / "d" / "f").write_bytes(b"old")
+    touched = await workspace.remove("d/f", expected=hash_of(b"old"))
+    assert os.listdir(project / "d") == []
+    assert (touched.path, touched.action, touched.data_before) == ("d/f", "deleted", b"old")
+    assert stat.S_ISREG(touched.mode_before)
+
+
+@pytest.mark.parametrize("name", ["f", "gone", "gone/f"])
+async def test_a_file_of_another_content_or_that_is_gone_is_not_removed(
+    workspace: LocalWorkspace, project: Path, name: str
+) -> None:
+    (project / "f").write_bytes(b"other")
+    with pytest.raises(RetryableToolError, match=r"since it was read"):
+        await workspace.remove(name, expected=hash_of(b"old"))
+    assert (project / "f").read_bytes() == b"other"
+
+
+async def test_neither_a_folder_nor_a_file_with_two_names_is_removed(
+    workspace: LocalWorkspace, project: Path
+) -> None:
+    (project / "d").mkdir()
+    (project / "f").write_bytes(b"old")
+    os.link(project / "f", project / "g")
+    for name in ("d", "f"):
+        with pytest.raises(FinalToolError):
+            await workspace.remove(name, expected=hash_of(b"old"))
+    assert {"d", "f", "g"} <= set(os.listdir(project))

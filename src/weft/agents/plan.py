@@ -45,7 +45,8 @@ differently."""
 
 Action: TypeAlias = Literal["create", "edit", "delete", "run"]
 
-CHANGING_TOOLS: Final = ("read", "write", "edit", "multi_edit", "list", "find", "grep")
+_EDITING: Final = ("write", "edit", "multi_edit", "apply_patch")
+CHANGING_TOOLS: Final = ("read", *_EDITING, "list", "find", "grep")
 RUNNING_TOOLS: Final = ("read", "list", "find", "grep", "shell")
 
 

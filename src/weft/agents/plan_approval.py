@@ -13,7 +13,7 @@ from weft.agents.plan import PlanStep
 from weft.loop import PermissionGate
 from weft.permissions import PermissionRule, PolicyDecision, ToolAction, is_protected
 
-_EDITS: Final = ("edit", "multi_edit", "write")
+_EDITS: Final = ("edit", "multi_edit", "write", "apply_patch")
 
 
 def approved_edits(step: PlanStep) -> tuple[PermissionRule, ...]:

@@ -75,6 +75,8 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     vision: bool | None = None
     pdf: bool | None = None
     tools: bool | None = None
+    patch: bool | None = None
+    """It edits with `apply_patch` instead of exact replacements."""
     levels: tuple[ThinkingLevel, ...] | None = None
     """The thinking levels that it takes; an empty list for a model that does not think."""
     default_level: ThinkingLevel | None = None
@@ -90,6 +92,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "sees": self.vision,
             "pdf": self.pdf,
             "tools": self.tools,
+            "patch": self.patch,
         }
         fields: dict[str, Any] = {k: value for k, value in given.items() if value is not None}
         if self.price_input is not None or self.price_output is not None:

@@ -261,7 +261,7 @@ KEYS: dict[str, SettingKey] = {
         default={},
         about="What is known of models: window, output, price_input, price_output, "
         "price_cache_read, price_cache_write (US dollars for a million tokens), vision, pdf, "
-        'tools, levels and default_level of [models."provider:name"].',
+        'tools, patch, levels and default_level of [models."provider:name"].',
         # Prices decide when a budget is spent, and a window when messages are summarized.
         personal=True,
     ),

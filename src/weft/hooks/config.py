@@ -89,6 +89,9 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
             # Where it comes from, events that are about nothing by name pay no heed to matchers.
             return True
         names = spellings_of(subject)
+        if subject == "apply_patch":
+            # It edits and writes, whatever it is called: who watches those is told of it.
+            names = (*names, *spellings_of("edit"), *spellings_of("write"))
         if self.callback is None:
             return any(re.fullmatch(self.matcher, name) for name in names)
         # Where a callback comes from, a matcher that is more than names may match anywhere in the

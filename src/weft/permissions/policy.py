@@ -43,6 +43,10 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     escapes: bool = False
     """A command that is to run outside the sandbox that there is: only the user can allow that."""
 
+    parts: tuple[ToolAction, ...] = ()
+    """Of a call that changes several files: what it does to each.  Every one of them is judged, and
+    the strictest verdict counts; the other fields only name the call.
+    """
     exposes: str = ""
     """Of a command: why it could read what a rule keeps from being read; empty when it cannot."""
 
@@ -103,7 +107,12 @@ class PolicyDecision(msgspec.Struct, frozen=True):
 
 
 def grant_pattern(action: ToolAction) -> str:
-    """What "always" grants: exactly the target that was shown, for this tool."""
+    """What "always" grants: exactly the target that was shown, for this tool.
+
+    Empty for several files at once: no grant can name them.
+    """
+    if action.parts:
+        return ""
     return f"{action.tool}({action.target})"
 
 
@@ -116,6 +125,11 @@ def decide(
 ) -> PolicyDecision:
     """Judge one action; the strictest voice wins."""
     rules = tuple(rules)
+    if action.parts:
+        grants = tuple(grants)
+        judged = [decide(part, mode=mode, rules=rules, grants=grants) for part in action.parts]
+        # Of two that ask, the one that only the user can answer counts.
+        return max(judged, key=lambda each: (_SEVERITY[each.verdict], each.is_firm))
     # The order counts: of equally strict voices `max` takes the first, and its reason is shown.
     # What a command could read is a voice of its own, for no mode is freer than a rule.
     voices = [PolicyDecision("ask", action.exposes)] if action.exposes else []

@@ -22,7 +22,7 @@ from weft.errors import did_you_mean
 from weft.permissions.policy import PermissionRule, Verdict
 from weft.permissions.tool_names import CLAUDE_NAMES, CLAUDE_ONLY, our_tool_name
 
-_EDITS: Final = ("edit", "multi_edit", "write")
+_EDITS: Final = ("edit", "multi_edit", "write", "apply_patch")
 _READS: Final = ("read", "grep", "find", "list")
 _PATHS: Final = frozenset({*_EDITS, *_READS})
 """Tools whose patterns are paths."""
@@ -167,7 +167,9 @@ def read_rule(
         patterns = set(
             _path_patterns(pattern.strip(), home, restricts=restricts, is_own=ours == tool)
         )
-    tools = _family(ours, has_pattern=bool(pattern)) if restricts else (ours,)
+    # A patch is how some models edit: what allows edits of a file allows it there.
+    allowed = (ours, "apply_patch") if ours == "edit" else (ours,)
+    tools = _family(ours, has_pattern=bool(pattern)) if restricts else allowed
     if ours != tool:
         tools = (tool, *tools)
     return tuple(

@@ -206,7 +206,7 @@ def _denied(permission: Any) -> tuple[str, ...]:
         return ()
     denied = [_tool(name) for name, verdict in permission.items() if verdict == "deny"]
     # There, `edit` stands for everything that changes files; here these are tools of their own.
-    return (*denied, *(("write", "multi_edit") if "edit" in denied else ()))
+    return (*denied, *(("write", "multi_edit", "apply_patch") if "edit" in denied else ()))
 
 
 def _names(given: Any, path: str) -> tuple[str, ...]:

@@ -187,6 +187,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     reads_pdf: bool = False
     """It takes PDF documents as they are; to others they go as text."""
     calls_tools: bool = True
+    edits_by_patch: bool = False
+    """It is trained to edit with patches (`apply_patch`), and does it better so."""
 
     def level(self, requested: ThinkingLevel) -> ThinkingLevel:
         """The level of this model that is nearest to the one requested.

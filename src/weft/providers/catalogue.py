@@ -56,6 +56,8 @@ class CatalogueModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     pdf: bool = False
     """It takes PDF documents as they are."""
     tools: bool = True
+    patch: bool = False
+    """It edits with patches in the V4A format."""
 
     def price_on(self, day: str) -> tuple[float, ...]:
         """The prices of a day."""
@@ -153,6 +155,7 @@ class ModelCatalogue:
             sees_images=entry.sees,
             reads_pdf=entry.pdf,
             calls_tools=entry.tools,
+            edits_by_patch=entry.patch,
             long_prompt=int(long[0]) if long else None,
             long_prices=long[1:],
             **known,

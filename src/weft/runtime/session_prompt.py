@@ -9,7 +9,7 @@ line.  A switch to or from plan mode changes the tools, and begins an epoch.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from weft.context import (
@@ -35,7 +35,7 @@ from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
 from weft.runtime.turn_settings import is_planned
 from weft.state import SessionState
-from weft.tools import ALL, COMPANIONS, BuiltinTool, DelegateTool, Tool
+from weft.tools import ALL, COMPANIONS, EDITS, BuiltinTool, DelegateTool, Tool
 
 
 class SessionPrompt:
@@ -103,7 +103,12 @@ class SessionPrompt:
     ) -> RenderedPrefix:
         # Tools that are not described can still be called: a model that remembers one is told why
         # it may not use it.
-        described = [tool for tool in tools.values() if self._is_described(tool, state)]
+        unused = self._unused_edits(state, options, tools)
+        described = [
+            tool
+            for tool in tools.values()
+            if tool.name not in unused and self._is_described(tool, state)
+        ]
         files = self._files.of(state)
         text = self._services.prompter.system(
             state,
@@ -129,6 +134,17 @@ class SessionPrompt:
                 instructions=(first, first + len(instructions)) if first >= 0 else (0, 0),
             )
         )
+
+    def _unused_edits(
+        self, state: SessionState, options: Mapping[str, Any], tools: Mapping[str, Tool]
+    ) -> Collection[str]:
+        """The tools for edits that the model is not told of: it has either patches or exact
+        replacements.
+        """
+        ours = {name for name, tool in tools.items() if isinstance(tool, BuiltinTool)}
+        if "apply_patch" not in ours or ours.isdisjoint(EDITS):
+            return ()
+        return EDITS if self._settings.edits_by_patch(state, options) else ("apply_patch",)
 
     def _is_described(self, tool: Tool, state: SessionState) -> bool:
         if tool.name == "ask" and isinstance(tool, BuiltinTool) and not self._has_user:

@@ -103,6 +103,9 @@ class TurnSettings:
         else:
             plain = [name for name in wanted if name != "skill"] if "skill" in wanted else wanted
             table = named_tools(plain, {**self._tools, **self._lent})
+            # How some models edit: offered with what it stands in for.
+            if "edit" in table and "apply_patch" in self._tools:
+                table.setdefault("apply_patch", self._tools["apply_patch"])
             if "shell" in table:
                 table |= {name: self._tools[name] for name in COMPANIONS if name in self._tools}
         skills = self._files.skills(state)
@@ -114,6 +117,10 @@ class TurnSettings:
 
     def can_call_tools(self, state: SessionState, options: Mapping[str, Any]) -> bool:
         return self._models.resolve(self.model_name(state, options)).info.calls_tools
+
+    def edits_by_patch(self, state: SessionState, options: Mapping[str, Any]) -> bool:
+        """Whether the model of a turn is given `apply_patch` instead of exact replacements."""
+        return self._models.resolve(self.model_name(state, options)).info.edits_by_patch
 
     def _submit_tool(self, options: Mapping[str, Any]) -> SubmitTool | None:
         """The tool that takes the result, where the message asks for a structured one."""

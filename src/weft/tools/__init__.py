@@ -23,7 +23,7 @@ from weft.tools.base import (
     UserQuestion,
     as_outcome,
 )
-from weft.tools.builtin.registry import ALL, COMPANIONS, CORE, BuiltinTool, builtin_tools
+from weft.tools.builtin.registry import ALL, COMPANIONS, CORE, EDITS, BuiltinTool, builtin_tools
 from weft.workspace import ChangedFile
 
 if TYPE_CHECKING:  # loaded when they are first used
@@ -35,6 +35,7 @@ __all__ = [
     "ALL",
     "COMPANIONS",
     "CORE",
+    "EDITS",
     "BackgroundCommands",
     "BackgroundOutput",
     "BuiltinTool",

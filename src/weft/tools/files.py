@@ -121,19 +121,19 @@ async def prepare_change(
         return ToolOutcome(text=summary(), touched=(touched,), data=kept)
 
     # All of it, whatever its length: what is not shown cannot be approved.
-    preview = _preview(target, data)
+    preview = change_preview(target, data)
     return PreparedCall(
         action=action(tool, target.path, context, edits=True),
         run=run,
         preview=preview,
         pre_hashes={target.path: target.hash},
         post_hashes={target.path: after},
-        keeps=_about_to_go(target),
-        facts=_folders_to_make(target, context),
+        keeps=keeps_of(target),
+        facts=new_folders(target, context),
     )
 
 
-def _folders_to_make(target: EditTarget, context: ToolContext) -> tuple[FileTouched, ...]:
+def new_folders(target: EditTarget, context: ToolContext) -> tuple[FileTouched, ...]:
     """The folders that will be made on the way, on record before they are: after a crash they must
     still count as ours.
     """
@@ -145,18 +145,20 @@ def _folders_to_make(target: EditTarget, context: ToolContext) -> tuple[FileTouc
     )
 
 
-def _about_to_go(target: EditTarget) -> dict[BlobId, bytes]:
+def keeps_of(target: EditTarget) -> dict[BlobId, bytes]:
     """What is about to be replaced, for the file history; it is durable before it goes."""
     if target.state is None or len(target.state.data) > MAX_KEPT:
         return {}
     return {target.state.hash: target.state.data}
 
 
-def _preview(target: EditTarget, data: bytes) -> str:
+def change_preview(target: EditTarget, data: bytes | None) -> str:
+    """What the user is shown of a change; without `data` the file is removed."""
     old = _readable(b"" if target.state is None else target.state.data)
-    new = _readable(data)
+    new = _readable(data or b"")
     if old is None or new is None:
-        return f"replace {target.path} ({len(data):,} bytes)"
+        verb = "remove" if data is None else "replace"
+        return f"{verb} {target.path} ({len(data or b''):,} bytes)"
     shown = unified(in_lf(old), in_lf(new), target.path)
     # The diff is made in LF; a change of line ends alone would look like no change at all.
     return shown or f"{target.path}: only line ends or the byte-order mark change"

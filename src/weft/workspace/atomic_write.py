@@ -176,6 +176,39 @@ class FileReplacement:
         )
 
 
+class FileRemoval(FileReplacement):
+    """The removal of a file that still has an expected content; `data` is nothing."""
+
+    def _open_parent(self) -> int:
+        base = open_folder(self.place.folder)
+        try:
+            return open_beneath(base, self.place.parent, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            # The folder went with the file.
+            self._compare(None)
+            raise
+        finally:
+            os.close(base)
+
+    def _replace(self, folder: int) -> ChangedFile:
+        before = _Old.read(folder, self.place.leaf, self.shown, self._kept_bytes)
+        self._compare(before)
+        assert before is not None  # something was expected
+        if not before.is_still(folder, self.place.leaf):
+            self._compare(_Old.read(folder, self.place.leaf, self.shown, self._kept_bytes))
+        self._raise_if_abandoned()
+        os.unlink(self.place.leaf, dir_fd=folder)
+        os.fsync(folder)
+        return ChangedFile(
+            path=self.shown,
+            action="deleted",
+            before=before.hash,
+            data_before=before.kept,
+            mode_before=before.about.st_mode,
+            missing=unkept(self._kept_bytes) if before.kept is None else "",
+        )
+
+
 class _Old:
     """The file that is about to be replaced, as it was found."""
 

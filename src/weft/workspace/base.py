@@ -243,6 +243,15 @@ class Workspace(Protocol):
         """
         ...
 
+    async def remove(self, path: str, *, expected: BlobId) -> ChangedFile:
+        """Remove a file, if it still has this content; its folder stays.
+
+        Raises:
+            RetryableToolError: it has another content by now, or is gone.
+            FinalToolError: it may not be removed.
+        """
+        ...
+
     async def list(self, path: str) -> list[tuple[str, Literal["file", "dir", "link", "other"]]]:
         """Names in a folder, sorted, each with its kind."""
         ...

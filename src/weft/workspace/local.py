@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 
 from weft.errors import FinalToolError
 from weft.ids import BlobId
-from weft.workspace.atomic_write import KEPT_BYTES, FileReplacement, read_all
+from weft.workspace.atomic_write import KEPT_BYTES, FileRemoval, FileReplacement, read_all
 from weft.workspace.base import ChangedFile, FileState, Workspace
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.watchers import note_own_write
@@ -115,6 +115,20 @@ class LocalWorkspace(Workspace):
             kept_bytes=self._kept_bytes,
         )
         return await self._threads.run(lambda: _explained(replacement), replacement.abandon)
+
+    async def remove(self, path: str, *, expected: BlobId) -> ChangedFile:
+        """A cancel leaves the file or removes it, and nothing happens after it."""
+        _refuse_folder_name(path)
+        place = self._real(self._roots.place(path))
+        removal = FileRemoval(
+            place,
+            self._roots.shown(place),
+            b"",
+            expected,
+            sweep=False,
+            kept_bytes=self._kept_bytes,
+        )
+        return await self._threads.run(lambda: _explained(removal), removal.abandon)
 
     async def list(self, path: str) -> list[tuple[str, Kind]]:
         place = self._real(self._roots.place(path))

@@ -259,3 +259,12 @@ def test_any_sequence_of_changes_leaves_the_range_where_counting_puts_it(
             assert held.lines == file.range
 
     anyio.run(live)
+
+
+async def test_a_bounded_file_is_not_removed(tmp_path: Path) -> None:
+    held = Held(tmp_path)
+    (tmp_path / "free").write_bytes(b"x")
+    with pytest.raises(FinalToolError, match="only in some lines, not removed"):
+        await held.workspace.remove("f", expected=digest(TEXT))
+    await held.workspace.remove("free", expected=digest(b"x"))
+    assert [file.name for file in tmp_path.iterdir()] == ["f"]

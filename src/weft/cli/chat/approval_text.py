@@ -19,7 +19,7 @@ NO_LABEL = "What should it do instead? (Enter for no reason)"
 NOTE_LABEL = "Yes, and a note for it:"
 NOTE_KEY, EDIT_KEY = "tab", "e"
 OTHER_HINT = "Tab adds a note to yes · e opens it in your editor"
-_EDITS = ("edit", "multi_edit", "write")
+_EDITS = ("edit", "multi_edit", "write", "apply_patch")
 _COMMANDS = ("shell", "check")
 _OUTSIDE = "# outside the sandbox\n"
 _UNCONFINED = "# without a sandbox: "
@@ -86,7 +86,9 @@ def permission_question(
 def answer_actions(request: PermissionRequest) -> tuple[str, ...]:
     """What each row of the question means, in their order."""
     if _tool_of(request)[0] in _EDITS:
-        return "allow_once", "allow_always", "all_edits", "deny"
+        # Of several files at once, no grant can name exactly these.
+        again = ("allow_always",) if request.always_pattern else ()
+        return "allow_once", *again, "all_edits", "deny"
     return "allow_once", "allow_always", "deny"
 
 
@@ -160,14 +162,9 @@ def _rows(request: PermissionRequest, asked: _Asked) -> tuple[ChoiceRow, ...]:
     yes = ChoiceRow("Yes", key="y")
     no = ChoiceRow("No, and say what to do instead", key="n")
     if asked.tool in _EDITS:
-        return (
-            yes,
-            ChoiceRow(
-                f"Yes, and every edit of {_on_one_line(asked.target)} in this session", key="a"
-            ),
-            ChoiceRow("Yes, and all edits in this session", key="s-tab"),
-            no,
-        )
+        every = f"Yes, and every edit of {_on_one_line(asked.target)} in this session"
+        named = (ChoiceRow(every, key="a"),) if request.always_pattern else ()
+        return yes, *named, ChoiceRow("Yes, and all edits in this session", key="s-tab"), no
     # Whole, whatever its length: this is what the answer covers.
     target = split_rule(request.always_pattern)[1] or asked.target
     if target.startswith(_OUTSIDE):

@@ -21,8 +21,11 @@ CORE = frozenset({"read", "write", "edit", "shell"})
 """Enough to work with."""
 COMPANIONS = ("shell_output", "shell_stop")
 """What looks after commands that `shell` leaves running: offered with it, and never without."""
-ALL = CORE | {*COMPANIONS, "multi_edit", "list", "find", "grep", "todo", "ask"}
+ALL = CORE | {*COMPANIONS, "multi_edit", "apply_patch", "list", "find", "grep", "todo", "ask"}
 """Every built-in tool."""
+
+EDITS = ("edit", "multi_edit")
+"""What `apply_patch` stands in for, for models that are trained on it."""
 
 MANIFEST = os.path.join(os.path.dirname(__file__), "manifest.json")
 HOMES = {
@@ -30,6 +33,7 @@ HOMES = {
     "write": ("write", "WriteTool"),
     "edit": ("edit", "EditTool"),
     "multi_edit": ("edit", "MultiEditTool"),
+    "apply_patch": ("apply_patch", "ApplyPatchTool"),
     "list": ("list", "ListTool"),
     "find": ("find", "FindTool"),
     "grep": ("grep", "GrepTool"),

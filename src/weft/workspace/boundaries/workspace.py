@@ -230,6 +230,13 @@ class BoundedWorkspace(Workspace):
         self._seen(touched.path, data)
         return touched
 
+    async def remove(self, path: str, *, expected: BlobId) -> ChangedFile:
+        if self._boundaries.paths:
+            real = await self._inner.resolve(path)
+            if self._boundaries.of(real) is not None:
+                raise FinalToolError(f"{real!r} may be changed only in some lines, not removed")
+        return await self._inner.remove(path, expected=expected)
+
     async def _write(self, path: str, data: bytes, expected: BlobId | None) -> ChangedFile:
         if not self._boundaries.paths:
             return await self._inner.write(path, data, expected=expected)

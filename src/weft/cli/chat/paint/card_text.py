@@ -102,7 +102,7 @@ def _target(card: ToolCard, folder: str) -> str:
 
 
 def _edited(card: ToolCard, folder: str) -> CardText:
-    path = _target(card, folder)
+    path = _target(card, folder) or _patched_files(card, folder)
     diff = card.result.data.get("diff")
     read = read_diff(clean(diff)) if isinstance(diff, str) else None
     # The tool's own words: a stored record has them, and no diff.
@@ -111,6 +111,13 @@ def _edited(card: ToolCard, folder: str) -> CardText:
         return CardText("Created", path, _joined(lines, _approval(card)), path=path)
     counts = read.counts if read is not None and read.rows else ""
     return CardText("Edited", path, _joined(counts, _approval(card)), path=path, diff=read)
+
+
+def _patched_files(card: ToolCard, folder: str) -> str:
+    """The files of a patch: its arguments name them only inside of it."""
+    files = card.result.data.get("files")
+    names = [name for name in files if isinstance(name, str)] if isinstance(files, list) else []
+    return ", ".join(relative(clean_line(name), folder) for name in names)
 
 
 def _content_lines(args: dict[str, Any]) -> int:

@@ -27,8 +27,8 @@ _LIKE = 0.5
 _LONGEST_COMPARED = 500
 _NOT_CODE = (".md", ".txt", ".rst", ".csv", ".log")
 
-RowKind: TypeAlias = Literal["same", "removed", "added", "gap"]
-_SIGNS = {"same": " ", "removed": "-", "added": "+", "gap": " "}
+RowKind: TypeAlias = Literal["same", "removed", "added", "gap", "file"]
+_SIGNS = {"same": " ", "removed": "-", "added": "+", "gap": " ", "file": " "}
 
 
 class DiffRow(NamedTuple):
@@ -67,7 +67,7 @@ def read_diff(diff: str) -> FileDiff:
     for place, line in enumerate(lines):
         if hunk := _HUNK.match(line):
             is_new = is_new or (hunk[1], hunk[2]) == ("0", "0")
-            if rows:
+            if rows and rows[-1].kind != "file":
                 rows.append(DiffRow("gap", 0, ""))
             old, new = int(hunk[1]), int(hunk[3])
         elif line.startswith("+"):
@@ -76,6 +76,9 @@ def read_diff(diff: str) -> FileDiff:
         elif line.startswith("-"):
             rows.append(DiffRow("removed", old, line[1:]))
             old, removed = old + 1, removed + 1
+        elif line.startswith("*** "):
+            # Of a change of several files: the next one begins.
+            rows.append(DiffRow("file", 0, line[4:]))
         elif cut := _CUT.match(line):
             left_out = int(cut[1])
         elif line.startswith(" ") or (not line and new and place < len(lines) - 1):
@@ -101,12 +104,13 @@ def with_context(rows: list[DiffRow], context: int) -> list[DiffRow]:
         for each in range(place - context, place + context + 1)
         if 0 <= each < len(rows)
     }
+    near |= {place for place, row in enumerate(rows) if row.kind == "file"}
     kept: list[DiffRow] = []
     last = -1
     for place in sorted(near):
         if rows[place].kind == "gap":
             continue
-        if kept and place != last + 1:
+        if kept and place != last + 1 and "file" not in (rows[place].kind, kept[-1].kind):
             kept.append(DiffRow("gap", 0, ""))
         kept.append(rows[place])
         last = place
@@ -141,6 +145,8 @@ def _row_lines(
 ) -> list[StyledLine]:
     if row.kind == "gap":
         return [StyledLine((StyledSpan(f"{'⋮':>{digits}}", "quiet"),))]
+    if row.kind == "file":
+        return [StyledLine((StyledSpan("  "), StyledSpan(row.text, "quiet")))]
     style = "" if row.kind == "same" else row.kind
     text = row.text.expandtabs(4)
     margin = StyledSpan(f"{row.number:>{digits}} ", "quiet")
