@@ -83,11 +83,12 @@ class QuestionPanel:
         return [*rows, *self._hint(width, styles)]
 
     def _hint(self, width: int, styles: RowStyles) -> list[str]:
-        if self._note:
-            ready = f" · {self.question.hint}" if self.question.hint and not self.is_fresh else ""
-            return [f" {styles('ask', fit(f'{self._note}{ready}', width - 1))}"]
-        # Which keys there are is said when they count; the row is kept for it.
         parts = self.question.hint.split(" · ") if self.question.hint else []
+        if self._note:
+            # Never cut: behind the note stands which keys there are.
+            shown = joined_rows([self._note, *([] if self.is_fresh else parts)], width - 1)
+            return [f" {styles('ask', row)}" for row in shown]
+        # Which keys there are is said when they count; the row is kept for it.
         shown = joined_rows(parts, width - 1)
         return ["" if self.is_fresh else f" {styles('quiet', row)}" for row in shown]
 
