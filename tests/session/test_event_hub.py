@@ -52,6 +52,7 @@ async def test_a_subscriber_a_little_behind_reads_nothing_from_the_store() -> No
 
 TEXT = TextDelta(node_id=NodeId("n"), offset=0, text="hello")
 STATUS = SessionStatus(status="thinking")
+STOPPED = SessionStatus(status="error")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,8 @@ STATUS = SessionStatus(status="thinking")
         (False, TEXT, False),
         (True, STATUS, True),
         ("status", STATUS, True),
+        (False, STATUS, False),
+        ("status", STOPPED, True),
     ],
 )
 def test_a_signal_is_made_only_where_a_subscriber_gets_it(
@@ -74,3 +77,30 @@ def test_a_signal_is_made_only_where_a_subscriber_gets_it(
     subscription.close()
     assert not hub.wants(signal)
     assert not hub.is_read
+
+
+@pytest.mark.anyio
+async def test_a_subscriber_that_does_not_show_work_is_told_only_where_it_stops() -> None:
+    hub = EventHub("ses_1", MemoryStore(), applied=lambda: 0)
+    shows = hub.subscribe(after=None, live="status", closed=False)
+    waits = hub.subscribe(after=None, live="status", closed=False)
+    waits.leave_out_work()
+    told = [STATUS, SessionStatus(status="awaiting_permission"), STOPPED]
+    for signal in told:
+        assert hub.wants(signal)
+        hub.publish_signal(signal, 0)
+    shows.close()
+    assert not hub.wants(STATUS), "no one shows it any more"
+    assert hub.wants(STOPPED)
+    waits.close()
+    assert [event async for event in shows] == told
+    assert [event async for event in waits] == told[1:]
+
+
+def test_a_subscriber_that_was_abandoned_is_let_go_by_every_hub() -> None:
+    hub = EventHub("ses_1", MemoryStore(), applied=lambda: 0)
+    subscription = hub.subscribe(after=None, live=True, closed=False)
+    inbox = subscription._inbox
+    del subscription
+    assert not any(hub.wants(signal) for signal in (TEXT, STATUS, STOPPED))
+    assert inbox not in [*hub._facts._inboxes, *hub._signals._inboxes, *hub._work._inboxes]

@@ -119,6 +119,13 @@ class Hub(Generic[T]):
     def __len__(self) -> int:
         return sum(not inbox.abandoned for inbox in tuple(self._inboxes))
 
+    def has_readers(self) -> bool:
+        """Whether an event would be read; readers that were abandoned are let go."""
+        for inbox in tuple(self._inboxes):
+            if inbox.abandoned:
+                self.drop(inbox)
+        return bool(self._inboxes)
+
     def open_inbox(self, capacity: int = CAPACITY) -> Inbox[T]:
         """Start reading; events published from now on arrive."""
         inbox: Inbox[T] = Inbox(capacity)
@@ -128,6 +135,10 @@ class Hub(Generic[T]):
     def add(self, inbox: Inbox[T]) -> None:
         """Let an inbox that is open elsewhere receive these events too."""
         self._inboxes[inbox] = None
+
+    def leave_out(self, inbox: Inbox[T]) -> None:
+        """Hand these events to an inbox no more; it stays open for those of other hubs."""
+        self._inboxes.pop(inbox, None)
 
     def drop(self, inbox: Inbox[T]) -> None:
         """Stop reading."""

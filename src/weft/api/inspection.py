@@ -163,9 +163,11 @@ class SessionEvents:
         events: Subscription,
         *,
         live: bool | Literal["status"],
+        work: bool,
         moved: Callable[[], None] | None,
     ) -> None:
         """`moved` is called when the session was opened anew."""
+        self._wants_work = work
         self._moved = moved
         self._session = session
         self._events = events
@@ -205,6 +207,8 @@ class SessionEvents:
         await self._events.aclose()
         # Opens the session where it is now: here, or in the process that was quicker.
         self._events = await self._session.subscribe(after=cursor, live=self._live)
+        if not self._wants_work:
+            self._events.leave_out_work()
         self._is_local = self._looks_local()
         if self._live is not False:
             # A status is sent when it changes, and the last change may have been before this: a
@@ -225,11 +229,17 @@ async def session_events(
     *,
     after: int | None = None,
     live: bool | Literal["status"] = True,
+    work: bool = True,
     moved: Callable[[], None] | None = None,
 ) -> SessionEvents:
-    """Begin to read the events of a session: those after the cursor, or from now on."""
+    """Begin to read the events of a session: those after the cursor, or from now on.
+
+    Without `work`, no status that says that a turn goes on.
+    """
     events = await session.subscribe(after=after, live=live)
-    return SessionEvents(session, events, live=live, moved=moved)
+    if not work:
+        events.leave_out_work()
+    return SessionEvents(session, events, live=live, work=work, moved=moved)
 
 
 async def original_files(session: InspectionCalls) -> dict[str, OriginalFile]:

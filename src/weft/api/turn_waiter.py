@@ -32,6 +32,7 @@ async def reply_to(
         tally.go_on(continued_at)
     # From the seq before the message was accepted: a fast turn may have ended before this line.
     async with port.subscribe(after=accepted.seq, live="status") as events:
+        events.leave_out_work()
         # Once at first, for a status that was there before the subscription is not sent again.
         _refuse_if_stuck(port, port.status, accepted)
         async for event in events:

@@ -79,6 +79,7 @@ from weft.events.facts import (
     finish_words,
 )
 from weft.events.signals import (
+    AT_WORK,
     STATUS_SIGNALS,
     AnswerRestarted,
     ArchitectPhase,
@@ -98,6 +99,7 @@ from weft.events.signals import (
 )
 
 __all__ = [
+    "AT_WORK",
     "FACTS",
     "SIGNALS",
     "STATUS_SIGNALS",

@@ -111,6 +111,8 @@ class Replaced(SignalBase, frozen=True, tag="replaced"):
     by: SessionId
 
 
+AT_WORK: Final[tuple[Status, ...]] = ("thinking", "executing_tool")
+"""What a turn that goes on says of itself, twice in every round."""
 STATUS_SIGNALS: Final = (SessionStatus, LlmRetry)
 """How the session is doing.
 

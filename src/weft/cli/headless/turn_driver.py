@@ -80,7 +80,9 @@ class TurnDriver:
     async def follow(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Hand out events until the session stops."""
         wants_signals = self._sink.wants_signals
-        events = await session_events(self.session, live=True if wants_signals else "status")
+        events = await session_events(
+            self.session, live=True if wants_signals else "status", work=wants_signals
+        )
         task_status.started()
         async with events:
             async for event in events:

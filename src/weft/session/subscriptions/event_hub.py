@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from weft.actors import Hub, Inbox
-from weft.events import STATUS_SIGNALS, AnyFact, Event, Signal
+from weft.events import AT_WORK, STATUS_SIGNALS, AnyFact, Event, SessionStatus, Signal
 from weft.session.subscriptions.subscription import Subscription
 from weft.store import Store
 
@@ -51,12 +51,14 @@ class EventHub:
         self._applied = applied
         self._facts: Hub[Event] = Hub()
         self._signals: Hub[Event] = Hub()
+        self._work: Hub[Event] = Hub()
+        """Those that are told what a turn does while it goes on."""
         self._recent = RecentFacts()
 
     @property
     def is_read(self) -> bool:
         """True while there is a subscriber."""
-        return bool(len(self._facts))
+        return self._facts.has_readers()
 
     def publish(self, fact: AnyFact, weight: int) -> None:
         """Hand out a fact that was applied."""
@@ -65,15 +67,17 @@ class EventHub:
 
     def wants(self, signal: Signal) -> bool:
         """True while a subscriber would get it."""
-        return bool(len(self._readers_of(signal)))
+        return self._readers_of(signal).has_readers()
 
     def publish_signal(self, signal: Signal, weight: int) -> None:
         """Hand out what is not stored."""
         self._readers_of(signal).publish(signal, weight)
 
     def _readers_of(self, signal: Signal) -> Hub[Event]:
-        # The status goes to every subscriber, so that one that waits for a turn learns when it
-        # stops short.
+        if isinstance(signal, SessionStatus) and signal.status in AT_WORK:
+            return self._work
+        # Any other status goes to every subscriber, so that one that waits for a turn learns when
+        # it stops short.
         return self._facts if isinstance(signal, STATUS_SIGNALS) else self._signals
 
     def subscribe(
@@ -87,6 +91,8 @@ class EventHub:
         inbox = self._facts.open_inbox()
         if live is True:
             self._signals.add(inbox)
+        if live is not False:
+            self._work.add(inbox)
         # A subscriber of a stopped session still reads the log to its end.
         if closed:
             inbox.close()
@@ -101,6 +107,7 @@ class EventHub:
             self._session_id,
             after=start,
             close=self._drop_inbox,
+            mute=self._work.leave_out,
             applied=self._applied,
             behind=start + len(known) < applied,
             known=known,
@@ -108,10 +115,10 @@ class EventHub:
         )
 
     def _drop_inbox(self, inbox: Inbox[Event]) -> None:
-        self._facts.drop(inbox)
-        self._signals.drop(inbox)
+        for hub in (self._facts, self._signals, self._work):
+            hub.drop(inbox)
 
     def close(self) -> None:
         """End all subscriptions."""
-        self._facts.close()
-        self._signals.close()
+        for hub in (self._facts, self._signals, self._work):
+            hub.close()

@@ -33,6 +33,7 @@ class Subscription:
         *,
         after: int,
         close: Callable[[Inbox[Event]], None],
+        mute: Callable[[Inbox[Event]], None],
         applied: Callable[[], int],
         behind: bool = True,
         known: Iterable[AnyFact] = (),
@@ -45,6 +46,7 @@ class Subscription:
         self._store = store
         self._stream = stream
         self._close = close
+        self._mute = mute
         self._applied = applied
         """The last fact that the session itself has applied: no subscriber gets one before that."""
         self._behind = behind
@@ -52,6 +54,13 @@ class Subscription:
         self._from_log: deque[AnyFact] = deque(known)
         self.cursor = after
         """The last fact that was handed out; a new subscription after it misses nothing."""
+
+    def leave_out_work(self) -> None:
+        """Hand out no status that says that a turn goes on.
+
+        For a reader that does not show it: each one would wake it up for nothing.
+        """
+        self._mute(self._inbox)
 
     def __aiter__(self) -> Self:
         return self
