@@ -229,7 +229,8 @@ async def test_an_ignored_file_that_a_command_rewrites_goes_to_the_history(tmp_p
         there.write("same.log", "one\n")
         there.write("__pycache__/a.pyc", "old")
         result = await there.shell(
-            "echo PORT=2 > my.cfg; echo two >> run.log; touch same.log; echo new > __pycache__/a.pyc"
+            "echo PORT=2 > my.cfg; echo two >> run.log; touch same.log; "
+            "echo new > __pycache__/a.pyc"
         )
         # What only grew has lost nothing, and what tools make again is no loss.
         [change] = result.changes or ()
