@@ -128,7 +128,7 @@ def test_no_key_but_an_answer_allows_anything(
     terminal.keys(key)
     if key == "Enter":
         terminal.wait_for("press 1 to 3")
-        terminal.type("letters")
+        terminal.type("words")
         terminal.keys("Escape")
     terminal.wait_for("■ Stopped")
     assert not (weft.project / "made").exists()

@@ -127,7 +127,7 @@ class QuestionPanel:
         mark = "❯" if is_picked else " "
         label = f" {mark} {number + 1} {clean_line(row.label)}"
         detail = clean_line(row.detail)
-        if detail:
+        if detail and not self.question.are_described:
             label += " " * self._gap(row, width)
         shown = [_picked(styles, is_picked, piece) for piece in _hanging(label, 5, width)]
         if not detail:
