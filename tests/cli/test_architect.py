@@ -301,3 +301,14 @@ def test_without_a_user_and_with_bypass_a_plan_is_carried_out(weft: WeftProgram)
     assert "· step 1: started\n" in done.stderr
     assert "· step 1: passed\n" in done.stderr
     assert (weft.project / "1.txt").read_text() == "1\n"
+
+
+def test_without_a_user_the_result_of_a_plan_is_text_on_the_output_and_in_the_file(
+    weft: WeftProgram,
+) -> None:
+    planner = weft.script([call("submit", summary="Make it.", steps=[step(1)])], "Done.")
+    options = ("--yolo", "--architect", "--edit-model", weft.script(*WRITE), "-m", planner)
+    done = weft.run("-p", *options, "-o", "last.txt", "x")
+    said = "Make it.\n\n1. ✓ create 1.txt: make file 1 — Wrote it.\n\n1 of 1 steps done.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    assert (weft.project / "last.txt").read_text() == said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.weft_program import WeftProgram
 from weft.app import App
 from weft.cli.session_options import find_id
 from weft.errors import AmbiguousId, SessionNotFound
@@ -49,3 +50,25 @@ async def test_a_deleted_session_whose_past_a_fork_shares_is_not_found(app: App)
     await app.sessions.delete_session("ses_parent")
     with pytest.raises(SessionNotFound):
         await find_id(app, "ses_parent")
+
+
+NOWHERE = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+"""A server that is not there: the run fails after its message was stored."""
+
+
+@pytest.mark.process
+def test_a_run_that_failed_is_not_what_the_next_one_continues(weft: WeftProgram) -> None:
+    assert weft.run("-p", "-m", weft.script("One."), "the good one").returncode == 0
+    failed = weft.run("-p", "-m", "openai:gpt-5.5", "the failed one", env=NOWHERE)
+    assert failed.returncode == 1
+    done = weft.run("-p", "-c", "-m", weft.script("One.", "Two."), "go on")
+    assert (done.returncode, done.stdout) == (0, "Two.\n")
+    rows = {row["first_prompt"]: row["message_count"] for row in weft.sessions()}
+    assert rows == {"the good one": 4, "the failed one": 1}, "it is kept, and listed"
+
+
+@pytest.mark.process
+def test_where_every_run_failed_the_last_one_is_continued(weft: WeftProgram) -> None:
+    assert weft.run("-p", "-m", "openai:gpt-5.5", "again", env=NOWHERE).returncode == 1
+    done = weft.run("-p", "-c", "-m", weft.script("At last."), "try once more")
+    assert (done.returncode, done.stdout) == (0, "At last.\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from weft.api.manager import ExportFormat
+from weft.api.manager import ExportFormat, SessionRow
 from weft.app import App, open_app
 from weft.cli.parse import ParsedArguments
 from weft.errors import AmbiguousId, SessionNotFound, UsageError
@@ -28,6 +28,10 @@ LISTEN_AFTER_SECONDS = 1.0
 """When other processes may begin to drive our session: not before the first request is on
 its way.
 """
+
+
+LOOKED_AT = 50
+"""Sessions among which `--continue` looks for one that was answered."""
 
 
 def project_folder(arguments: ParsedArguments) -> str:
@@ -224,16 +228,23 @@ async def chosen_id(app: App, arguments: ParsedArguments) -> SessionId | None:
     if resume:
         return await find_id(app, resume)
     if arguments.flag("continue"):
-        rows = await app.sessions.list_saved(project_path=app.project_path, limit=1)
+        rows = await app.sessions.list_saved(project_path=app.project_path, limit=LOOKED_AT)
         if not rows:
             raise UsageError(
                 "there is no session in this folder to resume; `weft session list --all` "
                 "shows the others"
             )
-        return rows[0].id
+        return next(filter(was_answered, rows), rows[0]).id
     if arguments.flag("fork"):
         raise UsageError("--fork needs a session to start from: add --continue or --resume ID")
     return None
+
+
+def was_answered(row: SessionRow) -> bool:
+    """Whether a session has more than messages of the user's, or is being worked on; a run that
+    failed at once has nothing to go on with.
+    """
+    return row.message_count > row.turn_count or row.turn_open
 
 
 async def find_id(app: App, given: str) -> SessionId:

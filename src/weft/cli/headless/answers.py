@@ -15,9 +15,11 @@ from weft.events import Event, NewMessage
 from weft.messages import Text
 
 
-def answer_text(result: Result) -> str:
-    """What the run is about: the structured result where there is one, else the last words."""
-    if result.deliverable is None:
+def answer_text(result: Result, *, as_json: bool) -> str:
+    """What the run is about: the structured result where one was asked for (`as_json`), else the
+    words.  A plan that was carried out has both.
+    """
+    if result.deliverable is None or (result.text and not as_json):
         return result.text
     return msgspec.json.encode(result.deliverable).decode()
 

@@ -61,7 +61,7 @@ def make_sink(arguments: ParsedArguments, root: str) -> OutputSink:
     # With stream-json every step is a line already.
     narrator = ProgressNarrator(is_verbose=arguments.flag("verbose"))
     if format_ == "text":
-        return TextSink(narrator)
+        return TextSink(narrator, as_json=arguments.text("json_schema") is not None)
     from weft.protocol.agent_sdk_dialect import dialect_of  # only where JSON is spoken
 
     dialect = dialect_of(dialect_name(arguments), root)
@@ -81,8 +81,10 @@ def dialect_name(arguments: ParsedArguments) -> str:
 class TextSink(OutputSink):
     """The last answer.  On a terminal, text as it arrives."""
 
-    def __init__(self, narrator: ProgressNarrator) -> None:
+    def __init__(self, narrator: ProgressNarrator, *, as_json: bool = False) -> None:
+        """`as_json`: a structured result was asked for."""
         self._narrator = narrator
+        self._as_json = as_json
         self._is_live = self.wants_signals = sys.stdout is not None and sys.stdout.isatty()
         self._written = ""
         """The node whose text was written last."""
@@ -115,7 +117,7 @@ class TextSink(OutputSink):
         output.write(self._cleaner.feed(text))
 
     def finish(self, result: Result) -> None:
-        text = answer_text(result)
+        text = answer_text(result, as_json=self._as_json)
         # What was shown live is not printed again; a structured result never was.
         if text and (not self._written or result.deliverable is not None):
             output.write_line(text)

@@ -334,7 +334,7 @@ class _Run:
 
     def _finish(self, result: Result, denied: int) -> int:
         if (path := self._arguments.text("output_last_message")) is not None:
-            write_file(path, answer_text(result))
+            write_file(path, answer_text(result, as_json=self._schema is not None))
         self._sink.finish(result)
         # The reason is the only place that tells a rejected plan from other halts.
         if result.finish_reason == "halted" and "plan was turned down" in result.detail:

@@ -14,6 +14,7 @@ from weft.cli.chat.paint.tool_cards import money
 from weft.cli.chat.screens.list_question import ListAnswer, ListKey, ListQuestion, ListRow
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.sanitize import clean_line
+from weft.cli.session_options import was_answered
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.view import NoteBlock, count_of, history_blocks
@@ -79,8 +80,8 @@ class ResumeList:
     async def _question(self) -> ListQuestion:
         folder = None if self._everywhere else self._app.project_path
         rows = await self._app.sessions.list_saved(project_path=folder, limit=LISTED)
-        # An empty one was begun for something that then could not be done.
-        self._rows = [row for row in rows if row.turn_count or row.title or self._is_here(row)]
+        # What failed before anything was answered is no conversation; `weft session list` has it.
+        self._rows = [row for row in rows if self._is_here(row) or row.title or was_answered(row)]
         here = next((n for n, row in enumerate(self._rows) if self._is_here(row)), 0)
         others = len(self._rows) - any(map(self._is_here, self._rows))
         where = "all folders" if self._everywhere else "this folder"
