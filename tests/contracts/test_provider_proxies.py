@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
-from anyio.abc import ByteStream, SocketListener, SocketStream
+from anyio.abc import SocketListener, SocketStream
 
 from tests.support.http_exchange import CertificateAuthority, client_and_server, fetch, reply_ok
-from tests.support.loopback_server import Handler, LoopbackConnection, serving
+from tests.support.loopback_server import LoopbackConnection, serving
+from tests.support.tunnel_proxy import piped, tunnel_to
 from weft.config.providers import proxies_of
 from weft.errors import ProviderUnavailable
 from weft.transport import HttpClient, HttpTimeouts, ProxySettings
@@ -22,34 +23,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(scope="module")
 def authority() -> CertificateAuthority:
     return CertificateAuthority()
-
-
-async def piped(near: ByteStream, to_port: int) -> None:
-    """Pass bytes to a port on this machine and back."""
-    async with await anyio.connect_tcp("127.0.0.1", to_port) as far:
-
-        async def back() -> None:
-            async for data in far:
-                await near.send(data)
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(back)
-            try:
-                while True:
-                    await far.send(await near.receive())
-            except anyio.EndOfStream:
-                pass
-            finally:
-                group.cancel_scope.cancel()
-
-
-def tunnel_to(port: int) -> Handler:
-    async def handler(line: LoopbackConnection) -> None:
-        if await line.request():
-            await line.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await piped(line._stream, port)
-
-    return handler
 
 
 # --- a proxy that speaks TLS itself ----------------------------------------------------

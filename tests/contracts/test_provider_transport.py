@@ -20,6 +20,7 @@ from tests.support.http_exchange import (
     reply_ok,
 )
 from tests.support.loopback_server import Handler, LoopbackConnection, serving
+from tests.support.tunnel_proxy import tunnel_to
 from weft.errors import ProviderUnavailable, UsageError
 from weft.transport import HttpClient, HttpRequest, HttpTimeouts, ProxySettings
 
@@ -570,34 +571,10 @@ async def test_a_cancel_closes_a_tls_socket_at_once(authority: CertificateAuthor
 # --- proxies ---------------------------------------------------------------------------
 
 
-def tunnelling(to_port: int) -> Handler:
-    """A proxy that consents to every CONNECT and passes bytes to one port."""
-
-    async def handler(line: LoopbackConnection) -> None:
-        if not await line.request():
-            return
-        await line.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        async with await anyio.connect_tcp("127.0.0.1", to_port) as far:
-
-            async def back() -> None:
-                async for data in far:
-                    await line.send(data)
-
-            async with anyio.create_task_group() as group:
-                group.start_soon(back)
-                try:
-                    while True:
-                        await far.send(await line._stream.receive())
-                finally:
-                    group.cancel_scope.cancel()
-
-    return handler
-
-
 async def test_https_goes_through_the_proxy_by_connect(authority: CertificateAuthority) -> None:
     async with (
         serving(reply_ok, tls=authority.server("api.example.test")) as server,
-        serving(tunnelling(server.port)) as proxy,
+        serving(tunnel_to(server.port)) as proxy,
     ):
         proxies = ProxySettings(https=f"http://me:p%40ss@127.0.0.1:{proxy.port}")
         client = HttpClient(proxies=proxies, tls=authority.client)
@@ -615,7 +592,7 @@ async def test_the_end_to_end_certificate_is_checked_through_the_proxy(
 ) -> None:
     async with (
         serving(reply_ok, tls=authority.server("other.test")) as server,
-        serving(tunnelling(server.port)) as proxy,
+        serving(tunnel_to(server.port)) as proxy,
     ):
         proxies = ProxySettings(https=f"127.0.0.1:{proxy.port}")
         with pytest.raises(ProviderUnavailable, match="is not trusted"):

@@ -5,6 +5,8 @@ them.
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ import pytest
 import weft
 from tests.support.vendor_ends import GOOD_ENDS
 from tests.support.vendor_replies import VendorReply, environment, refused, vendor_app
+from weft.app import App
 from weft.events import FinishReason
 from weft.view import finish_sentence
 
@@ -218,6 +221,21 @@ REFUSALS: dict[str, Refusal] = {
 }
 
 
+async def said_hi(app: App) -> weft.Reply:
+    session = await app.sessions.start_session(tools=[])
+    return await session.send_message("hi")
+
+
+@asynccontextmanager
+async def without_a_key(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+    """The environment of an OpenAI that refuses every key, and for which there is none."""
+    wrong = openai(401, "Incorrect API key provided", "invalid_api_key")
+    async with vendor_app("openai", [wrong], tmp_path) as (_, server):
+        given = environment("openai", server.url, tmp_path)
+        del given["OPENAI_API_KEY"]
+        yield given
+
+
 @pytest.mark.parametrize("name", REFUSALS)
 async def test_a_refusal_says_what_to_do(name: str, tmp_path: Path) -> None:
     refusal = REFUSALS[name]
@@ -225,8 +243,7 @@ async def test_a_refusal_says_what_to_do(name: str, tmp_path: Path) -> None:
         app,
         server,
     ):
-        session = await app.sessions.start_session(tools=[])
-        result = await session.send_message("hi")
+        result = await said_hi(app)
     assert result.finish_reason == refusal.reason
     sentence = finish_sentence(result.finish_reason, result.detail)
     assert [words for words in refusal.says if words not in sentence] == []
@@ -265,17 +282,12 @@ async def test_an_organization_that_is_not_verified_goes_on_without_summaries(
 async def test_the_sentence_names_where_the_key_came_from(
     settings: dict[str, str], environ: dict[str, str], says: str, tmp_path: Path
 ) -> None:
-    wrong = openai(401, "Incorrect API key provided", "invalid_api_key")
-    async with vendor_app("openai", [wrong], tmp_path) as (_, server):
-        given = environment("openai", server.url, tmp_path)
-        del given["OPENAI_API_KEY"]
-        chosen: dict[str, Any] = {
-            "model.default": "openai:gpt-5",
-            "providers": {"openai": settings},
-        }
-        async with weft.open(tmp_path, "memory", chosen, environ={**given, **environ}) as app:
-            session = await app.sessions.start_session(tools=[])
-            result = await session.send_message("hi")
+    chosen: dict[str, Any] = {"model.default": "openai:gpt-5", "providers": {"openai": settings}}
+    async with (
+        without_a_key(tmp_path) as given,
+        weft.open(tmp_path, "memory", chosen, environ={**given, **environ}) as app,
+    ):
+        result = await said_hi(app)
     assert result.finish_reason == "auth_error"
     assert f"the key came from {says}" in result.detail
 
@@ -284,15 +296,11 @@ async def test_a_saved_key_that_is_refused_is_named_as_such(tmp_path: Path) -> N
     from weft.config.api_keys import KeyFile
     from weft.config.paths import places
 
-    wrong = openai(401, "Incorrect API key provided", "invalid_api_key")
-    async with vendor_app("openai", [wrong], tmp_path) as (_, server):
-        given = environment("openai", server.url, tmp_path)
-        del given["OPENAI_API_KEY"]
+    chosen = {"model.default": "openai:gpt-5"}
+    async with without_a_key(tmp_path) as given:
         KeyFile(places(given).config).keep("openai", "sk-saved-long-ago")
-        chosen = {"model.default": "openai:gpt-5"}
         async with weft.open(tmp_path, "memory", chosen, environ=given) as app:
-            session = await app.sessions.start_session(tools=[])
-            result = await session.send_message("hi")
+            result = await said_hi(app)
     assert "the key came from the saved keys" in result.detail
 
 
@@ -304,6 +312,5 @@ async def test_a_server_of_ollama_that_does_not_run_says_how_to_start_it(tmp_pat
         return
 
     async with weft.open(tmp_path, "memory", chosen, environ=environ, sleep=no_wait) as app:
-        session = await app.sessions.start_session(tools=[])
-        result = await session.send_message("hi")
+        result = await said_hi(app)
     assert "`ollama serve` starts it" in result.detail
