@@ -45,7 +45,7 @@ class CheckGate(PermissionGate):
         # A firm ask is one of the user's own rules, or about something delicate: no plan lifts it.
         is_open = decision.verdict == "ask" and not decision.is_firm
         if is_open and action.sandboxed and action.target == self._command:
-            return PolicyDecision("allow", "the approved plan has it")
+            return PolicyDecision("allow", "the approved plan has it", by="plan")
         return decision
 
     @property

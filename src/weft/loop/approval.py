@@ -51,6 +51,8 @@ class PermissionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Of a denial: what the caller reads."""
     instead: dict[str, Any] | None = None
     """Another input, which the user allows in place of the one shown."""
+    request: RequestId | None = None
+    """The request that was answered, where it is on record."""
 
 
 class PermissionApprover(Protocol):
@@ -99,9 +101,11 @@ class PermissionAsk(PermissionApprover):
     async def ask(self, ready: ReadyCall, decision: PolicyDecision) -> PermissionAnswer:
         resolved = await self._resolved(ready, decision)
         if isinstance(resolved, PermissionResolved) and resolved.instead is not None:
-            return PermissionAnswer(allowed=True, instead=resolved.instead)
+            return PermissionAnswer(
+                allowed=True, instead=resolved.instead, request=resolved.request_id
+            )
         if isinstance(resolved, PermissionResolved) and resolved.action != "deny":
-            return PermissionAnswer(allowed=True)
+            return PermissionAnswer(allowed=True, request=resolved.request_id)
         return PermissionAnswer(allowed=False, text=denial(resolved))
 
     async def _resolved(

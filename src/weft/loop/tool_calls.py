@@ -26,6 +26,7 @@ from weft import faults
 from weft.actors import without_foreign_cancel
 from weft.errors import BadArguments, FinalToolError, ToolError, did_you_mean
 from weft.events import (
+    CallPermission,
     Fact,
     QuestionAnswered,
     QuestionAsked,
@@ -130,6 +131,7 @@ class ToolCallBatch:
         )
         self._allowed_by: dict[CallUid, str] = {}
         """The rule that allowed a call without a question; screens name it."""
+        self._permissions: dict[CallUid, CallPermission] = {}
         self._gave_outcome: set[CallUid] = set()
         self.invalid = 0
         """Calls that could not be acted on: unknown tools, malformed arguments."""
@@ -211,6 +213,7 @@ class ToolCallBatch:
                 attempt=self._attempt(ready.call.call_uid),
                 pre_hashes=ready.prepared.pre_hashes,
                 post_hashes=ready.prepared.post_hashes,
+                permission=self._permissions.get(ready.call.call_uid),
             ),
             *ready.prepared.facts,
             blobs=ready.prepared.keeps,
@@ -385,9 +388,12 @@ class ToolCallBatch:
     async def _is_permitted(
         self, ready: ReadyCall, decision: PolicyDecision
     ) -> bool | ReplacedInput:
+        call_uid = ready.call.call_uid
         if decision.verdict == "allow":
             if decision.rule:
-                self._allowed_by[ready.call.call_uid] = decision.rule
+                self._allowed_by[call_uid] = decision.rule
+            text = decision.text or decision.reason
+            self._permissions[call_uid] = CallPermission(by=decision.by, text=text)
             return True
         if decision.verdict == "deny":
             return self._denied(ready, f"Denied: {decision.reason}.")
@@ -406,6 +412,7 @@ class ToolCallBatch:
                     "and this session asks no one.",
                 )
             case "yes":
+                self._permissions[call_uid] = CallPermission(by="auto_approve")
                 return True
             case "no":
                 return self._denied(ready, NO_ONE_TO_ASK)
@@ -416,6 +423,9 @@ class ToolCallBatch:
         self, ready: ReadyCall, decision: PolicyDecision
     ) -> bool | ReplacedInput:
         answer = await self._permission.ask(ready, decision)
+        if answer.allowed:
+            given = CallPermission(by="user", request=answer.request)
+            self._permissions[ready.call.call_uid] = given
         if answer.instead is not None:
             return ReplacedInput(args=answer.instead, by=THE_USER, is_permitted=True)
         return answer.allowed or self._denied(ready, answer.text)

@@ -104,6 +104,10 @@ class PolicyDecision(msgspec.Struct, frozen=True):
     """
     rule: str = ""
     """Of an allow that a rule gave: what the rule covers."""
+    by: Literal["mode", "rule", "grant", "hook", "user", "plan"] = "mode"
+    """Who or what decided."""
+    text: str = ""
+    """The rule or grant itself, where one decided."""
 
 
 def grant_pattern(action: ToolAction) -> str:
@@ -135,7 +139,9 @@ def decide(
     voices = [PolicyDecision("ask", action.exposes)] if action.exposes else []
     voices.append(_by_mode(action, mode))
     voices += [
-        PolicyDecision(rule.verdict, _because_of(rule)) for rule in rules if rule.covers(action)
+        PolicyDecision(rule.verdict, _because_of(rule), by="rule", text=_rule_text(rule))
+        for rule in rules
+        if rule.covers(action)
     ]
     strictest = max(voices, key=lambda voice: _SEVERITY[voice.verdict])
     # A deny ends here: no rule that allows and no grant is even looked at.
@@ -146,10 +152,17 @@ def decide(
     verdicts = {rule.verdict for rule in speaking}
     if "allow" in verdicts and "ask" not in verdicts:
         allows = next(rule for rule in speaking if rule.verdict == "allow")
-        return PolicyDecision("allow", "a rule allows it", rule=allows.pattern or allows.tool)
+        return PolicyDecision(
+            "allow",
+            "a rule allows it",
+            rule=allows.pattern or allows.tool,
+            by="rule",
+            text=_rule_text(allows),
+        )
     # The whole text, never a prefix: a grant for `git status` is none for `git status; rm -r .`.
-    if any(grant.pattern == grant_pattern(action) for grant in grants):
-        return PolicyDecision("allow", "you allowed it before")
+    exactly = grant_pattern(action)
+    if any(grant.pattern == exactly for grant in grants):
+        return PolicyDecision("allow", "you allowed it before", by="grant", text=exactly)
     is_firm = "ask" in verdicts or action.is_delicate
     return PolicyDecision("ask", strictest.reason, is_firm)
 
@@ -165,10 +178,10 @@ def with_hook(decision: PolicyDecision, verdict: Verdict | None, reason: str) ->
         return decision
     if verdict == "allow":
         is_answered = decision.verdict == "ask" and not decision.is_firm
-        return PolicyDecision("allow", reason) if is_answered else decision
+        return PolicyDecision("allow", reason, by="hook") if is_answered else decision
     if _SEVERITY[verdict] > _SEVERITY[decision.verdict]:
         # Firm: no hook that is heard after this one can lift it.
-        return PolicyDecision(verdict, reason, is_firm=True)
+        return PolicyDecision(verdict, reason, is_firm=True, by="hook")
     return decision
 
 
@@ -208,8 +221,12 @@ def _speaks_of(rule: PermissionRule, action: ToolAction) -> bool:
 
 
 def _because_of(rule: PermissionRule) -> str:
+    return f"the rule `{_rule_text(rule)}` says so"
+
+
+def _rule_text(rule: PermissionRule) -> str:
     shown = f"{rule.tool}({rule.pattern})" if rule.pattern else rule.tool
-    return f"the rule `{rule.verdict} {shown}` says so"
+    return f"{rule.verdict} {shown}"
 
 
 def _target_fits(action: ToolAction, pattern: str) -> bool:

@@ -39,7 +39,7 @@ class UserGate(PermissionGate):
         decision = self._gate.decide(action)
         if decision.verdict == "deny":
             return decision
-        return PolicyDecision("allow", "the user typed it")
+        return PolicyDecision("allow", "the user typed it", by="user")
 
     @property
     def read_rules(self) -> tuple[PermissionRule, ...]:

@@ -58,6 +58,7 @@ from weft.events.facts.tree import (
     SubtreeRestored,
 )
 from weft.events.facts.turn import (
+    CallPermission,
     Delivery,
     Effect,
     FileTouched,
@@ -85,6 +86,7 @@ __all__ = [
     "ArchitectStep",
     "BoundaryChanged",
     "CallOrigin",
+    "CallPermission",
     "ChildFinished",
     "ChildStarted",
     "CommandEnd",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 
+import msgspec
+
 from weft.events.base import FactBase
-from weft.ids import BlobId, CallUid, EntryId, NodeId, TurnId
+from weft.ids import BlobId, CallUid, EntryId, NodeId, RequestId, TurnId
 from weft.messages import Part, ToolResult, Usage
 
 Delivery: TypeAlias = Literal["steering", "follow_up"]
@@ -127,6 +129,19 @@ class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):
     node: NodeId | None = None
 
 
+class CallPermission(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who or what allowed a call."""
+
+    # An open word: an older program reads a later one as text, and not as damage.
+    by: str
+    """`user`, `grant` (the user, before), `rule`, `mode`, `hook`, `plan` (one that was approved) or
+    `auto_approve` (a session that asks no one)."""
+    text: str = ""
+    """The rule or grant itself; else why, in one sentence."""
+    request: RequestId | None = None
+    """The request that the user answered."""
+
+
 # Durable before the tool runs. Recovery relies on it: a call without this fact has had no effect
 # and may run, one with it and without a result is never repeated silently.
 class ToolExecuting(FactBase, frozen=True, tag="tool_executing"):
@@ -146,6 +161,8 @@ class ToolExecuting(FactBase, frozen=True, tag="tool_executing"):
     """Hash of each file before, "" where there was none; lets recovery find out what happened."""
     post_hashes: dict[str, str] = {}
     """Hash that each file will have after; with `pre_hashes` it settles the doubt."""
+    permission: CallPermission | None = None
+    """Who or what allowed it; None in logs of before this was recorded."""
 
 
 class ToolComplete(FactBase, frozen=True, tag="tool_complete"):
