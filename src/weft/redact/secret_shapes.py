@@ -183,8 +183,12 @@ def _behind_signs(groups: Sequence[ShapeGroup], signs: Mapping[str, str]) -> tup
     """The groups, with those that have a sign in common behind one gate, where the first stood."""
     behind: dict[str, list[ShapeGroup]] = {}
     for group in groups:
-        shared = (sign for sign in signs if all(sign in needle for needle in group.needles))
-        behind.setdefault(next(shared, group.needles[0]), []).append(group)
+        first, *others = group.needles
+        # The first alone decides nearly always, and the start of every run waits for this.
+        shared = [sign for sign in signs if sign in first]
+        if others:
+            shared = [sign for sign in shared if all(sign in needle for needle in others)]
+        behind.setdefault(shared[0] if shared else first, []).append(group)
     return tuple(
         ShapeGroup((sign,), pattern=signs[sign], groups=tuple(each)) if sign in signs else each[0]
         for sign, each in behind.items()
