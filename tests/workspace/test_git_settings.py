@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.workspace.git_settings import only_follows
+from weft.workspace.git_settings import only_plain
 
 BASE = b'[core]\n\tbare = false\n[remote "origin"]\n\turl = https://example.com/x\n'
 BRANCH = b'[branch "x"]\n\tremote = origin\n\tmerge = refs/heads/x\n'
@@ -19,6 +19,15 @@ BRANCH = b'[branch "x"]\n\tremote = origin\n\tmerge = refs/heads/x\n'
         (BASE + BRANCH, BASE + BRANCH + b"\trebase = true\n"),
         (BASE, BASE + b'[branch "x"]\n\tremote = .\n\tmerge = refs/heads/main\n'),
         (BASE, BASE + b'[branch "x"]\n\tpushRemote = origin\n'),
+        (BASE, BASE.replace(b"false\n", b"false\n\tsparseCheckout = true\n")),
+        (BASE, BASE + b"[extensions]\n\tworktreeConfig = true\n"),
+        (BASE + b"[index]\n\tsparse = true\n", BASE),
+        (b"", b"[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n"),
+        (
+            b"",
+            b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
+            b"\tlogallrefupdates = true\n",
+        ),
         (
             BASE + b'[branch "o"]\n\tmergeoptions = x\n',
             BASE + b'[branch "o"]\n\tmergeoptions = x\n',
@@ -26,7 +35,7 @@ BRANCH = b'[branch "x"]\n\tremote = origin\n\tmerge = refs/heads/x\n'
     ],
 )
 def test_what_a_branch_follows_is_let_through(before: bytes, after: bytes) -> None:
-    assert only_follows(before, after)
+    assert only_plain(before, after)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +43,13 @@ def test_what_a_branch_follows_is_let_through(before: bytes, after: bytes) -> No
     [
         BASE.replace(b"false", b"true"),
         BASE + b"[core]\n\tfsmonitor = ./x\n",
+        BASE + b"[core]\n\tfilemode = false\n",
+        BASE + b"[core]\n\tsparseCheckout = true ; \\\n",
+        BASE + b"[core] sparseCheckout = true\n",
+        BASE + b"[extensions]\n\tworktreeConfig = true\n\tpartialClone = evil\n",
+        BASE + b"[index]\n\tsparse = true\n\tfsmonitor = x\n",
+        BASE.replace(b"[core]\n", b"[index]\n"),
+        BASE.replace(b"[core]\n", b"[core]\n[index]\n"),
         BASE + b'[branch "x"]\n\tremote = elsewhere\n',
         BASE + b'[branch "x"]\n\tremote = ext::sh -c x\n',
         BASE + b'[branch "x"]\n\tremote = ../evil\n',
@@ -50,4 +66,19 @@ def test_what_a_branch_follows_is_let_through(before: bytes, after: bytes) -> No
     ],
 )
 def test_anything_else_is_not(after: bytes) -> None:
-    assert not only_follows(BASE, after)
+    assert not only_plain(BASE, after)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        b"[core]\n\tbare = true\n",
+        b"[core]\n\tfsmonitor = ./x\n",
+        b"[core]\n\tworktree = /elsewhere\n",
+        b"[include]\n\tpath = evil\n",
+        b"[core]\n\tfilemode = true\n\thooksPath = x\n",
+        b'[remote "x"]\n\turl = ext::sh\n',
+    ],
+)
+def test_a_new_repository_starts_with_what_git_writes_and_nothing_else(after: bytes) -> None:
+    assert not only_plain(b"", after)

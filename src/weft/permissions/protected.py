@@ -85,6 +85,7 @@ def is_changed_by_hand(path: str) -> bool:
 _RECORDS = frozenset(
     {
         *("objects", "refs", "logs", "index", "HEAD", "packed-refs", "shallow", "lfs", "rr-cache"),
+        "reftable",
         *(
             "ORIG_HEAD",
             "FETCH_HEAD",

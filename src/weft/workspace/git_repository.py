@@ -6,6 +6,7 @@ Git is not asked, and nothing here is slow to load: it is looked up before every
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from typing import Final
@@ -14,7 +15,13 @@ import msgspec
 
 from weft.errors import FinalToolError
 
-_LARGEST_POINTER: Final = 64 * 1024
+LARGEST_SMALL: Final = 64 * 1024
+"""Bytes that are read of a file; one of as many may be longer."""
+
+
+_MAY_BE_RECORD: Final = re.compile(
+    r"\.git/|(?:^|/)(?:objects|refs|logs|reftable)/|/(?:HEAD|packed-refs|shallow)$"
+)
 
 
 class GitRepository(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +54,13 @@ def find_repository(folder: str) -> GitRepository | None:
             _check_owner(real, records, common)
             return GitRepository(top=top, records=records, common=common)
     return None
+
+
+def may_be_record(path: str) -> bool:
+    """True for a path that may lie in a git directory, also in that of a bare repository, which may
+    have any name.
+    """
+    return _MAY_BE_RECORD.search(path) is not None
 
 
 def _upwards(folder: str) -> Iterator[str]:
@@ -127,6 +141,6 @@ def read_small(path: str) -> bytes | None:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return None
-        return os.read(handle, _LARGEST_POINTER)
+        return os.read(handle, LARGEST_SMALL)
     finally:
         os.close(handle)

@@ -224,6 +224,82 @@ async def test_what_git_keeps_between_two_commands_reaches_the_project(
         git(there.project, "fsck", "--full")
 
 
+SET_UP = [
+    ("git worktree add -q -b side side", "cd side && git status && git rev-parse side"),
+    ("git worktree add -q --detach deep/side", "git worktree remove deep/side"),
+    ("git worktree add -q side apart", "git worktree lock --reason x side", "git worktree list"),
+    ("git worktree add -q side apart", "rm -rf side; git worktree prune"),
+    ("git init -q sub", f"cd sub && echo 1 > a && git add a && {GIT} commit -qm x"),
+    (f"git init -q -b x sub && cd sub && echo 1 > a && git add a && {GIT} commit -qm x",),
+    (
+        f"mkdir d; echo 1 > d/f; git add d; {GIT} commit -qm d",
+        "git sparse-checkout set d",
+        "git sparse-checkout disable",
+    ),
+    ("git sparse-checkout init --no-cone; git sparse-checkout set '/one*'", "git checkout -q ."),
+]
+
+
+@pytest.mark.parametrize("lines", SET_UP)
+async def test_what_git_sets_up_reaches_the_project(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        _judged(there)
+        for line in lines:
+            result = await there.shell(line)
+            assert result.exit_code == 0, result.output
+            assert not result.is_held_back, result.remarks
+            assert not result.remarks
+        git(there.project, "status")
+        git(there.project, "worktree", "list")
+        git(there.project, "fsck", "--full")
+
+
+SET_TRAPS = [
+    ("git init -q sub; git -C sub config core.fsmonitor ./x", "sub/.git/config"),
+    ("git init -q sub; echo x > sub/.git/hooks/pre-commit", "sub/.git/hooks/pre-commit"),
+    ("git init -q sub; ln -s /tmp sub/.git/hooks/x.sample", "sub/.git/hooks/x.sample"),
+    ("git init -q sub; echo /tmp > sub/.git/commondir", "sub/.git/commondir"),
+    ("git init -q sub; echo '* filter=x' > sub/.git/info/attributes", "sub/.git/info/attributes"),
+    (
+        "git worktree add -q side apart; echo /tmp > .git/worktrees/side/commondir",
+        ".git/worktrees/side/commondir",
+    ),
+    ("git worktree add -q side apart; echo 'gitdir: /tmp/x' > side/.git", "side/.git"),
+    ('mkdir side; echo "gitdir: $PWD/.git/worktrees/../../sub" > side/.git', "side/.git"),
+    ('mkdir side; echo "gitdir: $PWD/.git/worktrees/none" > side/.git', "side/.git"),
+    (
+        "git worktree add -q side apart; echo /tmp/x/.git > .git/worktrees/side/gitdir",
+        ".git/worktrees/side/gitdir",
+    ),
+    (
+        "git sparse-checkout init; git config --worktree core.fsmonitor ./x",
+        ".git/config.worktree",
+    ),
+    (
+        "git init -q sub; for i in $(seq 9000); do echo '[index]'; done >> sub/.git/config; "
+        "echo '[core] fsmonitor=x' >> sub/.git/config",
+        "sub/.git/config",
+    ),
+    ("git config core.worktree /tmp", ".git/config"),
+    ("git config core.bare true", ".git/config"),
+]
+
+
+@pytest.mark.parametrize(("line", "path"), SET_TRAPS)
+async def test_what_programs_would_obey_later_is_held_back(
+    tmp_path: Path, line: str, path: str
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        before = there.read(".git/config")
+        _judged(there)
+        result = await there.shell(line)
+        assert f"- {path}: protected" in "\n".join(result.remarks)
+        assert not os.path.lexists(there.project / path) or path == ".git/config"
+        assert path != ".git/config" or there.read(path) == before
+
+
 async def test_settings_of_a_repository_that_programs_obey_are_held_back(tmp_path: Path) -> None:
     async with sandboxed_project(tmp_path) as there:
         make_history(there.project)

@@ -212,6 +212,48 @@ async def test_a_repository_in_the_project_and_that_of_a_submodule_are_guarded_t
         git(there.project / "inner", "fsck", "--full")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf store/objects/pack store/objects/??",
+        "rm -rf store",
+        "git --git-dir=store update-ref -d refs/heads/apart; rm -rf store/logs",
+        ": > store/HEAD",
+    ],
+)
+async def test_a_bare_repository_of_any_name_is_guarded(tmp_path: Path, line: str) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        git(there.project, "clone", "-q", "--mirror", "--no-hardlinks", ".", "store")
+        named, before = refs(there.project / "store"), reached(there.project / "store")
+        result = await there.shell(line)
+        assert "- store: " in result.remarks[-1], result.remarks
+        assert refs(there.project / "store") == named
+        assert reached(there.project / "store") == before
+        result = await there.shell(
+            "git --git-dir=store gc -q; git push -q store main:new; rm -rf new.git; "
+            "git init -q --bare new.git; rm -rf new.git"
+        )
+        assert not result.is_held_back, result.remarks
+        assert "refs/heads/new" in refs(there.project / "store")
+
+
+async def test_a_repository_with_reftables_is_left_as_it_is_and_the_reason_said(
+    tmp_path: Path,
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        there.write(".git/reftable/tables.list", "one\n")
+        result = await there.shell("echo two > .git/reftable/tables.list; echo 1 > beside")
+        assert (
+            "- .git: its refs are stored as reftables, which Weft cannot check"
+            in (result.remarks[-1])
+        )
+        assert "outside_sandbox asks" in result.remarks[-1]
+        assert there.read(".git/reftable/tables.list") == "one\n"
+        assert there.read("beside") == "1\n"
+
+
 async def test_what_a_gc_replaces_is_kept_for_a_while(tmp_path: Path) -> None:
     async with sandboxed_project(tmp_path) as there:
         make_history(there.project)

@@ -51,6 +51,7 @@ from weft.workspace.git_records import (
     loose_object,
     pack_of,
 )
+from weft.workspace.git_repository import may_be_record
 from weft.workspace.sandbox import git_shape
 from weft.workspace.sandbox.overlay_plan import ApplyStep
 from weft.workspace.sandbox.pack_check import PackCheck
@@ -146,7 +147,7 @@ class GitGuard:
     async def _repositories(
         self, root: str, steps: Sequence[ApplyStep]
     ) -> Mapping[str, list[ApplyStep]]:
-        inside = [step for step in steps if ".git/" in step.path and step.do in _JUDGED]
+        inside = [step for step in steps if step.do in _JUDGED and may_be_record(step.path)]
         if not inside:
             return {}
         return await self._threads.run(lambda: by_repository(root, inside))
@@ -364,6 +365,8 @@ class RepositoryChange:
 
     def why_not(self) -> str:
         """What is wrong as far as files tell; fills in what git has to be asked."""
+        if any(name.startswith("reftable/") for name in self.changed):
+            return "its refs are stored as reftables, which Weft cannot check"
         return self.why_not_named() or self._why_not_objects()
 
     def why_not_named(self) -> str:
@@ -721,14 +724,18 @@ def by_repository(root: str, steps: Iterable[ApplyStep]) -> dict[str, list[Apply
 
 
 def _repository_of(root: str, folder: str) -> str:
-    """The innermost git directory that a folder is, or lies in: a submodule's lies in another."""
+    """The innermost git directory that a folder is, or lies in: a submodule's lies in another, and
+    a bare repository has any name.
+    """
     names = folder.split("/")
-    if ".git" not in names:
-        return ""
-    for end in range(len(names), names.index(".git"), -1):
+    for end in range(len(names), 0, -1):
         path = "/".join(names[:end])
         here = f"{root}/{path}"
-        if os.path.lexists(f"{here}/HEAD") and os.path.isdir(f"{here}/objects"):
+        if (
+            os.path.lexists(f"{here}/HEAD")
+            and os.path.isdir(f"{here}/objects")
+            and (".git" in names[:end] or os.path.isdir(f"{here}/refs"))
+        ):
             return path
     return ""
 

@@ -19,7 +19,7 @@ from weft.errors import ToolError
 from weft.workspace.base import ChangedFile, unkept
 from weft.workspace.boundaries.workspace import MAX_BYTES, MovedRange, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.git_settings import only_follows
+from weft.workspace.git_repository import may_be_record
 from weft.workspace.history.watchers import note_own_write
 from weft.workspace.sandbox.content_match import looks_same
 from weft.workspace.sandbox.merge import merge
@@ -214,6 +214,8 @@ class OverlayCommit:
     async def _judged(self, steps: Sequence[ApplyStep], root: str, upper: str) -> list[ApplyStep]:
         # Over all steps: a repository is gone only if no other step puts its parts back.
         taken_away = _taken_away(steps)
+        if taken_away:
+            taken_away = await self._threads.run(lambda: _repositories(taken_away, root, upper))
         allowed: list[ApplyStep] = []
         for step in steps:
             shown = self._shown(root, step.path)
@@ -230,7 +232,7 @@ class OverlayCommit:
     ) -> list[ApplyStep]:
         """The steps without those in repositories that would lose history."""
         # Loaded with the first command that touches a repository: it is as large as all the rest.
-        if not any(".git/" in step.path for step in steps):
+        if not any(may_be_record(step.path) for step in steps):
             return steps
         found = await self._guard().judge(root, upper, steps, lambda path: self._shown(root, path))
         committed.changes += found.lost_refs
@@ -316,11 +318,12 @@ class OverlayCommit:
         if step.after is not None and step.after.kind == "link":
             return self._judge.forbids_link(shown)
         why = self._judge.forbids(shown)
-        if not why or step.do != "put" or not f"/{step.path}".endswith("/.git/config"):
+        if not why or ".git" not in step.path:
             return why
-        before = await self._threads.run(lambda: _content(f"{root}/{step.path}", step.before))
-        after = await self._threads.run(lambda: _content(f"{upper}/{step.path}", step.after))
-        if before is None or after is None or not only_follows(before, after):
+        from weft.workspace.sandbox.git_setup import GitSetup  # few commands set a repository up
+
+        setup = GitSetup(root, upper)
+        if not await self._threads.run(lambda: setup.is_gits_own(step)):
             return why
         return self._judge.forbids_record(shown)
 
@@ -511,6 +514,16 @@ def _taken_away(steps: Sequence[ApplyStep]) -> list[str]:
     }
     put = {step.path for step in steps if step.do in ("put", "make")}
     return sorted({f"{path.rpartition('.git')[0]}.git" for path in gone - put})
+
+
+def _repositories(paths: Sequence[str], root: str, upper: str) -> list[str]:
+    """Those of some removed `.git` that are a repository, and not the pointer of a work tree whose
+    records are in another one.
+    """
+    from weft.workspace.sandbox.git_setup import GitSetup  # few commands remove a `.git`
+
+    setup = GitSetup(root, upper)
+    return [path for path in paths if not setup.is_pointer(path)]
 
 
 def _reports(
