@@ -289,6 +289,9 @@ class SessionInterrupted(SessionError):
 class OwnerLost(SessionError):
     """The process that had the session is gone; the next call finds who has it now."""
 
+    was_sent = False
+    """The command was on its way, and may have been carried out."""
+
 
 class AmbiguousId(SessionError):
     """An id prefix fits several sessions."""

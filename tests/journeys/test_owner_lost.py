@@ -188,6 +188,35 @@ async def test_an_owner_that_falls_silent_is_named(
             await there.add_system_message("hello?")
 
 
+async def test_what_a_silent_owner_may_have_taken_is_not_said_to_have_never_begun(
+    shared_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lies in the socket of a suspended process, which reads it when it is woken up."""
+    monkeypatch.setattr(socket_client, "ASK_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(socket_client, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(remote, "PATIENCE_SECONDS", 0.2)
+    async with shared_world.open(ScriptedModel([])) as owner:
+        await owner.sessions.start_session(session_id="s")
+        async with shared_world.open(ScriptedModel([])) as guest:
+            there = await guest.sessions.get("s")
+            await there.get_status()
+
+            async def never(_: SessionId) -> LocalPort:
+                await anyio.sleep_forever()
+                raise AssertionError("it does not come back")
+
+            listening = owner._socket
+            assert isinstance(listening, CommandSocket)
+            listening._find = never
+            for client in listening._clients:
+                client._find = never
+            with pytest.raises(SessionInterrupted, match="does not answer"):
+                await there.send_message("a")
+            # Nobody took this one: there is no way to the owner any more.
+            with pytest.raises(Owned, match="does not answer"):
+                await there.send_message("b")
+
+
 async def test_an_abort_of_a_guest_stops_the_turn_that_it_saw_and_no_other(
     shared_world: World,
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from weft.api.options import MessageOptions, refuse_unknown
-from weft.errors import OwnerLost, SessionStopped
+from weft.errors import Owned, OwnerLost, SessionInterrupted, SessionStopped
 from weft.ids import InputId, SessionId, new_id
 from weft.runtime.ports.local import UNLOADED, LocalPort
 from weft.runtime.session_host import SessionHost
@@ -97,23 +97,44 @@ class SessionBase:
     async def _carry(
         self, command: CommandT, way: Callable[[SessionPort, CommandT], Awaitable[T]]
     ) -> CarriedCommand[CommandT, T]:
-        """Have a command carried out, wherever the session lives by then."""
+        """Have a command carried out, wherever the session lives by then.
+
+        Raises:
+            SessionInterrupted: a process that does not answer any more may have started the turn,
+                or may yet.
+        """
+        may_have_begun = False
         while True:
-            port = await self._port()
+            try:
+                port = await self._port()
+            except Owned as error:
+                self._interrupt(command, error, may_have_begun)
+                raise
             if not isinstance(port, LocalPort):
                 command = self._repeatable(command)
             try:
                 return CarriedCommand(port, command, await way(port, command))
+            except Owned as error:
+                self._interrupt(command, error, may_have_begun)
+                raise
             except SessionStopped:
                 # A session that is unloaded just now has not taken the command, and comes back for
                 # it.
                 if port.is_open or await port.ended() != UNLOADED:
                     raise
-            except OwnerLost:
+            except OwnerLost as error:
                 # Whether it was carried out is not known; under its id it is so once at most.
                 if port.is_open:
                     raise
+                may_have_begun = may_have_begun or error.was_sent
                 command = resumed(command)
+
+    def _interrupt(self, command: Command[Any], error: Owned, may_have_begun: bool) -> None:
+        """Raise what is true of a message that lies in the socket of a suspended process: it was
+        sent, and will be read when that goes on.
+        """
+        if may_have_begun and isinstance(command, SendPrompt | ContinueTurn):
+            raise SessionInterrupted(self.id, str(error)) from error
 
     def _repeatable(self, command: CommandT) -> CommandT:
         """The command with an id, so that it can be sent again when its answer is lost."""

@@ -149,7 +149,9 @@ class SocketClient:
         finally:
             self._waiting.pop(call.id, None)
         if not answers:
-            raise OwnerLost(_GONE)
+            lost = OwnerLost(_GONE)
+            lost.was_sent = True
+            raise lost
         return _unwrapped(answers[0])
 
     async def aclose(self) -> None:
