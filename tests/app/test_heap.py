@@ -55,11 +55,13 @@ def leave_holes() -> list[bytes]:
 async def test_memory_that_was_freed_goes_back_to_the_system(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "UNLOAD_EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(app_module, "TRIM_EVERY_SECONDS", 0.001)
     before = own_bytes()
     left = leave_holes()
     assert own_bytes() - before > THREADS * BLOCKS * BLOCK_BYTES / 2
-    async with world.open(ScriptedModel([])):
+    async with world.open(ScriptedModel(["one"])) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("a")
         with anyio.fail_after(10):
             while own_bytes() - before > 10 * MEGABYTE:
                 await anyio.lowlevel.checkpoint()

@@ -60,6 +60,7 @@ logger = logging.getLogger(__name__)
 UNLOAD_EVERY_SECONDS = 60.0
 MOST_UNLOAD_SECONDS = 960.0
 """The longest pause when unloading fails again and again."""
+TRIM_EVERY_SECONDS = 15.0
 _MODEL_SETTINGS = ("model.default", "model.architect", "model.editor", "model.fallback")
 _NOT_OPEN = "the app is not open: use `async with weft.open() as app`"
 
@@ -472,6 +473,7 @@ class App:
         )
         self._sessions = SessionManager(self._host)
         self._supervisor.start(self._unload_idle, "unload idle sessions")
+        self._supervisor.start(self._trim_heap, "trim the heap")
         if self._store.run_folder is None:
             return
         if self._listen_after:
@@ -523,17 +525,24 @@ class App:
             return await session.summarize()
         return await session.summarize_branch(wanted.node, input_id=wanted.input_id), ""
 
-    async def _unload_idle(self) -> None:
+    async def _trim_heap(self) -> None:
         # A single run on the command line is over before; it does without what is loaded here.
         await anyio.sleep(self._listen_after)
         from weft.app import heap  # late: it costs start-up time
 
         heap.limit_arenas()
+        trimmed_at = 0.0
+        while True:
+            await anyio.sleep(TRIM_EVERY_SECONDS)
+            # Turns leave holes, also of sessions that stay; where none ran there are no new ones.
+            if self.host.last_used > trimmed_at:
+                trimmed_at = self._clock.monotonic()
+                await anyio.to_thread.run_sync(heap.trim)
+
+    async def _unload_idle(self) -> None:
         seconds = UNLOAD_EVERY_SECONDS
         while True:
             await anyio.sleep(seconds)
-            # Also when nothing is unloaded: the turns of sessions that stay leave as many holes.
-            await anyio.to_thread.run_sync(heap.trim)
             try:
                 await self.host.unload_idle(self.config.get("session.idle_unload"))
             except WeftError:

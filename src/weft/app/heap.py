@@ -13,8 +13,8 @@ import ctypes
 import os
 from typing import Final
 
-MOST_ARENAS: Final = 2
-"""Only one thread at a time runs Python, so that it hardly ever waits for the other's arena."""
+MOST_ARENAS: Final = 1
+"""Only one thread at a time runs Python, so that it hardly ever waits for another's block."""
 _M_ARENA_MAX: Final = -8
 
 

@@ -245,6 +245,14 @@ class SessionHost:
         except WeftError:  # a damaged session can be deleted too
             return []
 
+    @property
+    def last_used(self) -> float:
+        """When a session in this process was used last, by the monotonic clock."""
+        ports = self.registry.ports.values()
+        return max(
+            (port.actor.last_used for port in ports if isinstance(port, LocalPort)), default=0
+        )
+
     async def unload_idle(self, older_than_seconds: float) -> int:
         """Unload sessions that are neither used nor watched; returns how many.
 
