@@ -16,6 +16,7 @@ KEYS: tuple[tuple[str, str], ...] = (
     ("Ctrl+R", "Search earlier lines"),
     ("Alt+Up", "Take queued messages back"),
     ("Ctrl+G", "Write in $VISUAL or $EDITOR"),
+    ("Ctrl+V", "Paste a picture; a dropped file is pasted, too"),
     ("Ctrl+O", "Everything unfolded: search, copy, card by card; q returns"),
     ("Ctrl+L", "Redraw the screen"),
     ("Ctrl+Z", "Suspend"),

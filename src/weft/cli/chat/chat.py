@@ -189,7 +189,8 @@ class Chat:
 
     async def _take(self, given: Input) -> None:
         match given:
-            case LineSubmitted(text=text, later=later):
+            case LineSubmitted(text=text, later=later, picked=picked):
+                self._asker.picked.update(picked)
                 await self._submitted(text, later=later)
             case GoBack():
                 await self._commands.go_back()

@@ -119,7 +119,8 @@ class LoginDialog:
 
     async def _ask_key(self, provider: str = "") -> bool:
         where = f" for {provider_title(provider)}" if provider else ""
-        given = await self._screen.ask_line(f"Paste the key{where} (Esc goes back):")
+        label = f"Paste the key{where} (Esc goes back):"
+        given = await self._screen.ask_line(label, is_secret=True)
         key = (given or "").strip()
         if not key:
             return False

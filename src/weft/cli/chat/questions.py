@@ -50,6 +50,8 @@ class UserQuestions:
         self._screen = screen
         self._interrupt = interrupt
         self._place = place or ApprovalPlace()
+        self.picked: set[str] = set()
+        """Files that the user has dropped on the window, by their real paths: no need to ask."""
 
     async def put(
         self,
@@ -103,6 +105,8 @@ class UserQuestions:
 
     async def ask_read(self, path: str) -> bool:
         """Whether a file outside the project, which a message names, may be read."""
+        if path in self.picked:
+            return True
         question = ChoiceQuestion(
             title=f"Allow reading {visible(path)}?",
             rule="Attach a file",

@@ -8,6 +8,9 @@ cannot be drawn on, blocks have their usual layout without styles.
 from __future__ import annotations
 
 import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import anyio
 import anyio.abc
@@ -280,10 +283,11 @@ class PlainScreen(ChatScreen):
             self._say(f"Warning: {clean_line(question.danger)}.")
         self.show(*question.preview)
 
-    async def ask_line(self, label: str, text: str = "") -> str | None:
+    async def ask_line(self, label: str, text: str = "", *, is_secret: bool = False) -> str | None:
         async with self._one_question:
             before = f"(an empty line keeps: {clean(text)})\n" if text else ""
-            return await self._ask(f"{before}{clean(label)} ") or text
+            with _without_echo() if is_secret else nullcontext():
+                return await self._ask(f"{before}{clean(label)} ") or text
 
     async def edit(self, text: str, suffix: str) -> str | None:
         assert self._group is not None
@@ -387,3 +391,23 @@ def _list_prompt(question: ListQuestion) -> str:
         return f"Type {' or '.join([*keys, 'nothing to go back'])}. "
     more = f" Also: {', '.join(keys)}." if keys else ""
     return f"Type a number{level}, words to filter, or nothing to go back.{more} "
+
+
+@contextmanager
+def _without_echo() -> Iterator[None]:
+    """What is typed is not shown; a pipe shows nothing anyhow."""
+    try:
+        mode = termios.tcgetattr(0)
+    except termios.error:
+        yield
+        return
+    silent = [*mode]
+    silent[3] &= ~termios.ECHO
+    # DRAIN and not FLUSH: what was typed in advance stays.
+    termios.tcsetattr(0, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, mode)
+        # Enter was not shown either.
+        sys.stdout.write("\n")

@@ -24,6 +24,8 @@ class LineSubmitted(msgspec.Struct, frozen=True):
     text: str
     later: bool = False
     """PromptParts when the turn has ended, not before its next step."""
+    picked: tuple[str, ...] = ()
+    """Files that the text mentions because the user has dropped or pasted them."""
 
 
 class InterruptPressed(msgspec.Struct, frozen=True):
@@ -175,8 +177,11 @@ class ChatScreen(Protocol):
         """
         ...
 
-    async def ask_line(self, label: str, text: str = "") -> str | None:
-        """Have the user write a line, or change `text`; None when they dismiss it."""
+    async def ask_line(self, label: str, text: str = "", *, is_secret: bool = False) -> str | None:
+        """Have the user write a line, or change `text`; None when they dismiss it.
+
+        What is typed of a secret is not shown.
+        """
         ...
 
     async def edit(self, text: str, suffix: str) -> str | None:

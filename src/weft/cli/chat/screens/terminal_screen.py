@@ -78,7 +78,8 @@ from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
 from weft.view import AnswerBlock, AnyBlock, LiveArea, UserBlock
 
-if TYPE_CHECKING:  # loaded when the user opens it
+if TYPE_CHECKING:  # loaded when the user opens it, or pastes a picture
+    from weft.cli.chat.screens.dropped_files import ClipboardPictures
     from weft.cli.chat.screens.terminal.block_viewer import BlockViewer
 
 REDRAW_SECONDS = 0.05
@@ -152,6 +153,8 @@ class TerminalScreen(ChatScreen):
         self._size = terminal.size()
         self._live = LiveArea()
         self._activity = TurnActivity(self._clock)
+        self._pictures: ClipboardPictures | None = None
+        """Those that were pasted."""
         self._painter = RegionPainter(self._write, rewraps=rewraps)
         self._lost: list[str] = []
         """Finished lines that a resize has cut: they come first in the next drawing."""
@@ -230,6 +233,8 @@ class TerminalScreen(ChatScreen):
                 self._leave_viewer()
                 self._write(POP)
             self._leave_terminal()
+            if self._pictures is not None:
+                self._pictures.close()
 
     def close(self) -> None:
         self._receiving.close()
@@ -313,10 +318,10 @@ class TerminalScreen(ChatScreen):
             self._close_viewer()
             return await self.input.ask_list(ListPanel(question))
 
-    async def ask_line(self, label: str, text: str = "") -> str | None:
+    async def ask_line(self, label: str, text: str = "", *, is_secret: bool = False) -> str | None:
         async with self._one_question:
             self._close_viewer()
-            answer = await self.input.ask_line(label, text)
+            answer = await self.input.ask_line(label, text, is_secret=is_secret)
         return answer if isinstance(answer, str) else None
 
     async def edit(self, text: str, suffix: str) -> str | None:
@@ -362,6 +367,23 @@ class TerminalScreen(ChatScreen):
             self.notify(str(error))
             return
         done((written or "").rstrip("\n"))
+        self.redraw()
+
+    def paste_picture(self) -> None:
+        """Ctrl+V: the picture in the clipboard, where it has one."""
+        assert self._group is not None
+        self._group.start_soon(self._paste_picture)
+
+    async def _paste_picture(self) -> None:
+        from weft.cli.chat.screens.dropped_files import ClipboardPictures  # with the first one
+
+        self._pictures = self._pictures or ClipboardPictures(os.environ)
+        try:
+            path = await anyio.to_thread.run_sync(self._pictures.take)
+        except UsageError as error:
+            self.notify(str(error))
+            return
+        self.input.drop([path])
         self.redraw()
 
     def open_viewer(self) -> None:

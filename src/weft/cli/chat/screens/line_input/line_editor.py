@@ -31,6 +31,8 @@ class LineEditor:
         self.text = ""
         self.cursor = 0
         self._pastes: list[str] = []
+        self._files: dict[str, tuple[str, str]] = {}
+        """By the character that stands for it: the label of a dropped file, and its path."""
         self._undo: list[tuple[str, int]] = []
         self._redo: list[tuple[str, int]] = []
         self._ring: list[str] = []
@@ -52,6 +54,8 @@ class LineEditor:
 
     def label(self, character: str) -> str | None:
         """What is shown of a paste that is folded."""
+        if character in self._files:
+            return self._files[character][0]
         pasted = self.pasted(character)
         if pasted is None:
             return None
@@ -74,6 +78,7 @@ class LineEditor:
         """Begin again, with nothing to undo."""
         self.text, self.cursor = "", 0
         self._pastes.clear()
+        self._files.clear()
         self._undo.clear()
         self._redo.clear()
         self._joins = ""
@@ -99,6 +104,21 @@ class LineEditor:
             self._pastes.append(text)
             text = chr(_FIRST_TOKEN + len(self._pastes) - 1)
         self._put(text)
+
+    def drop(self, path: str, label: str) -> None:
+        """A file that was dropped: one token, which is sent as a mention of its path."""
+        if len(self._pastes) >= _TOKENS:
+            return
+        self._remember("paste")
+        self._pastes.append(f'@"{path}"')
+        token = chr(_FIRST_TOKEN + len(self._pastes) - 1)
+        self._files[token] = (label, path)
+        self._put(token)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The paths of the dropped files that are still in the text."""
+        return tuple(self._files[each][1] for each in self.text if each in self._files)
 
     def _put(self, text: str) -> None:
         self.text = self.text[: self.cursor] + text + self.text[self.cursor :]

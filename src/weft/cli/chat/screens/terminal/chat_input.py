@@ -74,6 +74,10 @@ class InputHost(Protocol):
         """Show everything unfolded."""
         ...
 
+    def paste_picture(self) -> None:
+        """Take the picture in the clipboard into the input."""
+        ...
+
     def suspend(self) -> None:
         """Back to the shell."""
         ...
@@ -106,6 +110,8 @@ class ChatInput:
         self.label: str | None = None
         """What is asked for, when a line is."""
         self._line = LineEditor()
+        self._is_secret = False
+        """What is asked for is not shown."""
         self._search: HistorySearch | None = None
         self._menu: CompletionMenu | None = None
         self._wants_menu = anyio.Event()
@@ -141,6 +147,7 @@ class ChatInput:
             "c-o": self._host.open_viewer,
             "c-t": self._fold_todo,
             "m-p": lambda: self._host.tell(LineSubmitted("/model")),
+            "c-v": self._host.paste_picture,
         }
 
     # -- keys
@@ -168,8 +175,23 @@ class ChatInput:
         if self.list is not None:
             self.list.picker.filter(self.list.picker.words + " ".join(text.split()))
             return
-        self.editor.paste(text)
+        if not text:
+            # What terminals send when there is no text in the clipboard, but a picture.
+            self._host.paste_picture()
+            return
+        if not self.drop(_dropped(text)):
+            self.editor.paste(text)
         self._changed()
+
+    def drop(self, paths: list[str]) -> bool:
+        """Take files that were dropped or pasted into the input; False without any."""
+        if not paths:
+            return False
+        from weft.cli.chat.screens.dropped_files import picture_label  # with the first of them
+
+        for path in paths:
+            self.editor.drop(path, picture_label(path))
+        return True
 
     def _press_line(self, key: str) -> None:
         if key == "enter":
@@ -284,14 +306,14 @@ class ChatInput:
             self._host.tell(LineSubmitted(""))  # tries again, where the last turn failed
 
     def _send(self, *, later: bool = False) -> None:
-        text = self.editor.whole_text
+        text, picked = self.editor.whole_text, self.editor.dropped
         self._history.add(text)
         self.editor.reset()
         self._menu, self._is_first = None, False
         if self._vi is not None:
             self._vi.insert_mode()
         self._host.notify("")
-        self._host.tell(LineSubmitted(text, later))
+        self._host.tell(LineSubmitted(text, later, picked))
 
     def _send_later(self) -> None:
         """Send after this turn; where no turn runs, a new line."""
@@ -457,15 +479,19 @@ class ChatInput:
             self.panel = None
             self._host.redraw()
 
-    async def ask_line(self, label: str, text: str) -> int | str | ListAnswer | None:
+    async def ask_line(
+        self, label: str, text: str, *, is_secret: bool
+    ) -> int | str | ListAnswer | None:
         """Ask for a line; a cancel takes the question away."""
-        self.label = label
+        self.label, self._is_secret = label, is_secret
         self._line.reset()
         self._line.set_text(text)
         try:
             return await self._wait_for_answer()
         finally:
             self.label = None
+            # A secret is not kept for undo.
+            self._line.reset()
             self._host.redraw()
 
     async def _wait_for_answer(self) -> int | str | ListAnswer | None:
@@ -519,7 +545,8 @@ class ChatInput:
         empty then.
         """
         if self.label is not None:
-            return input_rows(self._line, width=width, limit=limit, styles=styles)
+            line = _masked(self._line) if self._is_secret else self._line
+            return input_rows(line, width=width, limit=limit, styles=styles)
         if self.panel is not None or self.list is not None:
             if not self.editor.text:
                 return None
@@ -542,3 +569,19 @@ class ChatInput:
         if self._menu is not None and not self.is_held:
             return self._menu.rows(width=width, limit=limit, styles=styles)
         return []
+
+
+def _masked(line: LineEditor) -> LineEditor:
+    """A line in which only the number of characters can be seen."""
+    shown = LineEditor()
+    shown.set_text("•" * len(line.text), line.cursor)
+    return shown
+
+
+def _dropped(text: str) -> list[str]:
+    # A quick look, because few pastes are paths and this loads how they are quoted.
+    if not text.lstrip().startswith(("/", "~", "'", '"', "file:")):
+        return []
+    from weft.cli.chat.screens.dropped_files import dropped_files
+
+    return dropped_files(text)
