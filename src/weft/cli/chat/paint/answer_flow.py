@@ -19,7 +19,10 @@ MAX_WIDTH = 120
 def markdown_painter(width: int, theme: PaintTheme) -> MarkdownPainter:
     """The painter of answers for a window."""
     return MarkdownPainter(
-        min(width, MAX_WIDTH), has_links=theme.has_links, has_syntax=theme.has_rows
+        min(width, MAX_WIDTH),
+        has_links=theme.has_links,
+        has_syntax=theme.has_rows,
+        folder=theme.folder,
     )
 
 

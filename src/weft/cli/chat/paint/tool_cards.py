@@ -4,8 +4,6 @@ matters of the output.
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from weft.cli.chat.paint.card_text import (
     CardText,
     card_text,
@@ -13,6 +11,7 @@ from weft.cli.chat.paint.card_text import (
     lookup_texts,
 )
 from weft.cli.chat.paint.diff_rows import MAX_ROWS, NARROWEST, diff_lines
+from weft.cli.chat.paint.path_links import file_link
 from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, line_of, wrapped
 from weft.cli.chat.paint.text_cells import cells, fit
 from weft.cli.chat.paint.theme import PaintTheme
@@ -55,12 +54,6 @@ def _head(said: CardText, width: int, theme: PaintTheme) -> list[StyledLine]:
         return [line_of(*first, ("  ", ""), result)]
     indent = (StyledSpan("  "),)
     return [line_of(*first), *wrapped([result], width, first=indent, rest=indent)]
-
-
-def file_link(path: str, folder: str) -> str:
-    """A hyperlink to a file of the project; empty where its place is not known."""
-    whole = path if path.startswith("/") else f"{folder.rstrip('/')}/{path}"
-    return f"file://{quote(whole)}" if whole.startswith("/") and folder else ""
 
 
 def _output(said: CardText, width: int) -> list[StyledLine]:
