@@ -186,3 +186,23 @@ def test_a_request_that_comes_up_waits_until_an_open_list_is_closed(
     screen = window.wait_for("effort: high", "Done.", history=True)
     assert "touch made" in screen
     assert (weft.project / "made").exists()
+
+
+def test_a_conversation_that_is_resumed_shows_its_diffs(
+    weft: WeftProgram, terminal: tuple[TmuxTerminal, int]
+) -> None:
+    window, width = terminal
+    (weft.project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    steps = [
+        [call("read", path="calc.py")],
+        [call("edit", path="calc.py", old_string="a - b", new_string="a + b")],
+        "Fixed.",
+    ]
+    allowed = ("--permission-mode", "accept_edits")
+    window.start("-m", weft.script(*steps), *allowed, "fix it", **colours(width))
+    rows = ("● Edited calc.py", "+1 −1", "2 -     return a - b", "2 +     return a + b")
+    window.wait_for("Fixed.", *rows)
+    window.keys("C-d")
+    assert window.exit_code() == 0
+    window.again("-c", **colours(width))
+    window.wait_for("Fixed.", *rows)

@@ -83,6 +83,7 @@ def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
                 content=result.text,
                 tool_call_id=call.call_uid,
                 is_error=result.is_error,
+                diff=str(result.data.get("diff") or ""),
             )
             rows.append((str(call.call_uid), message))
     return rows

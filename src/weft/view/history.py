@@ -58,6 +58,7 @@ def _result_blocks(name: str, args: dict[str, object], message: HistoryMessage) 
         text=text,
         is_error=message.is_error,
         status=_STATUSES[begun[0]] if begun else "done",
+        data={"diff": message.diff} if message.diff else {},
     )
     return [ToolCard(name=name, args=args, result=result)]
 

@@ -86,3 +86,5 @@ class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Of a tool message: the call that it answers."""
     is_error: bool = False
     is_partial: bool = False
+    diff: str = ""
+    """Of a tool message: what the call changed in a file."""
