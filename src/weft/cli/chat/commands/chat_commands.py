@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 
 from weft.cli.chat.commands.command_group import CommandChat, CommandGroup, Handler
 from weft.cli.keys import KEYS
 from weft.cli.session_options import find_id, format_of
 from weft.errors import UsageError
-from weft.messages import Usage
 from weft.project.slash_commands import COMMANDS, command_problem, find_slash
 from weft.view import AnswerBlock, NoteBlock, TableBlock, UserBlock, count_of
 
@@ -40,6 +38,7 @@ class ChatCommands(CommandGroup):
             from weft.cli.chat.commands.queue_commands import QueueCommands
             from weft.cli.chat.commands.setup_commands import SetupCommands
             from weft.cli.chat.commands.tree_commands import TreeCommands
+            from weft.cli.chat.commands.usage_commands import UsageCommands
             from weft.cli.chat.commands.work_commands import WorkCommands
 
             chat = self._chat
@@ -48,6 +47,7 @@ class ChatCommands(CommandGroup):
                 WorkCommands(chat),
                 QueueCommands(chat),
                 ModelCommands(chat),
+                UsageCommands(chat),
                 SetupCommands(chat),
             )
             for group in (self, *groups):
@@ -65,8 +65,6 @@ class ChatCommands(CommandGroup):
             "/rename": self._rename,
             "/mode": self._mode,
             "/plan": self._plan,
-            "/context": self._context,
-            "/cost": self._cost,
             "/files": self._files,
             "/diff": self._diff,
             "/todo": self._todo,
@@ -241,36 +239,6 @@ class ChatCommands(CommandGroup):
 
     # -- looking
 
-    async def _context(self, words: str) -> None:
-        live, session = self._chat.live, self._chat.conversation.session
-        rows = [
-            ("model", live.model),
-            ("mode", f"{live.mode}, architect" if live.is_architect else live.mode),
-            ("effort", live.effort),
-            ("context", _context(live.context_used, live.context_window)),
-            ("folder", self._chat.conversation.app.project_path),
-        ]
-        if session is not None:
-            about = await session.metadata()
-            rows += [
-                ("session", str(session.id)),
-                ("title", about.title),
-                ("messages", f"{about.message_count} in {about.turn_count} turns"),
-            ]
-        self._show(TableBlock(title="Context", rows=tuple(rows)))
-
-    async def _cost(self, words: str) -> None:
-        session = self._chat.conversation.session
-        if session is None:
-            self._say("no usage yet")
-            return
-        used = await session.usage()
-        rows = [
-            ("", "in", "out", "cache", "cost"),
-            *(_usage_row(k, v) for k, v in used.by_model.items()),
-        ]
-        self._show(TableBlock(title="Tokens and cost", rows=(*rows, _usage_row("all", used.total))))
-
     async def _files(self, words: str) -> None:
         session = self._chat.conversation.session
         files = await session.touched_files() if session is not None else []
@@ -348,19 +316,3 @@ def _in_folder(path: str, folder: str) -> str:
 def _refuse_existing(path: str) -> None:
     if os.path.exists(path):
         raise UsageError(f"{path} already exists; give another name")
-
-
-def _when(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
-
-
-def _context(used: int, window: int) -> str:
-    if not window:
-        return f"{used:,} tokens" if used else "nothing sent yet"
-    return f"{used:,} of {window:,} tokens ({used * 100 // window}%)"
-
-
-def _usage_row(name: str, usage: Usage) -> tuple[str, ...]:
-    cost = "unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
-    cached = usage.cache_read_tokens + usage.cache_write_tokens
-    return name, f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", f"{cached:,}", cost

@@ -91,7 +91,11 @@ def _plain_name(card: ToolCard) -> str:
 
 
 def _target(card: ToolCard, folder: str) -> str:
-    args = card.args
+    return card_target(card.args, folder)
+
+
+def card_target(args: dict[str, Any], folder: str = "") -> str:
+    """What a call is about: its command, its path, its pattern."""
     # Arguments come from the model and may be anything: what is no text says nothing here.
     for key in ("command", "path", "pattern", "query", "url", "description", "name"):
         value = args.get(key)

@@ -47,6 +47,8 @@ _STATES = {
     "done": "Done",
     "cancelled": "Left out",
 }
+_BAR = "█░"
+"""A bar only repeats a number."""
 _LEVELS = {"error": "Error: ", "warning": "Warning: "}
 
 
@@ -170,11 +172,15 @@ def _plan(plan: dict[str, Any]) -> list[str]:
 
 def _table(title: str, rows: Sequence[tuple[str, ...]]) -> list[str]:
     lines = [f"{clean_line(title)}:"] if title else []
-    for row in rows:
-        first, *rest = [clean(cell).strip("\n") for cell in row]
-        said = ", ".join(cell for cell in rest if cell)
-        lines.append(f"{first}: {said}" if said else first)
-    return lines
+    cleaned = [[clean(cell).strip("\n") for cell in row] for row in rows]
+    # A row of headings has nothing in front; each value is read with its own.
+    heads = cleaned[0][1:] if cleaned and not cleaned[0][0] and len(cleaned[0]) > 2 else []
+    for first, *rest in cleaned[1:] if heads else cleaned:
+        if heads:
+            rest = [f"{head} {cell}" for head, cell in zip(heads, rest, strict=False) if cell]
+        said = ", ".join(cell for cell in rest if cell and cell.strip(_BAR))
+        lines.append(f"{first}: {said}" if said and first else said or first)
+    return [line for line in lines if line]
 
 
 # -- answers
