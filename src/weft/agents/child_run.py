@@ -202,18 +202,24 @@ class ChildRun:
                 if _is_stuck(handle, handle.status):
                     return self._end(handle, "halted", handle.error)
                 async for event in events:
-                    match event:
-                        case SessionStatus(status=status):
-                            if _is_stuck(handle, status):
-                                return self._end(handle, "halted", handle.error)
-                        case TurnFinished(finish_reason=reason, detail=detail):
-                            if event.turn_id == turn_id:
-                                return self._end(handle, reason, detail)
-                        case _:
-                            await self._take(event, handle, group)
+                    if (end := self._end_at(event, handle, turn_id)) is not None:
+                        return end
+                    await self._take(event, handle, group)
         except WeftError as error:
             return self._end(handle, "halted", str(error))
         return self._end(handle, "halted", "its session was closed")
+
+    def _end_at(
+        self, event: object, handle: SessionPort, turn_id: TurnId | None
+    ) -> ChildEnd | None:
+        """How the run ended, if this event ends it."""
+        match event:
+            case SessionStatus(status=status) if _is_stuck(handle, status):
+                return self._end(handle, "halted", handle.error)
+            case TurnFinished(finish_reason=reason, detail=detail) if event.turn_id == turn_id:
+                return self._end(handle, reason, detail)
+            case _:
+                return None
 
     async def _take(self, event: object, handle: SessionPort, group: TaskGroup) -> None:
         match event:

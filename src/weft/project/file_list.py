@@ -26,20 +26,18 @@ def list_files(folder: str) -> Iterator[str]:
         following: list[str] = []
         for relative in waiting:
             for entry in _entries(os.path.join(folder, relative)):
-                path = f"{relative}{entry.name}"
-                if entry.name.startswith(".") or not path.isprintable():
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in SKIPPED_FOLDERS:
-                        following.append(f"{path}/")
-                else:
+                if not entry.is_dir(follow_symlinks=False):
                     found += 1
-                    yield path
+                    yield f"{relative}{entry.name}"
+                elif entry.name not in SKIPPED_FOLDERS:
+                    following.append(f"{relative}{entry.name}/")
         waiting = following
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """What is not hidden and has a name that can be shown, in order."""
     try:
-        return sorted(os.scandir(folder), key=lambda entry: entry.name)
+        found = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
         return []
+    return [each for each in found if each.name.isprintable() and not each.name.startswith(".")]

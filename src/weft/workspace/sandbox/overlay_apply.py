@@ -296,17 +296,22 @@ def finish_folders(root: str, done: list[ApplyStep]) -> None:
         # Modes come last and from within: in a folder without write permission nothing more can be
         # put.
         for step in reversed(done):
-            closed = step.after is not None and step.after.kind == "folder"
-            if closed and step.after is not None and stat.S_IMODE(step.after.mode) & 0o700 != 0o700:
-                parent, _, leaf = step.path.rpartition("/")
+            after = step.after
+            is_folder = after is not None and after.kind == "folder"
+            if after is not None and is_folder and stat.S_IMODE(after.mode) & 0o700 != 0o700:
                 with suppress(OSError):
-                    folder = open_beneath(base, parent or ".", os.O_RDONLY | os.O_DIRECTORY)
-                    try:
-                        _chmod(folder, leaf, stat.S_IMODE(step.after.mode))
-                    finally:
-                        os.close(folder)
+                    _finish_folder(base, step.path, stat.S_IMODE(after.mode))
     finally:
         os.close(base)
+
+
+def _finish_folder(base: int, path: str, mode: int) -> None:
+    parent, _, leaf = path.rpartition("/")
+    folder = open_beneath(base, parent or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _chmod(folder, leaf, mode)
+    finally:
+        os.close(folder)
 
 
 def touched(

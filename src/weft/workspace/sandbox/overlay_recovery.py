@@ -126,14 +126,18 @@ def forget_records(base: str, own: str) -> None:
     """
     for folder in _folders(base):
         if folder == own:
-            for name in os.listdir(folder):
-                if name.startswith(f"{DONE}-"):
-                    with suppress(FileNotFoundError):
-                        os.unlink(f"{folder}/{name}")
+            _forget_own(folder)
             continue
         with _orphaned(folder) as is_orphaned:
             if is_orphaned:
                 remove(folder)
+
+
+def _forget_own(folder: str) -> None:
+    for name in os.listdir(folder):
+        if name.startswith(f"{DONE}-"):
+            with suppress(FileNotFoundError):
+                os.unlink(f"{folder}/{name}")
 
 
 def _recorded(folder: str, label: str) -> list[PlannedStep]:
