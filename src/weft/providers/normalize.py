@@ -109,6 +109,11 @@ class ModelTurn(msgspec.Struct, frozen=True, dict=True):
     def picture_count(self) -> int:
         return sum(_is_picture(image) for outcome in self.outcomes for image in outcome.images)
 
+    @functools.cached_property
+    def shows_something(self) -> bool:
+        """True where a call gave pictures or documents."""
+        return any(outcome.images for outcome in self.outcomes)
+
     @property
     def text(self) -> str:
         """All that it says, for vendors that take one text.

@@ -176,7 +176,7 @@ def _messages(request: ModelRequest, info: ModelInfo, dialect: ChatDialect) -> l
             _add_user(messages, list(turn.parts), dialect)
         else:
             messages += _known(turn, dialect)
-            if turn.picture_count:
+            if turn.shows_something:
                 _add_user(messages, _pictures(turn), dialect)
     if messages[-1]["role"] == "assistant" and dialect.must_end_with_user:
         _add_user(messages, [Text(text=CONTINUE_PROMPT)], dialect)
@@ -302,8 +302,8 @@ def _details(part: Text | Thinking | WireCall) -> list[Any]:
 
 
 def _pictures(turn: ModelTurn) -> list[Text | Image]:
-    """Pictures that tools gave: a tool message holds only text, so the user shows them after the
-    results.
+    """Pictures and documents that tools gave: a tool message holds only text, so the user shows
+    them after the results.
     """
     shown: list[Text | Image] = []
     for outcome in turn.outcomes:
