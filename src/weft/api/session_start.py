@@ -68,40 +68,58 @@ def _checked(host: SessionHost, request: StartRequest, defaults: SessionDefaults
     named = host.model_named(request.model) if request.model is not None else None
     session_id = SessionId(request.session_id or new_session_id(host.now()))
     _check_id(session_id)
-    services = host.services
-    path = absolute(str(request.project_path or services.project_path))
+    path = absolute(str(request.project_path or host.services.project_path))
     settings: dict[str, Any] = clean_value(defaults)
     _check_settings(host, settings, path, table, named)
-    model = named or host.default_named()
-    level = settings.get("thinking") or model.effort
-    created = SessionCreated(
-        project_path=path,
-        title=_title(request.title, host.now()),
-        model=model.name,
-        settings=_stored_settings(
-            {**settings, "thinking": level or services.config.get("model.effort")},
-            tools=tool_names,
-            system_prompt=clean_text(request.system_prompt) if request.system_prompt else None,
-            permission_mode=request.permission_mode or services.config.get("permissions.mode"),
-            auto_title=request.title is None,
-        ),
-        parent=request.parent,
-    )
-    facts = (
-        created,
-        *_seeded(host, request),
-        *_level_notes(host, created, is_named=bool(level)),
-    )
     return CheckedStart(
         session_id=session_id,
         may_exist=request.session_id is not None,
-        facts=facts,
+        facts=_first_facts(
+            host,
+            request,
+            path=path,
+            model=named or host.default_named(),
+            settings=settings,
+            tools=tool_names,
+        ),
         tools=table,
         store=request.store,
         asking="yes" if request.auto_approve else request.asking,
         model=named,
         permission_mode=request.permission_mode,
         continues=request.resume == "auto",
+    )
+
+
+def _first_facts(
+    host: SessionHost,
+    request: StartRequest,
+    *,
+    path: str,
+    model: ModelName,
+    settings: Mapping[str, Any],
+    tools: str | list[str],
+) -> tuple[Fact, ...]:
+    """What a new session begins with."""
+    config = host.services.config
+    level = settings.get("thinking") or model.effort
+    created = SessionCreated(
+        project_path=path,
+        title=_title(request.title, host.now()),
+        model=model.name,
+        settings=_stored_settings(
+            {**settings, "thinking": level or config.get("model.effort")},
+            tools=tools,
+            system_prompt=clean_text(request.system_prompt) if request.system_prompt else None,
+            permission_mode=request.permission_mode or config.get("permissions.mode"),
+            auto_title=request.title is None,
+        ),
+        parent=request.parent,
+    )
+    return (
+        created,
+        *_seeded(host, request),
+        *_level_notes(host, created, is_named=bool(level)),
     )
 
 

@@ -6,7 +6,8 @@ Whatever puts files back shows first what would happen to each, and what it did 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeAlias
 
 from weft.api import RewindPlan
 from weft.api.session import Session
@@ -30,6 +31,8 @@ from weft.view import (
 
 SHOWN = 70
 """Characters of a message that a list shows."""
+_Action: TypeAlias = tuple[ChoiceRow, Callable[[], Awaitable[None]]]
+"""A row of a question, and what is done where it is chosen."""
 
 
 class TreeCommands(CommandGroup):
@@ -93,46 +96,7 @@ class TreeCommands(CommandGroup):
 
     async def _at(self, session: Session, place: OutlineRow) -> None:
         """What can be done at a place of the tree."""
-        assert place.first is not None
-        first = place.first
-        doing: list[tuple[ChoiceRow, Callable[[], Awaitable[None]]]] = []
-        if not place.is_here:
-            doing.append((ChoiceRow("Continue from here"), lambda: self._go(session, place)))
-        if first.role == "user":
-            doing.append(
-                (
-                    ChoiceRow(
-                        "Edit and resend", "go back to before it, with its text in the input line"
-                    ),
-                    lambda: self._say_differently(session, first.id, first.parent),
-                )
-            )
-        if not place.on_line:
-            doing.append(
-                (
-                    ChoiceRow("Summarize that branch here", "asks the model"),
-                    lambda: self._bring(session, place),
-                )
-            )
-        doing.append(
-            (
-                ChoiceRow("Pin it", "it stays in the model's context through compaction"),
-                lambda: self._pin_message(session, first.id),
-            )
-        )
-        if place.branch:
-            doing.append(
-                (
-                    ChoiceRow("Rename the branch", place.branch),
-                    lambda: self._rename(session, place.branch),
-                )
-            )
-            doing.append(
-                (
-                    ChoiceRow("Delete the branch name", "its messages stay"),
-                    lambda: session.delete_branch(place.branch),
-                )
-            )
+        doing = [*self._message_actions(session, place), *self._branch_actions(session, place)]
         chosen = await self._chat.screen.choose(
             ChoiceQuestion(
                 title=clean_line(place.label)[:SHOWN],
@@ -142,6 +106,40 @@ class TreeCommands(CommandGroup):
         )
         if chosen is not None:
             await doing[chosen][1]()
+
+    def _message_actions(self, session: Session, place: OutlineRow) -> Iterator[_Action]:
+        assert place.first is not None
+        first = place.first
+        if not place.is_here:
+            yield ChoiceRow("Continue from here"), lambda: self._go(session, place)
+        if first.role == "user":
+            yield (
+                ChoiceRow(
+                    "Edit and resend", "go back to before it, with its text in the input line"
+                ),
+                lambda: self._say_differently(session, first.id, first.parent),
+            )
+        if not place.on_line:
+            yield (
+                ChoiceRow("Summarize that branch here", "asks the model"),
+                lambda: self._bring(session, place),
+            )
+        yield (
+            ChoiceRow("Pin it", "it stays in the model's context through compaction"),
+            lambda: self._pin_message(session, first.id),
+        )
+
+    def _branch_actions(self, session: Session, place: OutlineRow) -> Iterator[_Action]:
+        if not place.branch:
+            return
+        yield (
+            ChoiceRow("Rename the branch", place.branch),
+            lambda: self._rename(session, place.branch),
+        )
+        yield (
+            ChoiceRow("Delete the branch name", "its messages stay"),
+            lambda: session.delete_branch(place.branch),
+        )
 
     async def _go(self, session: Session, place: OutlineRow) -> None:
         self._must_be_idle("another branch")
