@@ -23,7 +23,7 @@ from typing import NamedTuple
 import weft
 from bench.scenes import run as run_async
 from bench.table import Row
-from weft.config.settings import KEYS
+from weft.config.setting_keys import KEYS
 from weft.providers import ScriptedModel
 from weft.providers.base import ModelInfo, ModelRequest
 from weft.providers.script import CallTool, SayText, Step

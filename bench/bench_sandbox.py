@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.bench_history import Words, compared, make, opened, rounds_ms
 from bench.scenes import run as run_async
 from bench.table import Row
-from weft.config.settings import KEYS
+from weft.config.setting_keys import KEYS
 
 LIMIT_MS = 20.0
 """What a bubblewrap and an overlay for each command cost, without looking at what was changed."""

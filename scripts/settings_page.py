@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from weft.config.settings import KEYS, SettingKey, kind_name
+from weft.config.setting_keys import KEYS, SettingKey, kind_name
 
 WIDTH = 100
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
@@ -20,7 +20,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 INTRODUCTION = """\
 # Settings
 
-<!-- Written by `python -m scripts.settings_page`; edit `src/weft/config/settings.py` instead. -->
+<!-- Written by `python -m scripts.settings_page`; edit `weft/config/setting_keys.py` instead. -->
 
 Settings come from four places; a later one takes precedence:
 

@@ -15,7 +15,7 @@ from tests.support.source_code import ROOT
 from weft.agents.describe import describe
 from weft.agents.lazy_tool import DESCRIBED
 from weft.agents.tool import AgentTool
-from weft.config.settings import KEYS
+from weft.config.setting_keys import KEYS
 from weft.project.agent_definitions import parse_definition
 from weft.testing import MemoryStore, Script, ScriptedModel
 

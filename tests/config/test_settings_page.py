@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from scripts.settings_page import EXAMPLES, PAGE, page
 
-from weft.config.settings import KEYS, load_config
+from weft.config.setting_keys import KEYS
+from weft.config.settings import load_config
 
 
 def test_the_page_is_what_the_table_gives() -> None:

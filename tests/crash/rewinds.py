@@ -48,7 +48,7 @@ from tests.support.file_tree import TreeEntry, differing_paths, tree
 from weft import faults
 from weft.api.session import Session
 from weft.app import App
-from weft.config.settings import KEYS
+from weft.config.setting_keys import KEYS
 from weft.providers import ModelInfo, ModelRequest
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel, ScriptedProvider

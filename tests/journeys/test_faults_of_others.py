@@ -16,7 +16,7 @@ import pytest
 
 import weft
 from tests.support.source_code import ROOT, SRC
-from weft.config.settings import KEYS
+from weft.config.setting_keys import KEYS
 
 J, A, W = "journeys/test_", "agents/test_", "workspace/test_"
 

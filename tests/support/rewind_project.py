@@ -13,7 +13,7 @@ from tests.support.file_tree import TreeEntry, tree
 from tests.support.world import World
 from weft.api.session import Session
 from weft.app import App
-from weft.config.settings import KEYS
+from weft.config.setting_keys import KEYS
 from weft.providers.base import ModelInfo
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel

@@ -4,6 +4,7 @@ that they name.
 Reads values and checks them; opens no session and starts nothing.
 """
 
-from weft.config.settings import KEYS, Config, SettingKey
+from weft.config.setting_keys import KEYS, SettingKey
+from weft.config.settings import Config
 
 __all__ = ["KEYS", "Config", "SettingKey"]

@@ -1,8 +1,7 @@
-"""Settings: what can be set, where a value came from, and what to say about a wrong one.
+"""Settings: the values in force, where each came from, and what to say about a wrong one.
 
 `~/.config/weft/config.toml` < `.weft/config.toml` in the project (safe keys only until the folder
-is trusted) < environment `WEFT_*` < the caller.  Every key is listed here with its type, its
-default and a sentence; a name that is not is refused with the nearest one that is.
+is trusted) < environment `WEFT_*` < the caller.  `setting_keys` lists what can be set.
 
 A project adds to the user's rules and hooks and takes none of them away: those keys are joined,
 where others are replaced.
@@ -17,14 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import Any, Final
 
 import msgspec
-from msgspec import Meta
 
 from weft.config.documents import read_json, read_toml
+from weft.config.setting_keys import KEYS, as_kind, choices_of, known
 from weft.errors import UsageError, did_you_mean
-from weft.thinking import ThinkingLevel
 from weft.workspace import read_small_file, user_folder
 
 PROJECT_SETTINGS: Final = ".weft/config.toml"
@@ -33,252 +31,6 @@ LARGEST_FILE: Final = 1024 * 1024
 """Bytes of a settings file of the user's; a larger one is none."""
 LARGEST_PROJECT_FILE: Final = 256 * 1024
 """Bytes of a settings file of a project, which is read before the user has seen it."""
-_LONGEST_NAME: Final = 60
-_SWITCHES: Final = {"on": True, "off": False, "yes": True, "no": False}
-"""What users write for a switch, besides true and false."""
-
-
-class SettingKey(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting."""
-
-    kind: Any
-    default: Any
-    about: str
-    safe: bool = False
-    """A project may set it before the user has trusted the folder: it can neither widen permissions
-    nor start programs.
-    """
-    personal: bool = False
-    """No project may set it, trusted or not."""
-    joins: bool = False
-    """What a project sets is added to what the user has set."""
-    are_rules: bool = False
-    """Permission rules: one that could cover nothing is a mistake."""
-
-
-KEYS: dict[str, SettingKey] = {
-    "model.default": SettingKey(
-        kind=str,
-        default="",
-        about="The model of new sessions, as provider:model[:effort]; "
-        "if empty, of the provider that has a key.",
-        safe=True,
-    ),
-    "model.effort": SettingKey(
-        kind=ThinkingLevel,
-        default="default",
-        about="How hard new sessions think: default (the vendor's own), off, minimal, low, medium, "
-        "high, xhigh or max; an effort named with a model takes precedence.",
-        safe=True,
-    ),
-    "model.rotation": SettingKey(
-        kind=list[str],
-        default=[],
-        about="Models that cycle_model goes through, as provider:model[:effort].",
-        safe=True,
-    ),
-    "model.fallback": SettingKey(
-        kind=list[str],
-        default=[],
-        about="Models that answer, in this order, for the rest of a turn whose model cannot be "
-        "reached, as provider:model[:effort].",
-        safe=True,
-    ),
-    "model.architect": SettingKey(
-        kind=str,
-        default="",
-        about="The model that plans in architect mode; empty for the session's own.",
-        safe=True,
-    ),
-    "model.editor": SettingKey(
-        kind=str,
-        default="",
-        about="The model that carries out the steps in architect mode; empty for the "
-        "session's own.",
-        safe=True,
-    ),
-    "model.style": SettingKey(
-        kind=Literal["concise", "detailed", "explanatory"],
-        default="concise",
-        about="How models answer: concise, detailed (what was considered and checked) or "
-        "explanatory (teaches the code on the way).",
-        safe=True,
-    ),
-    "agents.max_depth": SettingKey(
-        kind=int,
-        default=2,
-        about="How deep agents may have agents of their own; 0 for none at all.",
-    ),
-    "agents.max_parallel": SettingKey(
-        kind=int, default=8, about="Agents of one session, and of its agents, that work at once."
-    ),
-    "agents.max_total": SettingKey(
-        kind=int, default=50, about="Agents that one turn may start, those of its agents included."
-    ),
-    "agents.step_turns": SettingKey(
-        kind=int,
-        default=30,
-        about="Maximum number of model answers for one step of a plan in architect mode.",
-    ),
-    "history.quota": SettingKey(
-        kind=int,
-        default=1024 * 1024 * 1024,
-        about="Bytes of file history that a project may have; the oldest goes first. 0 keeps "
-        "none of what commands change.",
-    ),
-    "history.max_file": SettingKey(
-        kind=int,
-        default=4 * 1024 * 1024,
-        about="Bytes of a file beyond which the file history does not keep its content.",
-    ),
-    "animation": SettingKey(
-        kind=bool,
-        default=True,
-        about="Whether the chat shows a spinner while it works; without one, seconds only.",
-        personal=True,
-    ),
-    "keys": SettingKey(
-        kind=Literal["emacs", "vi"],
-        default="emacs",
-        about="Keys of the chat's input line: those of a shell (emacs), or vi with a normal mode.",
-        personal=True,
-    ),
-    "notify": SettingKey(
-        kind=bool,
-        default=True,
-        about="Whether the terminal calls you, when it has lost the focus and the chat asks or a "
-        "turn of 20 seconds ends.",
-        personal=True,
-    ),
-    "statusline": SettingKey(
-        kind=str,
-        default="",
-        about="A command whose first line of output is the chat's status line; it gets the state "
-        "as JSON on its standard input, at most once a second.",
-        # A project could have a program of its own run by that.
-        personal=True,
-    ),
-    "theme": SettingKey(
-        kind=Literal["auto", "dark", "light", "none"],
-        default="auto",
-        about="Colours of the chat: auto follows the terminal's background, dark and light name "
-        "it, none uses no colours.",
-        personal=True,
-    ),
-    "sandbox.mode": SettingKey(
-        kind=Literal["auto", "on", "off"],
-        default="auto",
-        about="Sandbox for commands: auto uses it where this machine has one, on refuses commands "
-        "where it has none, off never uses it.",
-    ),
-    "sandbox.network": SettingKey(
-        kind=bool, default=False, about="Whether commands in the sandbox have the network."
-    ),
-    "sandbox.unix_sockets": SettingKey(
-        kind=bool,
-        default=False,
-        about="Whether commands in the sandbox may use unix sockets, which reach servers "
-        "outside it.",
-    ),
-    "sandbox.show": SettingKey(
-        kind=list[str],
-        default=[],
-        about="Files and folders with secrets that commands in the sandbox may read all the "
-        "same, by path or by name.",
-    ),
-    "environment.pass": SettingKey(
-        kind=list[str],
-        default=[],
-        about="Names of variables that commands get although they look like secrets.",
-        # A project could have the user's keys handed to the commands that its text asks for.
-        personal=True,
-    ),
-    "session.idle_unload": SettingKey(
-        kind=float,
-        default=1800.0,
-        about="Seconds after which an idle session without subscribers is unloaded.",
-    ),
-    "session.max_turns": SettingKey(
-        kind=Annotated[int, Meta(ge=1)],
-        default=100,
-        about="Maximum number of model answers in one turn.",
-        safe=True,
-    ),
-    "permissions.mode": SettingKey(
-        kind=str,
-        default="default",
-        about="Permission mode of new sessions: plan, default, accept_edits, auto or bypass.",
-    ),
-    "permissions.allow": SettingKey(
-        kind=list[str],
-        default=[],
-        about="Rules, Tool or Tool(pattern), that are allowed.",
-        joins=True,
-        are_rules=True,
-    ),
-    "permissions.ask": SettingKey(
-        kind=list[str],
-        default=[],
-        about="Rules that always ask.",
-        safe=True,
-        joins=True,
-        are_rules=True,
-    ),
-    "permissions.deny": SettingKey(
-        kind=list[str],
-        default=[],
-        about="Rules that are never allowed.",
-        safe=True,
-        joins=True,
-        are_rules=True,
-    ),
-    "permissions.ask_timeout": SettingKey(
-        kind=float,
-        default=0.0,
-        about="Seconds after which an unanswered permission request counts as denied; 0 "
-        "waits forever.",
-    ),
-    "hooks": SettingKey(
-        kind=dict[str, list[dict[str, Any]]],
-        default={},
-        about="Programs that are run at certain moments: matcher, command and timeout of each "
-        "[[hooks.EVENT]].",
-        joins=True,
-    ),
-    "providers": SettingKey(
-        kind=dict[str, dict[str, Any]],
-        default={},
-        about="Providers by name: protocol (anthropic, responses, chat, google, ollama, azure, "
-        "bedrock or vertex), base_url, key or key_env, headers, query, default_model, region and "
-        "project (of clouds), connect_timeout (10 seconds), "
-        "first_byte_timeout (seconds until an answer begins; 300) and idle_timeout (between its "
-        "parts; 60) of [providers.NAME].",
-        # A project that says where a key is sent could have it sent to itself.
-        personal=True,
-    ),
-    "models": SettingKey(
-        kind=dict[str, dict[str, Any]],
-        default={},
-        about="What is known of models: window, output, price_input, price_output, "
-        "price_cache_read, price_cache_write (US dollars for a million tokens), vision, pdf, "
-        'tools, patch, levels and default_level of [models."provider:name"].',
-        # Prices decide when a budget is spent, and a window when messages are summarized.
-        personal=True,
-    ),
-    "profile": SettingKey(
-        kind=str,
-        default="",
-        about="The profile that counts: its settings, providers and saved keys come before the "
-        "others; also --profile NAME.",
-        personal=True,
-    ),
-    "profiles": SettingKey(
-        kind=dict[str, dict[str, Any]],
-        default={},
-        about="Profiles by name: [profiles.NAME] takes every setting that a config.toml takes.",
-        personal=True,
-    ),
-}
 
 
 class SettingValue(msgspec.Struct, frozen=True):
@@ -350,20 +102,6 @@ class Config:
     def untrusted(self) -> Mapping[str, SettingValue]:
         """The settings in force that an untrusted project has set."""
         return {name: self._layers[name][-1] for name in self._replaced if not KEYS[name].joins}
-
-
-def known(name: str) -> SettingKey:
-    """The key called `name`.
-
-    Raises:
-        UsageError: there is none; the message names the nearest.
-    """
-    if name in KEYS:
-        return KEYS[name]
-    shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-    tables = {key.partition(".")[0] for key in KEYS}
-    hint = did_you_mean(name, KEYS) or did_you_mean(name.partition(".")[0], tables)
-    raise UsageError(f"there is no setting {shown!r}{hint}")
 
 
 def load_config(
@@ -632,7 +370,7 @@ def _value(
     """
     try:
         if may_set(name, value):
-            return SettingValue(_fitted(known(name), value), source)
+            return SettingValue(as_kind(known(name), value), source)
     except msgspec.ValidationError as error:
         said, _, _ = str(error).partition(" - at `$[")
         why = f"{name} in {source}{_line_of(name, data)} is not right: {said}"
@@ -685,65 +423,8 @@ def _converted(name: str, value: Any, source: str) -> Any:
         UsageError: there is no such setting, or that is no value for it.
     """
     try:
-        return _fitted(known(name), value)
+        return as_kind(known(name), value)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{name} in {source} is not right: {error}{_choices(name)}") from error
+        raise UsageError(f"{name} in {source} is not right: {error}{choices_of(name)}") from error
     except UsageError as error:
         raise UsageError(f"{name} in {source}: {error}" if name in KEYS else str(error)) from error
-
-
-def _choices(name: str) -> str:
-    """The words that a setting takes, where it takes only some."""
-    kind = known(name).kind
-    words = get_args(kind) if get_origin(kind) is Literal else ()
-    return f"; there are {', '.join(words)}" if words else ""
-
-
-def typed_value(name: str, text: str) -> Any:
-    """The value that a user typed for a setting.
-
-    Raises:
-        UsageError: there is no such setting, or it takes no such value.
-    """
-    key = known(name)
-    try:
-        return _fitted(key, text)
-    except msgspec.ValidationError as error:
-        wanted = kind_name(key.kind).replace("`", "")
-        article = "a " if wanted.startswith(("whole", "number", "list")) else ""
-        raise UsageError(f"{name} takes {article}{wanted}, not {text!r}") from error
-    except UsageError as error:
-        raise UsageError(f"{name}: {error}") from error
-
-
-def kind_name(kind: Any) -> str:
-    """The type of a setting in words, as Markdown."""
-    if get_origin(kind) is Annotated:
-        inner, *bounds = get_args(kind)
-        least = [f" of at least {bound.ge}" for bound in bounds if bound.ge is not None]
-        return kind_name(inner) + "".join(least)
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(f"`{word}`" for word in get_args(kind))
-    if get_origin(kind) is list:
-        return "list of texts"
-    if get_origin(kind) is dict:
-        return "tables by name"
-    return {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}[kind]
-
-
-def _fitted(key: SettingKey, value: Any) -> Any:
-    if key.kind is bool and isinstance(value, str):
-        value = _SWITCHES.get(value.casefold(), value)
-    if key.kind == list[str] and isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
-    fitted = msgspec.convert(value, key.kind, strict=False)
-    # Names of tools are looked at when a session starts: a program brings tools of its own.
-    if key.are_rules and (why := next(filter(None, map(_rule_shape, fitted)), "")):
-        raise UsageError(why)
-    return fitted
-
-
-def _rule_shape(text: str) -> str:
-    from weft.permissions import rule_problem  # not without rules
-
-    return rule_problem(text, tools=None)

@@ -11,7 +11,8 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from weft.config.settings import KEYS, LARGEST_FILE, SettingValue, known, typed_value
+from weft.config.setting_keys import KEYS, known, typed_value
+from weft.config.settings import LARGEST_FILE, SettingValue
 from weft.config.toml_edit import toml_text, with_value, without_value
 from weft.errors import UsageError
 from weft.file_io import write_all

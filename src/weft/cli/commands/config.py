@@ -12,7 +12,8 @@ from weft.cli.session_options import make_app
 from weft.cli.stdio import complain, write_line, write_pretty
 from weft.config.api_keys import is_secret_field
 from weft.config.paths import places
-from weft.config.settings import KEYS, SettingValue, known, load_config
+from weft.config.setting_keys import KEYS, known
+from weft.config.settings import SettingValue, load_config
 from weft.errors import UsageError
 
 NO_MODELS: Final = ("model.effort", "model.style")

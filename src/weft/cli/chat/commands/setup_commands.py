@@ -11,7 +11,7 @@ from typing import Any
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
 from weft.cli.chat.screens.list_question import ListQuestion, ListRow
 from weft.cli.sanitize import clean_line, visible
-from weft.config.settings import KEYS, known
+from weft.config.setting_keys import KEYS, known
 from weft.errors import UsageError
 from weft.view import TableBlock
 
