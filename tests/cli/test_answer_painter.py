@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -46,7 +47,7 @@ Done. 5 * 3, snake_case_name and **kwargs stay.
 """
 
 
-def texts(text: str, width: int, **options: bool) -> list[str]:
+def texts(text: str, width: int, **options: Any) -> list[str]:
     return [line.text.rstrip() for line in MarkdownPainter(width, **options).lines(text)]
 
 

@@ -174,7 +174,7 @@ async def test_config_shows_sets_and_unsets_in_the_chat(keyed: App) -> None:
         assert config_of(keyed).read_text() == ""
         for typed, told in (
             ("/config them dark", "did you mean 'theme'?"),
-            ("/config theme blue", "theme takes one of"),
+            ("/config theme blue", "theme: it takes one of"),
             ("/config model.default nope:x", "no provider 'nope'"),
             ("/config set", "/config set needs a setting and its value"),
             ("/config unset", "there is no setting ''"),

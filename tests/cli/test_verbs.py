@@ -176,7 +176,7 @@ def test_a_wrong_value_can_be_taken_out_of_the_users_file(weft: WeftProgram) -> 
     [
         (("set",), "`weft config set` needs a setting and its value"),
         (("set", "theme"), "`weft config set` needs a setting and its value"),
-        (("set", "theme", "blue"), "theme takes one of auto, dark, light, none, not 'blue'"),
+        (("set", "theme", "blue"), "theme: it takes one of auto, dark, light, none, not 'blue'"),
         (("set", "them", "dark"), "there is no setting 'them'; did you mean 'theme'?"),
         (("set", "model.default", "nope"), "unknown model 'nope'"),
         (("set", "providers", "x"), "providers is a table; write it into "),

@@ -56,10 +56,14 @@ def test_a_link_is_followed_and_stays_a_link(folder: Path, tmp_path: Path) -> No
     ("name", "value", "said"),
     [
         ("them", "dark", "there is no setting 'them'; did you mean 'theme'?"),
-        ("theme", "blue", "theme takes one of auto, dark, light, none, not 'blue'"),
-        ("notify", "maybe", "notify takes true or false, not 'maybe'"),
-        ("session.max_turns", "0", "session.max_turns takes a whole number of at least 1, not '0'"),
-        ("session.max_turns", "many", "session.max_turns takes a whole number"),
+        ("theme", "blue", "theme: it takes one of auto, dark, light, none, not 'blue'"),
+        ("notify", "maybe", "notify: it takes true or false, not 'maybe'"),
+        (
+            "session.max_turns",
+            "0",
+            "session.max_turns: it takes a whole number of at least 1, not '0'",
+        ),
+        ("session.max_turns", "many", "session.max_turns: it takes a whole number"),
         ("permissions.deny", "shell(", "permissions.deny: "),
         ("providers", "x", "providers is a table; write it into "),
     ],

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weft.cli.stdio import tell
-from weft.config.local_weights import missing_weights, pull_weights, size_of
+from weft.config.local_weights import embedded_models, missing_weights, pull_weights, size_of
 from weft.errors import UsageError
 
 NO_KEY_LINES = (
@@ -34,8 +34,15 @@ async def make_ready(model: str, say: Callable[[str], None]) -> None:
 
     Raises:
         ProviderUnavailable: they could not be fetched.
-        UsageError: what runs them is not installed.
+        UsageError: there is no such model, or what runs them is not installed.
     """
+    given = model.partition(":")[2]
+    known = embedded_models(os.environ)
+    if given not in known and not given.endswith(".gguf"):
+        raise UsageError(
+            f"no local model {given!r}; there are {', '.join(known)}, and any file as "
+            "local:/path/model.gguf"
+        )
     name = missing_weights(model, os.environ)
     if name:
         if not has_engine():

@@ -13,7 +13,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from weft.errors import UsageError
+
 MAX_BYTES = 4 * 1024 * 1024
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 # The session in a place of its own: when it is deleted, its records are found by it.
 _SHOWN = "%(asctime)s %(process)d %(levelname)s %(name)s [%(session)s] %(message)s"
 _FOLLOWS = "  | "
@@ -31,11 +34,19 @@ def log_path() -> Path:
 
 
 def log_to_file() -> None:
-    """Send warnings and errors of all modules to the file."""
+    """Send warnings and errors of all modules to the file.
+
+    Raises:
+        UsageError: the environment asks for a level that there is not.
+    """
     root = logging.getLogger()
     if not any(isinstance(handler, _LazyFile) for handler in root.handlers):
+        level = os.environ.get("WEFT_LOG") or "WARNING"
+        if level.upper() not in LEVELS:
+            known = ", ".join(each.lower() for each in LEVELS)
+            raise UsageError(f"WEFT_LOG takes one of {known}, not {level!r}")
         root.addHandler(_LazyFile())
-        root.setLevel(os.environ.get("WEFT_LOG", "WARNING").upper())
+        root.setLevel(level.upper())
 
 
 def log_crash(error: BaseException) -> str:

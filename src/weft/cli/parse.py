@@ -75,6 +75,7 @@ def parse(argv: list[str]) -> ParsedArguments:
                 _check_spelling(word, reader.follows)
         reader.words.append(word)
     name = _full_name(verb, named, reader)
+    _check_words(verb, name, reader.words)
     _check_values(reader.values, options_of(verb) if verb is not None else run_options(), name)
     return ParsedArguments(name, tuple(reader.words), reader.values)
 
@@ -102,6 +103,12 @@ def _full_name(verb: CommandSpec | None, named: list[str], reader: _Reader) -> s
     if reader.words and not verb.default_takes_words:
         raise UsageError(_no_such(reader.words[0], [each.name for each in verb.verbs], verb.name))
     return f"{verb.name} {verb.default}"
+
+
+def _check_words(verb: CommandSpec | None, name: str, words: list[str]) -> None:
+    """Refuse words behind a command that takes none: what they ask for would not be done."""
+    if verb is not None and not verb.is_run and not verb.verbs and not verb.words and words:
+        raise UsageError(f"`weft {name}` takes no {words[0]!r}; `weft help {name}` explains it")
 
 
 def _no_such(word: str, known: list[str], verb: str) -> str:
@@ -181,6 +188,8 @@ class _Reader:
             return
         if value is None:
             value = self._value(option, name)
+        if not value and option.metavar in ("DIR", "FILE"):
+            raise UsageError(f"{name} needs a value: {name} {option.metavar}")
         if option.choices and value not in option.choices:
             raise UsageError(
                 f"{name} needs one of {', '.join(option.choices)}, not {value!r}"

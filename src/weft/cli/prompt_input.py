@@ -72,7 +72,9 @@ def compose(words: Iterable[str], *, piped: str = "") -> PromptParts:
     Raises:
         UsageError: it is not text.
     """
-    text = " ".join(_checked(word) for word in words)
+    # As with other programs, a lone dash stands for what is piped in.
+    given = list(words)
+    text = " ".join(_checked(word) for word in given) if given != ["-"] else ""
     whole = "\n\n".join(part for part in (text, piped) if part.strip())
     return (Text(text=whole),) if whole else ()
 

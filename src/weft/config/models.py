@@ -103,10 +103,16 @@ class ModelRegistry:
     def missing_key(self, name: str) -> str:
         """What to say of a model whose provider needs a key and has none; empty when it has one,
         or finds its credentials elsewhere.
+
+        Raises:
+            UsageError: there is one that can be no key.
         """
         provider = self.named(name).provider
         table = self._providers
-        if name in self._given or not isinstance(table, ProviderTable) or table.is_usable(provider):
+        if name in self._given or not isinstance(table, ProviderTable):
+            return ""
+        if table.is_usable(provider):
+            self._check_key(table, provider)
             return ""
         from weft.config.api_keys import key_variables  # only where one is missing
 
@@ -117,6 +123,16 @@ class ModelRegistry:
         return (
             f"there is no key for {provider}; set {variable}, or run `weft auth login {provider}`"
         )
+
+    @staticmethod
+    def _check_key(table: ProviderTable, provider: str) -> None:
+        access = table.access(provider)
+        # In a header it would be cut off, or be another header.
+        if access.key and not (access.key.isascii() and access.key.isprintable()):
+            raise UsageError(
+                f"the key for {provider} from {access.key_source or 'the settings'} is not right: "
+                "it must be one line of printable ASCII characters"
+            )
 
     def short_names(self) -> dict[str, tuple[str, ...]]:
         """The short names of models, by `provider:model`; each where it means that model here."""

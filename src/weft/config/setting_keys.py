@@ -185,9 +185,11 @@ KEYS: dict[str, SettingKey] = {
         safe=True,
     ),
     "permissions.mode": SettingKey(
-        kind=str,
+        kind=Literal["default", "plan", "accept_edits", "auto", "bypass"],
         default="default",
-        about="Permission mode of new sessions: plan, default, accept_edits, auto or bypass.",
+        about="Permission mode of new sessions: default asks before changes and commands, plan "
+        "changes nothing, accept_edits asks before commands only, auto runs sandboxed commands, "
+        "bypass never asks.",
     ),
     "permissions.allow": SettingKey(
         kind=list[str],
@@ -275,11 +277,13 @@ def known(name: str) -> SettingKey:
     raise UsageError(f"there is no setting {shown!r}{hint}")
 
 
-def choices_of(name: str) -> str:
-    """The words that a setting takes, where it takes only some."""
-    kind = known(name).kind
-    words = get_args(kind) if get_origin(kind) is Literal else ()
-    return f"; there are {', '.join(words)}" if words else ""
+def wanted_value(name: str, value: Any) -> str:
+    """What a setting takes, and what it was given."""
+    wanted = kind_name(known(name).kind).replace("`", "")
+    article = "a " if wanted.startswith(("whole", "number", "list")) else ""
+    given = repr(value)
+    shown = given if len(given) <= _LONGEST_NAME else f"{given[:_LONGEST_NAME]}…"
+    return f"it takes {article}{wanted}, not {shown}"
 
 
 def typed_value(name: str, text: str) -> Any:
@@ -292,9 +296,7 @@ def typed_value(name: str, text: str) -> Any:
     try:
         return as_kind(key, text)
     except msgspec.ValidationError as error:
-        wanted = kind_name(key.kind).replace("`", "")
-        article = "a " if wanted.startswith(("whole", "number", "list")) else ""
-        raise UsageError(f"{name} takes {article}{wanted}, not {text!r}") from error
+        raise UsageError(f"{name}: {wanted_value(name, text)}") from error
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from error
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.config.documents import read_json, read_toml
-from weft.config.setting_keys import KEYS, as_kind, choices_of, known
+from weft.config.setting_keys import KEYS, as_kind, known, wanted_value
 from weft.errors import UsageError, did_you_mean
 from weft.workspace import read_small_file, user_folder
 
@@ -321,7 +321,13 @@ def _from_user(folder: Path) -> dict[str, SettingValue]:
     found = read_small_file(user_folder(folder), "config.toml", LARGEST_FILE)
     if found is None:
         return {}
-    return _values(found.data, str(folder / "config.toml"), lambda name, value: True)
+    source = str(folder / "config.toml")
+    values = _values(found.data, source, lambda name, value: True)
+    # Those of all profiles, not only of the one that counts: a typo is found when it is made.
+    for profile, settings in values["profiles"].value.items() if "profiles" in values else ():
+        for name, value in _flattened(settings):
+            _value(name, value, f"{source} [profiles.{profile}]", b"", lambda name, value: True)
+    return values
 
 
 def _hooks_beside(folder: Path) -> dict[str, SettingValue]:
@@ -372,8 +378,7 @@ def _value(
         if may_set(name, value):
             return SettingValue(as_kind(known(name), value), source)
     except msgspec.ValidationError as error:
-        said, _, _ = str(error).partition(" - at `$[")
-        why = f"{name} in {source}{_line_of(name, data)} is not right: {said}"
+        why = f"{name} in {source}{_line_of(name, data)} is not right: {wanted_value(name, value)}"
         raise UsageError(why) from error
     except UsageError as error:
         raise UsageError(f"{source}{_line_of(name, data)}: {error}") from error
@@ -425,6 +430,6 @@ def _converted(name: str, value: Any, source: str) -> Any:
     try:
         return as_kind(known(name), value)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{name} in {source} is not right: {error}{choices_of(name)}") from error
+        raise UsageError(f"{name} in {source} is not right: {wanted_value(name, value)}") from error
     except UsageError as error:
         raise UsageError(f"{name} in {source}: {error}" if name in KEYS else str(error)) from error

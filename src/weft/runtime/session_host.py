@@ -317,8 +317,20 @@ class SessionHost:
         """The providers that have a key here, or need none."""
         return self.services.models.usable()
 
+    def check_model(self, name: str) -> None:
+        """Refuse a name that could be no model's here.
+
+        Raises:
+            UsageError: there is no such provider, or no such short name.
+        """
+        self.services.models.check(name)
+
     def missing_key(self, model: str) -> str:
-        """What to say of a model whose provider has no key here; empty when it can be asked."""
+        """What to say of a model whose provider has no key here; empty when it can be asked.
+
+        Raises:
+            UsageError: there is a key that can be none.
+        """
         if self.services.config.get("model.fallback"):
             return ""  # another one answers in its place
         return self.services.models.missing_key(model)

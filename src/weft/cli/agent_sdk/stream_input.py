@@ -20,7 +20,7 @@ from weft.cli.agent_sdk.control import ControlRequests
 from weft.cli.agent_sdk.control_channel import ControlChannel
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.cli.agent_sdk.program import ProgramAsker
-from weft.cli.exit_codes import FAILED, OK, code_of
+from weft.cli.exit_codes import FAILED, OK, USAGE, code_of
 from weft.cli.headless.output_formats import OutputSink, StreamSink
 from weft.cli.headless.slash_prompt import expanded
 from weft.cli.headless.turn_driver import TurnDriver
@@ -58,6 +58,8 @@ class StreamInputSession:
         self._options = options
         self._hooks = hooks
         self._asks = asks
+        self._is_misread = False
+        """A line of the input was not understood."""
         self._channel = ControlChannel()
         self._asker = ProgramAsker(session, sink)
         self._talk = TurnDriver(app, session, sink, self._asker if asks else None)
@@ -73,14 +75,19 @@ class StreamInputSession:
         )
 
     async def run(self) -> int:
-        """Talk until the input ends; the exit code is that of the last turn."""
+        """Talk until the input ends; the exit code is that of the last turn, unless a line of the
+        input was not understood.
+        """
         code = OK
         async with anyio.create_task_group() as group:
             await group.start(self._talk.follow)
             group.start_soon(self._read, self._sending)
             code = await self._answer_all(self._receiving)
             group.cancel_scope.cancel()
-        return code_of(self._talk.unread) if self._talk.unread is not None else code
+        if self._talk.unread is not None:
+            return code_of(self._talk.unread)
+        # What was not understood was not done: that is no success, whatever else was answered.
+        return USAGE if self._is_misread and code == OK else code
 
     async def _answer_all(self, receiving: MemoryObjectReceiveStream[PromptParts]) -> int:
         code = OK
@@ -150,6 +157,8 @@ class StreamInputSession:
                     raise UsageError(f"a line of the input has the unknown type {kind!r}")
         except UsageError as error:
             self._sink.complain(str(error))
+            output.complain(str(error))
+            self._is_misread = True
 
     async def _queue(self, said: PromptParts, sending: MemoryObjectSendStream[PromptParts]) -> None:
         # Without hooks and requests nothing in the turn waits for this reader, so it may wait for

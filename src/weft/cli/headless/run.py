@@ -261,6 +261,9 @@ class _Run:
 
             raise CommandExit(NO_KEY, NO_KEY_LINES)
         host = self._app.host
+        for role in ("plan_model", "edit_model"):
+            if (given := self._arguments.text(role)) is not None:
+                host.check_model(given)
         model = host.default_model() if named is None else host.normal_model(named)
         # Before there is a session: one that could only fail would be the next that `-c` takes.
         if missing := host.missing_key(model):
