@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.support.tool_cards import card, edit, read, shell
-from weft.cli.chat.paint.plain_words import plain_lines
+from weft.cli.chat.paint.plain_words import plain_lines, whole_plain_lines
 from weft.cli.chat.screens.plain_screen import still_working
 from weft.events import Todo
+from weft.ids import CallUid
+from weft.messages import ToolResult
 from weft.view import (
     AgentEnd,
     AgentsCard,
@@ -20,6 +22,7 @@ from weft.view import (
     TableBlock,
     ThinkingBlock,
     TodoBlock,
+    ToolCard,
     TurnEndBlock,
     UserBlock,
 )
@@ -102,3 +105,26 @@ def test_a_long_turn_is_said_to_work_at_thirty_seconds_and_then_every_minute() -
         (120, "Still working, 2 minutes."),
         (180, "Still working, 3 minutes."),
     ]
+
+
+def edited(count: int) -> ToolCard:
+    lines = "".join(f"+line {number}\n" for number in range(1, count + 1))
+    diff = f"--- a.txt\n+++ a.txt\n@@ -1,1 +1,{count} @@\n-old\n{lines}"
+    result = ToolResult(call_uid=CallUid("c"), text="", data={"diff": diff})
+    return ToolCard(name="edit", args={"path": "a.txt"}, result=result)
+
+
+def test_a_change_is_read_out_whole_where_it_is_asked_for() -> None:
+    change = edited(50)
+    assert plain_lines(change)[-1] == "11 more lines not shown."
+    lines = whole_plain_lines(change)
+    assert lines[0] == plain_lines(change)[0]
+    assert lines[-1] == "Added line 50: line 50"
+    assert len(lines) == 52, "no sign of the diff's own notation"
+
+
+def test_output_is_read_out_whole_where_it_is_asked_for() -> None:
+    printed = "\n".join(map(str, range(20)))
+    result = ToolResult(call_uid=CallUid("c"), text=printed)
+    ran = ToolCard(name="shell", args={"command": "seq"}, result=result)
+    assert whole_plain_lines(ran) == ["Ran seq.", *map(str, range(20))]

@@ -482,6 +482,36 @@ def test_a_simple_terminal_gets_plain_lines(
     assert "weft -r" in terminal.screen()
 
 
+def test_show_and_diff_say_all_in_words_where_nothing_is_drawn(
+    weft: WeftProgram, terminal: TmuxTerminal
+) -> None:
+    (weft.project / "a.txt").write_text("old\n")
+    rows = "".join(f"row {number}\n" for number in range(1, 46))
+    steps = [
+        [call("read", path="a.txt")],
+        [call("write", path="a.txt", content=rows)],
+        [call("shell", command="seq 1 12")],
+        "Done.",
+    ]
+    terminal.start("--plain", "-m", weft.script(*steps), "--permission-mode", "bypass", "go")
+    terminal.wait_for("7 more lines not shown.", "Done.", "Done in")
+    terminal.type("/show")
+    terminal.keys("Enter")
+    terminal.wait_for("You: /show\nRan seq 1 12.\n1\n2\n3\n4\n5\n6\n7\n8", "\n12\n\nYou:")
+    terminal.type("/show 2")
+    terminal.keys("Enter")
+    terminal.wait_for("/show 2", "Added line 45: row 45", history=True)
+    terminal.type("/diff")
+    terminal.keys("Enter")
+    screen = terminal.wait_for("You: /diff", "Added line 45: row 45\n\nYou:", history=True)
+    shown = screen.partition("You: /diff")[2]
+    assert shown.count("Added line ") == 45
+    assert "@@" not in screen, "words, and not the notation of a diff"
+    terminal.type("/show 9")
+    terminal.keys("Enter")
+    terminal.wait_for("Error:")
+
+
 def test_a_chat_says_at_its_start_which_thinking_level_is_used(
     weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 from weft.cli.chat.paint.card_text import CardText, card_text, long_duration, lookup_texts
 from weft.cli.chat.paint.diff_rows import FileDiff, read_diff
+from weft.cli.chat.paint.full_lines import source_text
 from weft.cli.chat.paint.markdown_inline import inline_text
 from weft.cli.chat.paint.markdown_parts import (
     MarkdownPart,
@@ -17,6 +18,7 @@ from weft.cli.chat.paint.markdown_parts import (
     markdown_parts,
     source_lines,
 )
+from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.paint.tool_cards import FAILED_LINES, FIRST_LINES, LAST_LINES, money
 from weft.cli.sanitize import clean, clean_line, visible
 from weft.view import (
@@ -86,6 +88,17 @@ def plain_lines(block: AnyBlock, folder: str = "") -> list[str]:
             return _table(title, rows)
         case _:
             assert_never(block)
+
+
+def whole_plain_lines(block: AnyBlock, folder: str = "") -> list[str]:
+    """A block as lines of plain words, with all that it printed or changed."""
+    head = plain_lines(block, folder)
+    if not isinstance(block, ToolCard):
+        return head
+    changed = card_text(block, folder).diff
+    if changed is not None and changed.rows:
+        return [*head[:1], *_changed(changed)]
+    return [*head[:1], *source_text(block, PaintTheme(folder=folder)).split("\n")]
 
 
 def _card(said: CardText) -> list[str]:

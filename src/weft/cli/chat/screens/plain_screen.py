@@ -17,9 +17,8 @@ import anyio.abc
 import anyio.to_thread
 import msgspec
 
-from weft.cli.chat.paint.full_lines import source_text
-from weft.cli.chat.paint.plain_words import plain_lines
-from weft.cli.chat.paint.theme import PaintTheme, ascii_text
+from weft.cli.chat.paint.plain_words import plain_lines, whole_plain_lines
+from weft.cli.chat.paint.theme import ascii_text
 from weft.cli.chat.screens.external_editor import edited
 from weft.cli.chat.screens.list_picker import VISIBLE_ROWS, matching
 from weft.cli.chat.screens.list_question import ListAnswer, ListQuestion, ListRow
@@ -161,7 +160,7 @@ class PlainScreen(ChatScreen):
 
     def view(self, title: str, *blocks: AnyBlock) -> None:
         if self._in_words:
-            self._say(*(row for block in blocks for row in plain_lines(block, self._folder)))
+            self._say(*(row for block in blocks for row in whole_plain_lines(block, self._folder)))
         else:
             self._write("".join(self._painter.paint_whole(block) for block in blocks))
 
@@ -170,8 +169,7 @@ class PlainScreen(ChatScreen):
         if not self._in_words:
             self._write(self._painter.paint_whole(card))
             return
-        printed = source_text(card, PaintTheme(folder=self._folder)).split("\n")
-        self._say(*plain_lines(card, self._folder)[:1], *printed)
+        self._say(*whole_plain_lines(card, self._folder))
 
     def _say(self, *lines: str) -> None:
         text = "".join(f"{line}\n" for line in lines)
