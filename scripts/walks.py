@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import anyio
 
 import weft
-from weft.cli.main import main
+from weft.cli import main
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
 

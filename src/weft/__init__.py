@@ -10,11 +10,12 @@ it costs next to nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from weft.errors import WeftError
-
+# By hand: `typing` takes as long to load as the interpreter itself, and the chat shows no key
+# before this module is loaded.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from weft.api import (
         Answer,
         Delta,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     )
     from weft.app import App, run
     from weft.app import open_app as open
+    from weft.errors import WeftError
     from weft.messages import File, Image, Text, Usage
     from weft.store import Store
     from weft.tools import Tool, ToolContext, tool
@@ -50,6 +52,7 @@ _HOME = {
     "Tool": ("weft.tools", "Tool"),
     "ToolContext": ("weft.tools", "ToolContext"),
     "Usage": ("weft.messages", "Usage"),
+    "WeftError": ("weft.errors", "WeftError"),
     "open": ("weft.app", "open_app"),
     "query": ("weft.api", "query"),
     "run": ("weft.app", "run"),

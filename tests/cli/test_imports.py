@@ -14,6 +14,7 @@ import sys
 import pytest
 
 from tests.support.weft_program import WeftProgram
+from weft.cli.entry_point import begins_chat
 
 NEVER = {
     "argparse",
@@ -42,7 +43,8 @@ HELP = {
     "weft.errors",
     "weft.thinking",
     "weft.cli",
-    "weft.cli.main",
+    "weft.cli.command_line",
+    "weft.cli.entry_point",
     "weft.cli.exit_codes",
     "weft.cli.gc",
     "weft.cli.options",
@@ -142,6 +144,53 @@ def roots(modules: set[str]) -> set[str]:
         for name in NEVER
         if any(each == name or each.startswith(f"{name}.") for each in modules)
     }
+
+
+PROMPT = """
+import os, sys
+before = set(sys.modules)
+import weft.cli.entry_point
+import weft.cli.early_prompt
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_the_early_prompt_loads_nothing_that_the_interpreter_has_not(weft: WeftProgram) -> None:
+    done = subprocess.run(
+        # Without `site`, which may load anything.
+        [sys.executable, "-S", "-c", PROMPT],
+        env=weft.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(done.stdout.split()) <= {
+        *("__future__", "select", "termios"),
+        *("weft", "weft.cli", "weft.cli.entry_point", "weft.cli.early_prompt"),
+        "weft.cli.git_branch",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        ([], True),
+        (["-c"], True),
+        (["-m", "sonnet"], True),
+        (["--model", "sonnet", "--continue"], True),
+        (["-m"], False),
+        (["-m", "-p"], False),
+        (["-p"], False),
+        (["--help"], False),
+        (["models"], False),
+        (["hello"], False),
+        (["-C", "elsewhere"], False),
+    ],
+)
+def test_only_words_that_are_sure_to_begin_a_chat_get_the_prompt_before_they_are_parsed(
+    words: list[str], begins: bool
+) -> None:
+    assert begins_chat(words) == begins
 
 
 def test_help_loads_next_to_nothing(weft: WeftProgram) -> None:

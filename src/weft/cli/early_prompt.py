@@ -11,9 +11,14 @@ import os
 import select
 import sys
 import termios
-from typing import Any
 
+from weft import __version__
 from weft.cli.git_branch import branch_of
+
+# By hand: `typing` takes as long to load as the interpreter itself.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _QUIET, _PROMPT, _END = "\x1b[2m", "\x1b[1;36m", "\x1b[0m"
 _BOLD_PROMPT = "\x1b[1m"
@@ -93,7 +98,7 @@ def _pending() -> bytes:
     return typed
 
 
-def begin_prompt(folder: str, version: str) -> EarlyPrompt | None:
+def begin_prompt(folder: str) -> EarlyPrompt | None:
     """The early prompt, where the terminal can have one."""
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
         return None
@@ -101,7 +106,7 @@ def begin_prompt(folder: str, version: str) -> EarlyPrompt | None:
         return None
     try:
         columns = os.get_terminal_size(1).columns
-        prompt = EarlyPrompt(greeting(folder, version), columns or 80)
+        prompt = EarlyPrompt(greeting(folder, __version__), columns or 80)
         prompt.begin()
     except (OSError, termios.error):
         return None

@@ -1,4 +1,4 @@
-"""The entry point of the command line: words in, an exit code out.
+"""The command line itself: words in, an exit code out.
 
 Nothing here may be slow: `weft --help` and the way to the first request both pass through.  Each
 command lives in a module of its own and is loaded when it is asked for.
@@ -7,6 +7,7 @@ command lives in a module of its own and is loaded when it is asked for.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from weft.cli.exit_codes import (
     FAILED,
@@ -20,6 +21,9 @@ from weft.cli.gc import wait_with_garbage
 from weft.cli.parse import ParsedArguments, parse
 from weft.errors import UsageError, WeftError
 
+if TYPE_CHECKING:  # loaded for a chat
+    from weft.cli.early_prompt import EarlyPrompt
+
 _MODULES = {
     "session": "weft.cli.commands.sessions",
     "models": "weft.cli.commands.models",
@@ -32,12 +36,12 @@ _MODULES = {
 """Where each command lives; its `run` takes the arguments and returns the exit code."""
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+def run_command_line(argv: list[str], early: EarlyPrompt | None = None) -> int:
+    """Run the command line; returns the exit code.  `early` is a prompt that stands there."""
     # First of all: every import below makes objects that would be searched.
     wait_with_garbage()
     try:
-        code = _run(sys.argv[1:] if argv is None else argv)
+        code = _run(argv, early)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -74,8 +78,16 @@ def _complain(sentence: str) -> None:
         sys.stderr.write(f"weft: {sentence}\n")
 
 
-def _run(argv: list[str]) -> int:
-    arguments = parse(argv)
+def _run(argv: list[str], early: EarlyPrompt | None) -> int:
+    try:
+        return _verb(parse(argv), early)
+    finally:
+        # Not when the screen has taken it over; else before an error is told.
+        if early is not None:
+            early.close()
+
+
+def _verb(arguments: ParsedArguments, early: EarlyPrompt | None) -> int:
     # Help and version before the streams, the log and the settings: they must work when everything
     # else is broken.
     if arguments.flag("help") or arguments.verb == "help":
@@ -85,7 +97,7 @@ def _run(argv: list[str]) -> int:
 
         return _say(f"weft {__version__}")
     if arguments.verb == "" and not arguments.flag("print") and _has_terminal():
-        return _chat(arguments)
+        return _chat(arguments, early)
     _prepare()
     if arguments.verb not in ("", "run"):
         return _command(arguments)
@@ -103,13 +115,12 @@ def _prepare() -> None:
     log_to_file()
 
 
-def _chat(arguments: ParsedArguments) -> int:
-    from weft import __version__
-    from weft.cli.early_prompt import begin_prompt
+def _chat(arguments: ParsedArguments, early: EarlyPrompt | None) -> int:
+    if early is None and not arguments.flag("plain"):
+        from weft.cli.early_prompt import begin_prompt
 
-    # Before everything else that takes time: keys are shown while the rest is loaded.
-    is_drawn = not arguments.flag("plain")
-    early = begin_prompt(arguments.text("cd") or ".", __version__) if is_drawn else None
+        # Before everything else that takes time: keys are shown while the rest is loaded.
+        early = begin_prompt(arguments.text("cd") or ".")
     try:
         _prepare()
         from weft.cli.chat import run_chat
