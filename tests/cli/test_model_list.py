@@ -202,6 +202,8 @@ async def test_conversations_are_looked_into_renamed_and_deleted_from_the_list(a
         await talk.screen.pick("the first one", key="c-r")
         await talk.screen.until(lambda: isinstance(talk.screen.question, str))
         talk.screen.answer("Better")
+        question = await talk.screen.opened_list()
+        assert question.rows[question.picked].label == "Better", "the next key is for the same one"
         await talk.screen.pick("Better", key="delete")
         await talk.screen.pick("Yes, delete it")
         await talk.screen.until(lambda: hasattr(talk.screen.question, "empty"))
@@ -210,6 +212,20 @@ async def test_conversations_are_looked_into_renamed_and_deleted_from_the_list(a
         assert question.empty == "No other conversation in this folder. Tab shows all folders."
         talk.screen.answer(None)
     assert [row.first_prompt for row in await app.sessions.list_saved()] == ["the second one"]
+
+
+async def test_another_conversation_is_taken_without_a_word_about_the_one_before(app: App) -> None:
+    async with driven_chat(app, "One.", "Two.") as talk:
+        await talk.say("the first one")
+        talk.screen.typed("/new")
+        await talk.screen.noted("a new conversation")
+        await talk.say("the second one")
+        talk.screen.blocks.clear()
+        talk.screen.typed("/resume")
+        await talk.screen.pick("the first one")
+        await talk.screen.until(lambda: "One." in talk.screen.words())
+        await talk.say("the third one")
+        assert not [note for note in talk.screen.of(NoteBlock) if note.level == "warning"]
 
 
 async def test_all_folders_are_listed_with_tab_and_no_conversation_is_no_error(app: App) -> None:

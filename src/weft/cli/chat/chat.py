@@ -549,8 +549,9 @@ class Chat:
                     self._wake_asker()
                 # The events end with the session; followers of its agents would wait for ever.
                 following.cancel_scope.cancel()
-        # Cancelled means that the chat shows another session now. An end by itself is news.
-        if not scope.cancelled_caught:
+        # Cancelled, or no longer the chat's, means that it shows another session now. An end by
+        # itself is news.
+        if not scope.cancelled_caught and self.conversation.session is session:
             self.screen.show(
                 NoteBlock(text=f"the session ended: {await session.wait()}", level="warning")
             )

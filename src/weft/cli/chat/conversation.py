@@ -109,9 +109,10 @@ class ChatConversation:
         )
         options = msgspec.structs.replace(options, system_prompt=None, append_system_prompt=None)
         session = await open_session(self.app.sessions, options, existing=session_id, fork=fork)
-        if self.session is not None and self.session.id != session.id:
-            await self.session.stop()
-        self.session, self._resumed = session, True
+        before, self.session, self._resumed = self.session, session, True
+        # Only now: what follows the session before must know that its end is no news.
+        if before is not None and before.id != session.id:
+            await before.stop()
         return session, await session.editor_snapshot()
 
     async def leave(self) -> None:

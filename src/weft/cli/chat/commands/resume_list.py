@@ -73,9 +73,11 @@ class ResumeList:
             await self._rename(row)
         else:
             await self._delete(row)
-        return msgspec.structs.replace(
-            await self._question(), picked=answer.row, words=answer.words
-        )
+        question = await self._question()
+        # By its id: a new title makes it the newest, and the next key is meant for the same one.
+        ids = [each.id for each in self._rows]
+        at = ids.index(row.id) if row.id in ids else min(answer.row, len(ids) - 1)
+        return msgspec.structs.replace(question, picked=max(0, at), words=answer.words)
 
     async def _question(self) -> ListQuestion:
         folder = None if self._everywhere else self._app.project_path
