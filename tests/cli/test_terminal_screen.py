@@ -17,8 +17,9 @@ from weft.cli.chat.screens.screen import (
     NextMode,
     TakeBack,
 )
+from weft.cli.chat.screens.terminal.cursor_report import QUIET_SECONDS
 from weft.cli.chat.screens.terminal.window_title import AttentionBell, background_of
-from weft.cli.chat.screens.terminal_screen import QUIET_SECONDS, ScreenSettings
+from weft.cli.chat.screens.terminal_screen import ScreenSettings
 from weft.clock import ManualClock
 from weft.events import Todo
 from weft.view import (

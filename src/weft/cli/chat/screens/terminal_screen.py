@@ -39,6 +39,7 @@ from weft.cli.chat.screens.screen import (
 from weft.cli.chat.screens.shown_record import ShownRecord, UnfoldedBlock
 from weft.cli.chat.screens.terminal.activity import TurnActivity
 from weft.cli.chat.screens.terminal.chat_input import ChatInput
+from weft.cli.chat.screens.terminal.cursor_report import QUIET_SECONDS, CursorReports
 from weft.cli.chat.screens.terminal.frame_ledger import lines_behind
 from weft.cli.chat.screens.terminal.key_decoder import (
     KeyDecoder,
@@ -83,10 +84,6 @@ if TYPE_CHECKING:  # loaded when the user opens it, or pastes a picture
     from weft.cli.chat.screens.terminal.block_viewer import BlockViewer
 
 REDRAW_SECONDS = 0.05
-QUIET_SECONDS = 0.08
-"""A window that is dragged sends many sizes; it is drawn once after so long without another."""
-REPLY_SECONDS = 0.15
-SIZE_TRIES = 5
 ESCAPE_SECONDS = 0.05
 """A terminal sends a sequence in one burst: so long after an ESC, it was the key."""
 NOTICE_SECONDS = 4.0
@@ -156,6 +153,7 @@ class TerminalScreen(ChatScreen):
         self._pictures: ClipboardPictures | None = None
         """Those that were pasted."""
         self._painter = RegionPainter(self._write, rewraps=rewraps)
+        self._cursor = CursorReports(terminal, self._painter)
         self._lost: list[str] = []
         """Finished lines that a resize has cut: they come first in the next drawing."""
         self._decoder = KeyDecoder()
@@ -181,9 +179,6 @@ class TerminalScreen(ChatScreen):
         self._resize = anyio.Event()
         self._is_away = False
         """Another program has the terminal."""
-        self._cursor: tuple[int, int] | None = None
-        """Row of the cursor and width of the window, as the terminal said last."""
-        self._cursor_told = anyio.Event()
         self._one_question = anyio.Lock()
         """Two questions at once would take each other's answers: a request may come up while a list
         is open.
@@ -503,7 +498,8 @@ class TerminalScreen(ChatScreen):
                 case PastedText(text=text):
                     self.input.paste(text)
                 case TerminalReply(kind="cursor", values=values):
-                    self._take_place(values)
+                    if self._cursor.take(values, self._size.columns):
+                        self._resize.set()
                 case TerminalReply(kind="focus", values=values):
                     self._bell.has_focus = bool(values[0])
                     # The user was elsewhere, and may have committed there.
@@ -518,16 +514,6 @@ class TerminalScreen(ChatScreen):
             self._write(self._viewer.frame())
         elif has_typed:
             self.redraw()
-
-    def _take_place(self, values: tuple[int, ...]) -> None:
-        frames = self._painter.frames
-        if not frames.is_answer(values, self._size.columns):
-            return
-        self._cursor = (values[0], values[1])
-        if frames.answered(values[1]):
-            self._resize.set()
-        if not frames.unanswered:
-            self._cursor_told.set()
 
     def _take_background(self, reply: str) -> None:
         background = background_of(reply)
@@ -775,7 +761,7 @@ class TerminalScreen(ChatScreen):
                 self._viewer.resize(self._size)
                 self._write(self._viewer.frame())
             elif not self._is_away:
-                size, row = await self._settled_size()
+                size, row = await self._cursor.settled_size()
                 self._resized(size, row)
                 self._is_on = not self._is_away
                 self._draw_stream()
@@ -786,7 +772,7 @@ class TerminalScreen(ChatScreen):
         """
         if not self._painter.frames.width or self._is_away or self._viewer is not None:
             return
-        if (place := await self._ask_cursor()) is not None:
+        if (place := await self._cursor.ask()) is not None:
             # The size that the system gives may still be the one before.
             self._resized(ScreenSize(place[1], self._terminal.size().rows), place[0])
             self._draw_all()
@@ -803,18 +789,6 @@ class TerminalScreen(ChatScreen):
         self._print_left(left)
         self._size = size
 
-    async def _settled_size(self) -> tuple[ScreenSize, int | None]:
-        """The size, and the row that the cursor is in then."""
-        for _ in range(SIZE_TRIES):
-            size, place = self._terminal.size(), await self._ask_cursor()
-            # The window may change again while the terminal answers. And tmux tells of the next
-            # size up to 250 ms after it has broken the rows.
-            is_same = place is None or place[1] == size.columns
-            if is_same and size == self._terminal.size():
-                break
-            await anyio.sleep(QUIET_SECONDS)
-        return size, place[0] if place is not None else None
-
     def _print_left(self, left: list[str]) -> None:
         """Rows have scrolled off: what they show of the lines in flight is printed by that."""
         count, rest = lines_behind([*self._lost, *self._answer_rows], left)
@@ -823,17 +797,6 @@ class TerminalScreen(ChatScreen):
         if shown:
             room = len(self._answer_rows) - shown
             self._flow.settle(self._drawn_text, room, width=self._size.columns, theme=self._theme)
-
-    async def _ask_cursor(self) -> tuple[int, int] | None:
-        """Row of the cursor, from 1 on, and width of the window; None where the terminal does not
-        say.
-        """
-        self._cursor, self._cursor_told = None, anyio.Event()
-        self._painter.ask_place()
-        with anyio.move_on_after(REPLY_SECONDS):
-            await self._cursor_told.wait()
-        # The answers come in order: before the last of them, it is that to an earlier question.
-        return None if self._painter.frames.unanswered else self._cursor
 
 
 def _is_place(event: TerminalEvent) -> bool:
