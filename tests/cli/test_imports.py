@@ -96,12 +96,16 @@ size of its bytecode in memory for as long as the process lives.
 """
 RARE_OF_A_VENDOR = {
     "random",
+    "weft.providers.documents",
     "weft.providers.error_advice",
     "weft.providers.openai.encode",
     "weft.providers.openai_chat.model_list",
     "zlib",
 }
-"""What a vendor that answers has no use for."""
+"""What a vendor that answers in words has no use for."""
+
+RARE_OF_A_READ = {"weft.tools.notebook", "weft.tools.pdf", "weft.tools.pictures"}
+"""What a tool that reads text has no use for."""
 
 DUMP = """
 import atexit, json, sys
@@ -221,15 +225,20 @@ def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: WeftProgram
 
 
 @pytest.mark.process
-def test_a_vendor_is_loaded_without_what_only_trouble_needs() -> None:
-    script = (
-        "import json, sys; import weft.providers.openai_chat.stream, weft.transport.client; "
-        "print(json.dumps(sorted(sys.modules)))"
-    )
+@pytest.mark.parametrize(
+    ("modules", "rare"),
+    [
+        ("weft.providers.openai_chat.stream, weft.transport.client", RARE_OF_A_VENDOR),
+        ("weft.tools.builtin.read", RARE_OF_A_READ),
+    ],
+    ids=["vendor", "read"],
+)
+def test_what_only_few_need_is_not_loaded_with_the_rest(modules: str, rare: set[str]) -> None:
+    script = f"import json, sys; import {modules}; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     loaded = set(json.loads(done.stdout))
-    assert "weft.transport.connection" in loaded
-    assert not RARE_OF_A_VENDOR & loaded
+    assert set(modules.split(", ")) <= loaded
+    assert not rare & loaded
 
 
 def test_the_test_sees_what_is_loaded(weft: WeftProgram) -> None:

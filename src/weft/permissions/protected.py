@@ -16,12 +16,16 @@ from weft.data_tables import read_table
 
 
 class ObeyedFiles:
-    """The rows of `obeyed_files.tsv`, arranged by the name that a path must hold."""
+    """The rows of `obeyed_files.tsv`, arranged by the name that a path must hold.
+
+    A row with several names is one text with slashes, and nearly all rows have one: a list for each
+    would take three times the room in every process that changes a file.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._folders: dict[str, list[list[str]]] = {}
-        self._files: dict[str, list[list[str]]] = {}
-        self._endings: list[str] = []
+        files: list[str] = []
+        folders: list[str] = []
+        endings: list[str] = []
         self._above: dict[str, str] = {}
         """A folder that such a file, or such a folder, lies in → what lies in it."""
         for name in names:
@@ -29,25 +33,28 @@ class ObeyedFiles:
             for end in range(1, len(parts)):
                 self._above["/".join(parts[:end])] = "/".join(parts[end:])
             if name.endswith("/"):
-                self._folders.setdefault(parts[0], []).append(parts)
+                folders.append("/".join(parts))
             elif name.startswith("*"):
-                self._endings.append(name[1:].casefold())
+                endings.append(name[1:].casefold())
             else:
-                self._files.setdefault(parts[-1], []).append(parts)
+                files.append("/".join(parts))
+        self._files = frozenset(name for name in files if "/" not in name)
+        self._folders = frozenset(name for name in folders if "/" not in name)
+        self._deep_folders = tuple(f"/{name}/" for name in folders if "/" in name)
+        self._deep_begin = frozenset(name.split("/")[1] for name in self._deep_folders)
+        self._endings = (*endings, *(f"/{name}" for name in files if "/" in name))
 
     def hold(self, path: str) -> bool:
         """True when the path (with forward slashes) is such a file, or lies in such a folder."""
         names = [_plain(name) for name in path.replace("\\", "/").split("/")]
-        last = names[-1]
-        if any(names[-len(parts) :] == parts for parts in self._files.get(last, ())):
+        if names[-1] in self._files or not self._folders.isdisjoint(names):
             return True
-        if any(last.endswith(ending) for ending in self._endings):
+        whole = f"/{'/'.join(names)}"
+        if whole.endswith(self._endings):
             return True
-        return any(
-            names[place : place + len(parts)] == parts
-            for place, name in enumerate(names)
-            for parts in self._folders.get(name, ())
-        )
+        if self._deep_begin.isdisjoint(names):
+            return False
+        return any(folder in f"{whole}/" for folder in self._deep_folders)
 
     def below(self, path: str) -> str:
         """Such a file that could lie below the path, relative to it; empty when none could."""

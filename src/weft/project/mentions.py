@@ -39,9 +39,9 @@ from weft.messages import (
 from weft.permissions import PolicyDecision
 from weft.project.masked_text import masked_in_pieces
 from weft.redact import Redactor
-from weft.tools.pdf import MAX_PDF_FILE, document_parts, is_pdf
+from weft.tools.pdf import MAX_PDF_FILE, document_parts
 from weft.tools.pictures import MAX_PICTURE_FILE, PictureProblem, fitted
-from weft.tools.text import decode, is_binary
+from weft.tools.text import decode, is_binary, is_pdf
 from weft.workspace import FileState, LocalRunner, Workspace
 from weft.workspace.os_errors import kind_of
 

@@ -15,7 +15,7 @@ import binascii
 import functools
 import operator
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, TypeAlias, assert_never
 
 import msgspec
@@ -27,13 +27,13 @@ from weft.messages import (
     ChatMessage,
     File,
     Image,
+    Message,
     Part,
     Text,
     Thinking,
     ToolCall,
 )
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
-from weft.providers.documents import with_documents
 from weft.providers.schema import remembered
 
 # Vendors refuse blank text and calls without a result, and a refused history would be refused at
@@ -137,7 +137,11 @@ def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[T
     first has outcomes.
     """
     shaper = _Shaper(request, info, max_id)
-    messages = with_documents(request.messages, info)
+    messages: Sequence[Message] = request.messages
+    if any(_holds_pdf(message) for message in messages):
+        from weft.providers.documents import with_documents  # few have one: start-up time
+
+        messages = with_documents(messages, info)
     for at, message in enumerate(messages):
         if isinstance(message, CallResults):
             continue  # taken with the message before
@@ -246,6 +250,12 @@ class _Known(msgspec.Struct, frozen=True):
     target: tuple[ModelInfo, str, int]
     turn: ModelTurn
     ids: tuple[str, ...]
+
+
+def _holds_pdf(message: Message) -> bool:
+    if isinstance(message, CallResults):
+        return any(image.is_pdf for result in message.results for image in result.images)
+    return any(isinstance(part, Image) and part.is_pdf for part in message.parts)
 
 
 class _Shaper:

@@ -53,11 +53,6 @@ class PdfContent(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def is_pdf(data: bytes) -> bool:
-    """Whether these bytes begin a PDF; a name is only a claim."""
-    return data.startswith(b"%PDF-")
-
-
 async def read_pdf(data: bytes, name: str, *, runner: Runner, cwd: str) -> PdfContent:
     """What a PDF file holds.
 

@@ -159,7 +159,8 @@ async def fitted_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 async def _as_document(image: Image) -> list[Part]:
-    from weft.tools.pdf import document_parts, is_pdf  # only where there is a document
+    from weft.tools.pdf import document_parts  # only where there is a document
+    from weft.tools.text import is_pdf
     from weft.workspace import LocalRunner
 
     shown = image.name or "the document"

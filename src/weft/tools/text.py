@@ -48,6 +48,11 @@ class DecodedText(msgspec.Struct, frozen=True):
             ) from error
 
 
+def is_pdf(data: bytes) -> bool:
+    """Whether these bytes begin a PDF; a name is only a claim."""
+    return data.startswith(b"%PDF-")
+
+
 def is_binary(data: bytes) -> bool:
     """True when the bytes are no text that a model could read."""
     if any(data.startswith(bom) for bom, _ in _BOMS):

@@ -13,7 +13,6 @@ import msgspec
 
 from weft.messages import Image, Text, Thinking
 from weft.providers.base import ModelInfo, ModelRequest, ToolSpec
-from weft.providers.documents import data_url, document_name
 from weft.providers.normalize import (
     CONTINUE_PROMPT,
     FOREIGN_SIGNATURE,
@@ -223,6 +222,8 @@ def _add_user(messages: list[Json], parts: list[Text | Image], dialect: ChatDial
 def _block(part: Text | Image) -> Json:
     if isinstance(part, Text):
         return _words(part.text)
+    from weft.providers.documents import data_url, document_name  # with the first: start-up time
+
     if part.is_pdf:
         named = {"filename": document_name(part), "file_data": data_url(part)}
         return {"type": "file", "file": named}

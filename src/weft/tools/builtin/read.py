@@ -14,9 +14,7 @@ from weft.tools.arguments import ToolArguments, parse, schema_of
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.did_you_mean import near_names
 from weft.tools.files import action
-from weft.tools.notebook import notebook_text
-from weft.tools.pdf import MAX_PDF_FILE, is_pdf, read_pdf, without_text
-from weft.tools.text import decode, in_lf, is_binary
+from weft.tools.text import decode, in_lf, is_binary, is_pdf
 from weft.workspace import FileState
 
 DEFAULT_LINES = 2_000
@@ -80,9 +78,12 @@ async def _shown(
         return await _picture(state, context)
     if is_pdf(state.data):
         return await _document(state, given, context)
-    if state.path.endswith(".ipynb") and (cells := notebook_text(state.data)) is not None:
-        shown = render(state, given.offset, given.limit, text=cells)
-        return f"{shown}\n({_NOTEBOOK})", ()
+    if state.path.endswith(".ipynb"):
+        from weft.tools.notebook import notebook_text  # few files are notebooks
+
+        if (cells := notebook_text(state.data)) is not None:
+            shown = render(state, given.offset, given.limit, text=cells)
+            return f"{shown}\n({_NOTEBOOK})", ()
     return render(state, given.offset, given.limit), ()
 
 
@@ -93,6 +94,8 @@ async def _document(
 
     Who reads on from a line has seen it, and a long one would fill the window.
     """
+    from weft.tools.pdf import MAX_PDF_FILE, read_pdf, without_text  # few files are documents
+
     whole = state
     if state.truncated:
         whole = await context.workspace.read(state.path, limit=MAX_PDF_FILE)
