@@ -89,6 +89,7 @@ RARE = {
     "weft.tools.output_schema",
     "weft.tools.pictures",
     "weft.tools.submit",
+    "weft.workspace.atomic_write",
     "weft.workspace.boundaries.lines",
 }
 """What a run with one short answer has no use for.  A module takes about three times the

@@ -18,7 +18,8 @@ from weft import faults
 from weft.errors import FinalToolError, RetryableToolError, ToolError
 from weft.ids import BlobId
 from weft.workspace import LocalWorkspace
-from weft.workspace.atomic_write import KEPT_BYTES, TEMPORARY
+from weft.workspace.atomic_write import TEMPORARY
+from weft.workspace.base import KEPT_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -235,7 +236,7 @@ async def test_a_swapped_folder_is_never_written_through(
 DYING = """
 import asyncio, sys
 from weft import faults
-from weft.workspace import LocalWorkspace
+from weft.workspace import LocalWorkspace, atomic_write
 from hashlib import sha256
 point, root = sys.argv[1:]
 faults.arm(point)

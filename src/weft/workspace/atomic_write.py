@@ -27,17 +27,15 @@ from typing import Any
 
 from weft import faults
 from weft.errors import FinalToolError, RetryableToolError
-from weft.file_io import write_all
+from weft.file_io import read_all, write_all
 from weft.ids import BlobId
-from weft.workspace.base import ChangedFile, unkept
+from weft.workspace.base import KEPT_BYTES, ChangedFile, unkept
 from weft.workspace.os_errors import refusal
 from weft.workspace.paths import WorkspacePath
 from weft.workspace.safe_open import make_folders, open_beneath, open_folder
 
 TEMPORARY = ".weft-tmp-"
 """How the names of our temporary files begin."""
-KEPT_BYTES = 4 * 1024 * 1024
-"""Content before and after a change is handed on up to this size."""
 
 _BEFORE_RENAME = faults.point("workspace.write.before_rename")
 _AFTER_RENAME = faults.point("workspace.write.after_rename")
@@ -298,17 +296,6 @@ def _digest(fd: int, size: int, kept_bytes: int) -> tuple[str, bytes | None]:
     while chunk := os.read(fd, _CHUNK):
         hashed.update(chunk)
     return hashed.hexdigest(), None
-
-
-def read_all(fd: int, most: int) -> bytes:
-    """Read to the end, at most `most` bytes."""
-    first = os.read(fd, min(most, _CHUNK))
-    chunks = [first]
-    left = most - len(first)
-    while chunks[-1] and left > 0:
-        chunks.append(os.read(fd, min(left, _CHUNK)))
-        left -= len(chunks[-1])
-    return b"".join(chunks)
 
 
 # --- temporary files -------------------------------------------------------------------------

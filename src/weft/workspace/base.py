@@ -36,6 +36,10 @@ def unkept(kept_bytes: int) -> str:
     return "too large"
 
 
+KEPT_BYTES = 4 * 1024 * 1024
+"""Content before and after a change is handed on up to this size."""
+
+
 class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that a tool changed, with what was there before and after."""
 

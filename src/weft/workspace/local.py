@@ -17,17 +17,20 @@ import os
 import stat
 from collections.abc import Iterable
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from weft.errors import FinalToolError
+from weft.file_io import read_all
 from weft.ids import BlobId
-from weft.workspace.atomic_write import KEPT_BYTES, FileRemoval, FileReplacement, read_all
-from weft.workspace.base import ChangedFile, FileState, Workspace
+from weft.workspace.base import KEPT_BYTES, ChangedFile, FileState, Workspace
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.watchers import note_own_write
 from weft.workspace.os_errors import explain, refusal
 from weft.workspace.paths import WorkspacePath, WorkspaceRoots
 from weft.workspace.safe_open import open_beneath, open_folder
+
+if TYPE_CHECKING:  # loaded with the first change: it costs start-up time
+    from weft.workspace.atomic_write import FileReplacement
 
 Kind: TypeAlias = Literal["file", "dir", "link", "other"]
 
@@ -104,6 +107,8 @@ class LocalWorkspace(Workspace):
 
     async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> ChangedFile:
         """A cancel leaves the old file or the new one, whole, and nothing is written after it."""
+        from weft.workspace.atomic_write import FileReplacement  # as above
+
         _refuse_folder_name(path)
         place = self._real(self._roots.place(path))
         replacement = FileReplacement(
@@ -118,6 +123,8 @@ class LocalWorkspace(Workspace):
 
     async def remove(self, path: str, *, expected: BlobId) -> ChangedFile:
         """A cancel leaves the file or removes it, and nothing happens after it."""
+        from weft.workspace.atomic_write import FileRemoval  # as above
+
         _refuse_folder_name(path)
         place = self._real(self._roots.place(path))
         removal = FileRemoval(

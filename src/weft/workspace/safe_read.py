@@ -32,7 +32,7 @@ from typing import Literal
 import msgspec
 
 from weft.errors import UsageError
-from weft.workspace.atomic_write import read_all
+from weft.file_io import read_all
 from weft.workspace.os_errors import kind_of
 from weft.workspace.safe_open import open_folder, walk
 

@@ -11,8 +11,8 @@ import time
 
 import msgspec
 
+from weft.file_io import read_all
 from weft.ids import BlobId
-from weft.workspace.atomic_write import read_all
 from weft.workspace.history.pack import FileEntry, PreimagePack
 from weft.workspace.safe_open import open_beneath
 

@@ -19,19 +19,17 @@ from contextlib import suppress
 
 from weft import faults
 from weft.errors import FinalToolError, RetryableToolError
-from weft.file_io import write_all
+from weft.file_io import read_all, write_all
 from weft.ids import BlobId
 from weft.workspace.atomic_write import (
-    KEPT_BYTES,
     TEMPORARY,
     extras_of,
     pass_on,
-    read_all,
     rename_new,
     sweep,
     temporary,
 )
-from weft.workspace.base import FileImage
+from weft.workspace.base import KEPT_BYTES, FileImage
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.watchers import note_own_write
 from weft.workspace.os_errors import explain
