@@ -25,11 +25,8 @@ from weft.events import (
     CommandEnd,
     Compacted,
     CompactionUndone,
-    DecisionLogged,
     ErrorRaised,
     Fact,
-    FanKept,
-    FanStarted,
     FileTouched,
     ForkPoint,
     HeadMoved,
@@ -530,9 +527,6 @@ _MENTIONS: tuple[Fact, ...] = (
     PlanEdited(plan_id="p", plan={}),
     PlanDecided(plan_id="p", approved=True),
     ArchitectStep(plan_id="p", index=0, status="started"),
-    FanStarted(fan_id="f", node=None),
-    FanKept(fan_id="f", child=SessionId("ses_child")),
-    DecisionLogged(decision="d"),
 )
 
 _USAGES = (

@@ -456,9 +456,6 @@ ROWS: dict[str, Requirement] = {
 _LATER = {
     "SubtreeDeleted": "deleting a subtree is the loom's, a later issue",
     "SubtreeRestored": "deleting a subtree is the loom's, a later issue",
-    "FanStarted": "fan-out is a later issue",
-    "FanKept": "fan-out is a later issue",
-    "DecisionLogged": "the decision graph is a later issue",
     "TokenReceived": "generating branches is the loom's, a later issue",
 }
 """Kinds of events that nothing makes yet, and why."""
@@ -505,9 +502,6 @@ FACTS = (
     "PlanEdited",
     "PlanDecided",
     "ArchitectStep",
-    "FanStarted",
-    "FanKept",
-    "DecisionLogged",
     "SystemNote",
     "ErrorRaised",
     "SessionRestarted",

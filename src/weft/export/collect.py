@@ -19,9 +19,7 @@ from weft.events import (
     BoundaryChanged,
     ChildStarted,
     Compacted,
-    DecisionLogged,
     Fact,
-    FanStarted,
     FileTouched,
     ForkPoint,
     NewMessage,
@@ -62,11 +60,9 @@ DEEPEST_FORK: Final = 1_000
 _COUNTED: dict[type[Fact], str] = {
     FileTouched: "file_history",
     ChildStarted: "children",
-    DecisionLogged: "decisions",
     BoundaryChanged: "boundaries",
     SkillChanged: "skills",
     ArchitectPlan: "plans",
-    FanStarted: "candidates",
 }
 """Facts that are no conversation, and the name under which they are counted."""
 

@@ -12,9 +12,6 @@ from weft.events.facts.agents import (
     ArchitectStep,
     ChildFinished,
     ChildStarted,
-    DecisionLogged,
-    FanKept,
-    FanStarted,
     PlanDecided,
     PlanEdited,
 )
@@ -92,13 +89,10 @@ __all__ = [
     "CommandEnd",
     "Compacted",
     "CompactionUndone",
-    "DecisionLogged",
     "Delivery",
     "Effect",
     "ErrorRaised",
     "Fact",
-    "FanKept",
-    "FanStarted",
     "FileChange",
     "FileTouched",
     "FinishReason",
@@ -191,7 +185,4 @@ Fact: TypeAlias = (
     | PlanEdited
     | PlanDecided
     | ArchitectStep
-    | FanStarted
-    | FanKept
-    | DecisionLogged
 )

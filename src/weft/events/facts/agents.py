@@ -1,4 +1,4 @@
-"""Facts of agents: child sessions, the architect's plan, fans of candidates, decisions."""
+"""Facts of agents: child sessions, and the architect's plan."""
 
 from __future__ import annotations
 
@@ -79,27 +79,3 @@ class ArchitectStep(FactBase, frozen=True, tag="architect_step"):
     status: Literal["started", "passed", "failed", "skipped", "replanned"]
     detail: str = ""
     child: SessionId | None = None
-
-
-class FanStarted(FactBase, frozen=True, tag="fan_started"):
-    """N candidates start from one node."""
-
-    fan_id: str
-    node: NodeId | None
-    children: tuple[SessionId, ...] = ()
-    models: tuple[str, ...] = ()
-
-
-class FanKept(FactBase, frozen=True, tag="fan_kept"):
-    """One candidate was kept."""
-
-    fan_id: str
-    child: SessionId
-
-
-class DecisionLogged(FactBase, frozen=True, tag="decision_logged"):
-    """The session wrote to the project's decision graph."""
-
-    decision: str
-    """Id on the project stream."""
-    summary: str = ""
