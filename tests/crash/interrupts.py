@@ -293,7 +293,7 @@ class Stage:
     async def _interrupt(self, session: Session) -> None:
         await self.there.wait()
         if self._case.kind == "kill":
-            await self.app.store.load_draft(SESSION)  # comes after all chunks that were handed in
+            await self.app.store.load_drafts(SESSION)  # comes after all chunks that were handed in
             os.kill(os.getpid(), signal.SIGKILL)
         await session.abort("enough")
 

@@ -106,7 +106,7 @@ async def _check(store: JsonlStore, life: Life, steps: int) -> None:
     for seq, (blob_id, data) in life.blobs.items():
         if seq <= kept[A]:
             assert await store.blob(blob_id) == data
-    await store.load_draft(A)
+    await store.load_drafts(A)
     assert all(not row.damaged for row in await store.rows())
     lease = await store.take_lease(A)
     await store.append(_append(A, life.bodies[A][: kept[A]], b'{"after":"it"}', lease))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from weft.ids import NodeId, SessionId
@@ -87,11 +88,31 @@ async def test_a_draft_that_a_crash_left_beside_its_finished_node_counts_as_drop
         )
         assert not file.exists()
         file.write_bytes(left)
-        assert await store.load_draft(A) is None
+        assert await store.load_drafts(A) == []
         store.save_draft(chunk(lease, "the next one"))
-        draft = await store.load_draft(A)
-        assert draft is not None
+        [draft] = await store.load_drafts(A)
         assert draft.text == "the next one"
+
+
+async def test_a_crash_may_leave_the_draft_of_one_finished_node_beside_others(
+    tmp_path: Path,
+) -> None:
+    async with await open_jsonl(tmp_path) as store:
+        lease = await store.take_lease(A)
+        await store.append(facts(lease, 0, "before"))
+        store.save_draft(chunk(lease, "over"))
+        store.save_draft(chunk(lease, "goes on", node="n2"))
+        assert len(await store.load_drafts(A)) == 2
+        file = tmp_path / "drafts" / f"{A}.jsonl"
+        left = file.read_bytes()
+        ended = (NodeId("n1"),)
+        await store.append(msgspec.structs.replace(facts(lease, 1, "x"), ends_drafts=ended))
+        await store.append(facts(lease, 2, "later"))
+        assert b"over" not in file.read_bytes()
+        file.write_bytes(left)
+        assert [draft.text for draft in await store.load_drafts(A)] == ["goes on"]
+        store.save_draft(chunk(lease, "a new one"))
+        assert [draft.text for draft in await store.load_drafts(A)] == ["goes on", "a new one"]
 
 
 async def test_a_torn_draft_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -99,11 +120,10 @@ async def test_a_torn_draft_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
         lease = await store.take_lease(A)
         store.save_draft(chunk(lease, "whole "))
         store.save_draft(chunk(lease, "torn"))
-        assert await store.load_draft(A) is not None
+        assert len(await store.load_drafts(A)) == 1
         file = tmp_path / "drafts" / f"{A}.jsonl"
         file.write_bytes(file.read_bytes()[:-5])
-        draft = await store.load_draft(A)
-        assert draft is not None
+        [draft] = await store.load_drafts(A)
         assert draft.text == "whole "
 
 

@@ -14,7 +14,7 @@ from weft.context import LineEntry, PromptPrefix, RenderedPrefix, estimate_text
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
 from weft.loop.hooks import TurnHooks
-from weft.messages import Usage
+from weft.messages import DraftPart, Usage
 from weft.permissions import PermissionRule, PolicyDecision, ToolAction
 from weft.providers import Model
 from weft.state import SessionState
@@ -30,7 +30,10 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
     facts: tuple[Fact, ...]
     blobs: Mapping[BlobId, bytes] = {}
+    ends_drafts: tuple[NodeId, ...] = ()
+    """Nodes whose drafts end with it, besides those that become messages here."""
     drop_draft: bool = False
+    """All drafts of the session end with it."""
 
 
 Build: TypeAlias = Callable[[SessionState], Commit]
@@ -108,14 +111,16 @@ class TurnJournal(CallJournal, Protocol):
     def draft(
         self,
         node: NodeId,
-        part: Literal["text", "thinking"],
+        part: DraftPart,
         chunk: str,
         *,
+        index: int = 0,
+        tool: str = "",
         restart: bool = False,
     ) -> None:
-        """Keep text in flight beside the log.
+        """Keep text in flight beside the log; of arguments, `index` and `tool` name the call.
 
-        Not waited for.  `restart` throws away what was kept before.
+        Not waited for.  `restart` throws away what was kept of this node before.
         """
         ...
 

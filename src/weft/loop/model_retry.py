@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -13,6 +13,7 @@ from weft.events import AnswerRestarted, LlmRetry, TextDelta, ThinkingDelta, Too
 from weft.ids import NodeId
 from weft.loop.answer import AnswerBuilder, ModelAnswer
 from weft.loop.base import ModelEnvironment, TurnLimits
+from weft.messages import DraftPart
 from weft.providers import CallArgs, ModelRequest, StreamEvent, TextPiece, ThinkingPiece
 
 DRAFT_SECONDS: Final = 0.25
@@ -142,6 +143,7 @@ class ModelCallAttempts:
                         text=text,
                     )
                 )
+                self._draft.add("arguments", text, index, builder.tool_name(index))
             case _:
                 pass
 
@@ -235,11 +237,12 @@ class _Draft:
     def __init__(self, environment: ModelEnvironment, node: NodeId) -> None:
         self._env = environment
         self._node = node
-        self._chunks: list[tuple[Literal["text", "thinking"], str]] = []
+        self._chunks: dict[tuple[DraftPart, int, str], list[str]] = {}
+        """What has come since, by part, and by call where it is arguments."""
         self._since = environment.clock.monotonic()
 
-    def add(self, part: Literal["text", "thinking"], text: str) -> None:
-        self._chunks.append((part, text))
+    def add(self, part: DraftPart, text: str, index: int = 0, tool: str = "") -> None:
+        self._chunks.setdefault((part, index, tool), []).append(text)
         now = self._env.clock.monotonic()
         # A few times a second and never waited for: each draft is a write of its own, and a crash
         # may cost the last quarter of a second of words, but no answer may be slowed down by the
@@ -247,14 +250,10 @@ class _Draft:
         if now - self._since < DRAFT_SECONDS:
             return
         self._since = now
-        self._hand_in("text")
-        self._hand_in("thinking")
-        self._chunks = []
-
-    def _hand_in(self, part: Literal["text", "thinking"]) -> None:
-        if joined := "".join(text for kind, text in self._chunks if kind == part):
-            self._env.journal.draft(self._node, part, joined)
+        for (kind, place, name), texts in self._chunks.items():
+            self._env.journal.draft(self._node, kind, "".join(texts), index=place, tool=name)
+        self._chunks = {}
 
     def restart(self) -> None:
-        self._chunks = []
+        self._chunks = {}
         self._env.journal.draft(self._node, "text", "", restart=True)

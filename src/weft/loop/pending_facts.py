@@ -73,9 +73,12 @@ class PendingFacts:
     def take(self, state: SessionState, more: More | None = None, *, drop_draft: bool) -> Commit:
         """Hand the notes over, with what `more` makes of the state and the notes.
 
-        For the actor, when it carries a commit out.
+        For the actor, when it carries a commit out.  `drop_draft` ends the draft of the turn's open
+        call; other answers of the session may be in flight beside it.
         """
+        call = state.turn.open.call if state.turn.open is not None else None
+        ended = (call.node,) if drop_draft and call is not None else ()
         extra = more(state, self.facts) if more is not None else ()
         facts, self._facts = self._facts, []  # those included that `more` has noted
         blobs, self._blobs = self._blobs, {}
-        return Commit(facts=(*facts, *extra), blobs=blobs, drop_draft=drop_draft)
+        return Commit(facts=(*facts, *extra), blobs=blobs, ends_drafts=ended)

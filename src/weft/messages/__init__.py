@@ -13,6 +13,7 @@ from weft.messages.model_name import ModelName, parse_model_name
 from weft.messages.node import Content, Node, Role, ToolResult, as_parts
 from weft.messages.parts import (
     PDF_TYPE,
+    DraftPart,
     File,
     Image,
     Part,
@@ -46,6 +47,7 @@ __all__ = [
     "CallResults",
     "ChatMessage",
     "Content",
+    "DraftPart",
     "File",
     "Image",
     "ImageInfo",

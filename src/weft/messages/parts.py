@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -93,6 +93,8 @@ class File(PartBase, frozen=True, tag="file"):
 
 
 Part: TypeAlias = Text | Thinking | ToolCall | Image | File
+DraftPart: TypeAlias = Literal["text", "thinking", "arguments"]
+"""What an answer in flight is made of."""
 
 
 def clean_value(value: Any) -> Any:

@@ -22,6 +22,7 @@ from weft.store.base import (
     Append,
     Blob,
     Draft,
+    DraftCall,
     DraftChunk,
     Lease,
     Owner,
@@ -35,7 +36,7 @@ from weft.store.base import (
     needs_lease,
 )
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
-from weft.store.drafts import ends_draft, joined_draft
+from weft.store.drafts import DraftPiece, ends_draft, joined_drafts
 from weft.store.follower import FollowerBell, RecordFollower
 
 if TYPE_CHECKING:  # loaded when they are first used
@@ -47,7 +48,9 @@ __all__ = [
     "Append",
     "Blob",
     "Draft",
+    "DraftCall",
     "DraftChunk",
+    "DraftPiece",
     "FollowerBell",
     "Lease",
     "MemoryData",
@@ -66,7 +69,7 @@ __all__ = [
     "check_place",
     "check_reader",
     "ends_draft",
-    "joined_draft",
+    "joined_drafts",
     "needs_lease",
     "words",
 ]

@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Protocol, Self
 
 import msgspec
 
 from weft.ids import BlobId, NodeId, SessionId
+from weft.messages import DraftPart
 
 # Grows when a session can hold something that an older program would misread; what an older one
 # may skip does not count.
@@ -106,7 +107,10 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     """Blobs that were stored before and that this stream refers to from now on."""
     history: tuple[BlobId, ...] = ()
     """Those of `blobs` that are named as file history only: `trim_history` may drop them."""
+    ends_drafts: tuple[NodeId, ...] = ()
+    """The nodes whose drafts end with it."""
     drop_draft: bool = False
+    """All drafts of the stream end with it."""
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,12 +135,23 @@ class Lease(msgspec.Struct, frozen=True):
     owner: Owner
 
 
+class DraftCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call in flight."""
+
+    index: int
+    """Its place in the answer; it has no id before the answer is whole."""
+    tool: str
+    arguments: str
+    """As far as they have come: rarely whole JSON."""
+
+
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """Text in flight: what had arrived of an answer that never became a node."""
 
     node: NodeId
     text: str = ""
     thinking: str = ""
+    calls: tuple[DraftCall, ...] = ()
 
 
 class DraftChunk(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,8 +160,12 @@ class DraftChunk(msgspec.Struct, frozen=True, kw_only=True):
     stream: str
     fence: int
     node: NodeId
-    part: Literal["text", "thinking"]
+    part: DraftPart
     chunk: str
+    index: int = 0
+    """Of arguments: the call's place in the answer."""
+    tool: str = ""
+    """Of arguments: which tool is called."""
     restart: bool = False
     """The answer begins again: what was kept of it before is thrown away first."""
 
@@ -308,12 +327,15 @@ class Store(Protocol):
         """Hand in more text in flight; not waited for, dropped when the fence is old, never an
         error.
 
-        Another node's replaces what was there, and so does one that restarts (`ends_draft`).
+        Each node has a draft of its own, so that several answers of a session can be in flight;
+        one that restarts replaces what was kept of its node (`ends_draft`).
         """
         ...
 
-    async def load_draft(self, stream: str) -> Draft | None:
-        """What was left of an answer in flight; None when there is no text of it."""
+    async def load_drafts(self, stream: str) -> list[Draft]:
+        """What was left of answers in flight, in the order in which they began; only those of which
+        something came.
+        """
         ...
 
     async def blob(self, blob_id: BlobId) -> bytes | None:

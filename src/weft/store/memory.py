@@ -30,7 +30,7 @@ from weft.store.base import (
     Store,
 )
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
-from weft.store.drafts import ends_draft, joined_draft
+from weft.store.drafts import DraftPiece, ends_draft, joined_drafts
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import this_process
 
@@ -133,8 +133,10 @@ class MemoryStore(Store):
         if append.row is not None:
             stream.row = append.row
             stream.is_hidden = False
-        if append.drop_draft:
-            stream.drafts.clear()
+        ended = append.ends_drafts
+        stream.drafts[:] = [
+            kept for kept in stream.drafts if not append.drop_draft and kept.node not in ended
+        ]
 
     async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
         self._check_open()
@@ -300,13 +302,12 @@ class MemoryStore(Store):
             if chunk.chunk:
                 stream.drafts.append(chunk)
 
-    async def load_draft(self, stream: str) -> Draft | None:
+    async def load_drafts(self, stream: str) -> list[Draft]:
         self._check_open()
         known = self.data.streams.get(stream)
-        if known is None or not known.drafts:
-            return None
-        return joined_draft(
-            known.drafts[0].node, [(chunk.part, chunk.chunk) for chunk in known.drafts]
+        return joined_drafts(
+            DraftPiece(each.node, each.part, each.chunk, each.index, each.tool)
+            for each in (known.drafts if known is not None else ())
         )
 
     async def blob(self, blob_id: BlobId) -> bytes | None:

@@ -34,10 +34,12 @@ from weft.errors import (
     WeftError,
 )
 from weft.ids import BlobId, NodeId, SessionId
+from weft.messages import DraftPart
 from weft.store import (
     READER_VERSION,
     Append,
     Blob,
+    DraftCall,
     DraftChunk,
     Lease,
     Record,
@@ -117,7 +119,7 @@ class StoreContract:
             assert await store.last_seq("ses_nobody") == 0
             assert await store.row(SessionId("ses_nobody")) is None
             assert await store.lease_of("ses_nobody") is None
-            assert await store.load_draft("ses_nobody") is None
+            assert await store.load_drafts("ses_nobody") == []
             assert await store.load_snapshot("ses_nobody", "v") is None
             assert await store.blob(BlobId("0" * 64)) is None
             await store.delete(SessionId("ses_nobody"))
@@ -153,8 +155,7 @@ class StoreContract:
             assert [hit.session_id for hit in await store.search("remember")] == [A]
             assert await store.blob(blob.id) == b"content"
             assert await store.load_snapshot(A, "v1") == Snapshot(1, "v1", b"state")
-            draft = await store.load_draft(A)
-            assert draft is not None
+            [draft] = await store.load_drafts(A)
             assert draft.text == "half an ans"
 
     # -- what an append is refused for
@@ -593,7 +594,7 @@ class StoreContract:
             assert await store.rows() == []
             assert await store.search("words") == []
             assert await store.load_snapshot(A, "v") is None
-            assert await store.load_draft(A) is None
+            assert await store.load_drafts(A) == []
             assert await store.blob(blob.id) is None
             assert await store.sweep_blobs() == 0
             with refuses(Fenced):
@@ -713,14 +714,13 @@ class StoreContract:
             store.save_draft(chunk(lease, "Hello, "))
             store.save_draft(chunk(lease, "hmm", part="thinking"))
             store.save_draft(chunk(lease, "wörld"))
-            draft = await store.load_draft(A)
-            assert draft is not None
+            [draft] = await store.load_drafts(A)
             assert (draft.node, draft.text, draft.thinking) == ("n1", "Hello, wörld", "hmm")
             keep = facts(lease, 0, "an unrelated fact")
             await store.append(keep)
-            assert await store.load_draft(A) == draft
+            assert await store.load_drafts(A) == [draft]
             await store.append(msgspec.structs.replace(facts(lease, 1, "n"), drop_draft=True))
-            assert await store.load_draft(A) is None
+            assert await store.load_drafts(A) == []
 
     async def test_a_refused_append_keeps_the_draft(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -728,16 +728,48 @@ class StoreContract:
             store.save_draft(chunk(lease, "text"))
             with refuses(Conflict):
                 await store.append(msgspec.structs.replace(facts(lease, 5, "n"), drop_draft=True))
-            assert await store.load_draft(A) is not None
+            assert len(await store.load_drafts(A)) == 1
 
-    async def test_a_draft_of_another_node_replaces_the_old_one(self, tmp_path: Path) -> None:
+    async def test_drafts_of_several_nodes_grow_side_by_side_and_end_one_by_one(
+        self, tmp_path: Path
+    ) -> None:
         async with self.opened(tmp_path) as store:
             lease = await store.take_lease(A)
-            store.save_draft(chunk(lease, "first try"))
-            store.save_draft(chunk(lease, "second try", node="n2"))
-            draft = await store.load_draft(A)
-            assert draft is not None
-            assert (draft.node, draft.text) == ("n2", "second try")
+            for text in ("one ", "two ", "three"):
+                for node in ("n1", "n2", "n3"):
+                    store.save_draft(chunk(lease, f"{node} {text}", node=node))
+            store.save_draft(chunk(lease, "", node="n2", restart=True))
+            store.save_draft(chunk(lease, "again", node="n2"))
+            drafts = {draft.node: draft.text for draft in await store.load_drafts(A)}
+            whole = {node: f"{node} one {node} two {node} three" for node in ("n1", "n3")}
+            assert drafts == {**whole, "n2": "again"}
+            ends = msgspec.structs.replace(facts(lease, 0, "n"), ends_drafts=(NodeId("n1"),))
+            await store.append(ends)
+            assert {draft.node for draft in await store.load_drafts(A)} == {"n2", "n3"}
+            with refuses(Conflict):
+                await store.append(msgspec.structs.replace(ends, ends_drafts=(NodeId("n3"),)))
+            ends = msgspec.structs.replace(
+                facts(lease, 1, "n"), ends_drafts=(NodeId("n2"), NodeId("n3"), NodeId("n9"))
+            )
+            await store.append(ends)
+            assert await store.load_drafts(A) == []
+            store.save_draft(chunk(lease, "once more"))
+            assert [draft.text for draft in await store.load_drafts(A)] == ["once more"]
+
+    async def test_a_draft_has_the_arguments_of_each_call(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            words = [(0, "write", '{"pa'), (1, "a:b", "{"), (0, "write", 'th":1}'), (1, "a:b", "}")]
+            for index, tool, text in words:
+                part = chunk(lease, text, part="arguments")
+                store.save_draft(msgspec.structs.replace(part, index=index, tool=tool))
+            store.save_draft(chunk(lease, "so"))
+            [draft] = await store.load_drafts(A)
+            assert draft.text == "so"
+            assert draft.calls == (
+                DraftCall(index=0, tool="write", arguments='{"path":1}'),
+                DraftCall(index=1, tool="a:b", arguments="{}"),
+            )
 
     async def test_a_draft_that_begins_again_keeps_nothing_of_the_first_try(
         self, tmp_path: Path
@@ -747,11 +779,10 @@ class StoreContract:
             store.save_draft(chunk(lease, "first try"))
             store.save_draft(chunk(lease, "hmm", part="thinking"))
             store.save_draft(chunk(lease, "", restart=True))
-            assert await store.load_draft(A) is None
+            assert await store.load_drafts(A) == []
             store.save_draft(chunk(lease, "second"))
             store.save_draft(chunk(lease, " try"))
-            draft = await store.load_draft(A)
-            assert draft is not None
+            [draft] = await store.load_drafts(A)
             assert (draft.text, draft.thinking) == ("second try", "")
 
     async def test_a_draft_under_an_old_fence_is_dropped(self, tmp_path: Path) -> None:
@@ -759,10 +790,9 @@ class StoreContract:
             old = await one.take_lease(A)
             new = await two.take_lease(A, steal=True)
             one.save_draft(chunk(old, "stale"))
-            assert await one.load_draft(A) is None
+            assert await one.load_drafts(A) == []
             two.save_draft(chunk(new, "fresh"))
-            draft = await two.load_draft(A)
-            assert draft is not None
+            [draft] = await two.load_drafts(A)
             assert draft.text == "fresh"
 
     async def test_only_the_newest_snapshot_of_the_right_version_is_given(
@@ -792,7 +822,7 @@ class StoreContract:
                     tasks.start_soon(store.append, facts(a, end, "x", "y"), facts(b, end, "x", "y"))
                     await anyio.lowlevel.checkpoint()
                     tasks.cancel_scope.cancel()
-                await store.load_draft(A)  # behind the append in the writer's queue
+                await store.load_drafts(A)  # behind the append in the writer's queue
                 ends = await store.last_seq(A), await store.last_seq(B)
                 assert ends in {(end, end), (end + 2, end + 2)}
             assert seqs(await store.read(A)) == list(range(1, await store.last_seq(A) + 1))
@@ -854,8 +884,7 @@ class StoreContract:
             await store.aclose()
         async with self.opened(tmp_path) as again:
             assert await again.last_seq(A) == 1
-            draft = await again.load_draft(A)
-            assert draft is not None
+            [draft] = await again.load_drafts(A)
             assert draft.text == "the last words"
 
 
@@ -907,14 +936,14 @@ def said(text: str) -> SearchText:
 
 
 def chunk(
-    lease: Lease, text: str, *, part: str = "text", node: str = "n1", restart: bool = False
+    lease: Lease, text: str, *, part: DraftPart = "text", node: str = "n1", restart: bool = False
 ) -> DraftChunk:
     """More text in flight."""
     return DraftChunk(
         stream=lease.stream,
         fence=lease.fence,
         node=NodeId(node),
-        part="text" if part == "text" else "thinking",
+        part=part,
         chunk=text,
         restart=restart,
     )

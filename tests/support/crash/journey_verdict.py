@@ -113,11 +113,11 @@ class Judge:
 
     async def _note_what_is_open(self, state: SessionState) -> None:
         turn = state.turn
-        draft = await self._store.load_draft(SESSION)
+        drafts = await self._store.load_drafts(SESSION)
         is_open = {
             "turn": turn.open is not None,
             "model call": turn.open is not None and turn.open.call is not None,
-            "draft": draft is not None and bool(draft.text),
+            "draft": any(draft.text for draft in drafts),
             "intent": bool(turn.intents),
             "request": bool(turn.requests),
             "answered request": bool(turn.answers),

@@ -51,8 +51,10 @@ class StampedFacts(msgspec.Struct, frozen=True):
         """How much file history this adds."""
         return sum(len(self.blobs[each]) for each in self.history)
 
-    def append(self, state: SessionState, lease: Lease, *, drop_draft: bool) -> Append:
-        """The append that makes them durable."""
+    def append(self, state: SessionState, lease: Lease, commit: Commit) -> Append:
+        """The append that makes them durable, with the drafts that end in it."""
+        answers = (fact.node for fact in self.facts if isinstance(fact, NewMessage))
+        ended = (node.id for node in answers if node.role == "assistant")
         return Append(
             stream=state.session_id,
             expected_seq=state.seq,
@@ -64,7 +66,8 @@ class StampedFacts(msgspec.Struct, frozen=True):
             said=self.said,
             blobs=tuple(Blob(blob_id, data) for blob_id, data in self.blobs.items()),
             history=self.history,
-            drop_draft=drop_draft,
+            ends_drafts=tuple(dict.fromkeys((*ended, *commit.ends_drafts))),
+            drop_draft=commit.drop_draft,
         )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
 
 import msgspec
 
@@ -26,7 +25,7 @@ from weft.events import (
 )
 from weft.ids import NodeId
 from weft.loop import Commit, ContextLine, LineEntry
-from weft.messages import Part
+from weft.messages import DraftPart, Part
 from weft.session.log.append import stamp
 from weft.session.log.line import (
     LineCache,
@@ -90,7 +89,7 @@ class SessionLog:
         if not commit.facts:
             return ()
         stamped = stamp(commit, self.state, now=self._clock.now(), cause=cause)
-        append = stamped.append(self.state, self._lease, drop_draft=commit.drop_draft)
+        append = stamped.append(self.state, self._lease, commit)
         # If this raises, nothing was applied or published: state and subscribers still agree with
         # the log.
         await self._store.append(append)
@@ -116,7 +115,7 @@ class SessionLog:
         self.events.publish(fact, weight)
 
     def save_draft(
-        self, node: NodeId, part: Literal["text", "thinking"], chunk: str, *, restart: bool
+        self, node: NodeId, part: DraftPart, chunk: str, *, index: int, tool: str, restart: bool
     ) -> None:
         """Keep text in flight beside the log."""
         self._store.save_draft(
@@ -126,6 +125,8 @@ class SessionLog:
                 node=node,
                 part=part,
                 chunk=chunk,
+                index=index,
+                tool=tool,
                 restart=restart,
             )
         )

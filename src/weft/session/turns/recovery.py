@@ -157,7 +157,9 @@ class SessionRecovery:
         from weft.loop import PartialDraft, RecoveryEvidence, hashes_needed, unsettled_children
 
         state = self._log.state
-        draft = await self._store.load_draft(state.session_id)
+        call = state.turn.open.call if state.turn.open is not None else None
+        drafts = await self._store.load_drafts(state.session_id) if call is not None else []
+        draft = next((each for each in drafts if call and each.node == call.node), None)
         files = self._env.files
         touched = Commit(facts=())
         intents = state.turn.intents.values()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import msgspec
 
@@ -35,6 +34,7 @@ from weft.events import (
 from weft.faults import FailPointPair
 from weft.ids import NodeId, RequestId
 from weft.loop import Build, Commit, ContextLine, SessionWork, TurnJournal
+from weft.messages import DraftPart
 from weft.session.answers import Accepted
 from weft.session.decide import DecidedCommand, DecisionContext, start_follow_up
 from weft.session.environment import FoundFile, SessionEnvironment
@@ -476,12 +476,14 @@ class SessionTurnJournal(TurnJournal):
     def draft(
         self,
         node: NodeId,
-        part: Literal["text", "thinking"],
+        part: DraftPart,
         chunk: str,
         *,
+        index: int = 0,
+        tool: str = "",
         restart: bool = False,
     ) -> None:
-        self._log.save_draft(node, part, chunk, restart=restart)
+        self._log.save_draft(node, part, chunk, index=index, tool=tool, restart=restart)
 
     async def line(self) -> ContextLine:
         turn = self._log.state.turn.open

@@ -11,6 +11,7 @@ from weft.store.base import Append
 from weft.store.checks import check_place
 from weft.store.jsonl import files, journal
 from weft.store.jsonl import session_list as listing
+from weft.store.jsonl.draft_file import forget_drafts
 from weft.store.jsonl.folder import JsonlFolder
 from weft.store.jsonl.journal import JournalEntry
 from weft.store.jsonl.leases import holding
@@ -79,3 +80,5 @@ def _follow_up(folder: JsonlFolder, one: Append) -> None:
     listing.keep_row(folder, one.stream, one.row)
     if one.drop_draft:
         files.remove(folder.places.draft(one.stream))
+    elif one.ends_drafts:
+        forget_drafts(folder, one.stream, one.ends_drafts)

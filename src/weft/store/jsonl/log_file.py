@@ -12,6 +12,7 @@ and reported.  What is wrong before it is damage.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import logging
 import os
 import re
@@ -25,7 +26,7 @@ import msgspec
 
 from weft.errors import Corrupt
 from weft.file_io import write_all
-from weft.ids import BlobId
+from weft.ids import BlobId, NodeId
 from weft.store.base import Append, Record, SearchText, SessionRow
 
 _BLOB_NAME = re.compile(rb"[0-9a-f]{64}")
@@ -52,6 +53,7 @@ class LogLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     said: tuple[SearchText, ...] = ()
     blobs: tuple[BlobId, ...] = ()
     history: tuple[BlobId, ...] = ()
+    ends_drafts: tuple[NodeId, ...] = ()
     drop_draft: bool = False
 
 
@@ -77,11 +79,16 @@ class _Names(msgspec.Struct, frozen=True):
     history: tuple[BlobId, ...] = ()
 
 
+class _EndedDrafts(msgspec.Struct, frozen=True):
+    ends_drafts: tuple[NodeId, ...] = ()
+
+
 _encode = msgspec.json.Encoder().encode
 _lines = msgspec.json.Decoder(LogLine)
 _heads = msgspec.json.Decoder(_Head)
 _words = msgspec.json.Decoder(_Words)
 _names = msgspec.json.Decoder(_Names)
+_ended = msgspec.json.Decoder(_EndedDrafts)
 _raw = msgspec.json.Decoder(msgspec.Raw)
 
 
@@ -101,6 +108,7 @@ def encoded(append: Append) -> bytes:
             )
         ),
         history=append.history,
+        ends_drafts=append.ends_drafts,
         drop_draft=append.drop_draft,
     )
     return _encode(line) + b"\n"
@@ -331,6 +339,23 @@ class NamedBlobs(NamedTuple):
     plain: set[BlobId]
     history: set[BlobId]
     """As file history."""
+
+
+def ended_drafts(path: Path, since: int) -> dict[NodeId, int]:
+    """The nodes whose drafts the lines from `since` on have ended, and where the last of these
+    lines begins.
+    """
+    ended: dict[NodeId, int] = {}
+    if not path.exists():
+        return ended
+    with path.open("rb") as file:
+        place = file.seek(since)
+        for line in file:
+            # A torn last line was never acknowledged, and ends nothing.
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                ended.update(dict.fromkeys(_ended.decode(line).ends_drafts, place))
+            place += len(line)
+    return ended
 
 
 def blobs_of(path: Path) -> NamedBlobs:

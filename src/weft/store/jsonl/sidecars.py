@@ -1,4 +1,4 @@
-"""What is kept beside the logs: drafts, snapshots and blobs.
+"""What is kept beside the logs: snapshots and blobs.
 
 And what becomes of it when a session is deleted.
 """
@@ -6,38 +6,19 @@ And what becomes of it when a session is deleted.
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from weft.errors import Corrupt
-from weft.file_io import write_all
-from weft.ids import BlobId, NodeId, SessionId
-from weft.store.base import Draft, DraftChunk, Owner, Snapshot
-from weft.store.drafts import joined_draft
-from weft.store.fsync import make_durable_folder
+from weft.ids import BlobId, SessionId
+from weft.store.base import Owner, Snapshot
 from weft.store.jsonl import files
 from weft.store.jsonl import leases as leasing
 from weft.store.jsonl import session_list as listing
 from weft.store.jsonl.folder import JsonlFolder
 from weft.store.jsonl.log_file import blobs_of
 from weft.store.jsonl.paths import stream_name
-
-
-class _Chunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One chunk of a draft.
-
-    Void when the log has a line at or behind `log_size` that ended the draft, or a later chunk is a
-    `restart`.
-    """
-
-    log_size: int
-    node: NodeId
-    part: Literal["text", "thinking"]
-    chunk: str
-    restart: bool = False
 
 
 class _Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,53 +33,6 @@ class _Hiding(msgspec.Struct, frozen=True):
     """What is left of a deleted session whose log is still read."""
 
     parent: SessionId | None = None
-
-
-# -- drafts
-
-
-def save_draft(folder: JsonlFolder, chunk: DraftChunk, process_id: str) -> None:
-    """Add a chunk; under an old fence nothing happens.  A draft of another node is replaced."""
-    held = leasing.holding(folder, chunk.stream)
-    if held.fence != chunk.fence or held.process_id != process_id:
-        return
-    path = folder.places.draft(chunk.stream)
-    stored = _Chunk(
-        # The size ties a chunk to a place in the log.  The draft's file and the log are not written
-        # together, so a chunk from before the line that ended the draft may survive it.
-        log_size=folder.log(chunk.stream).size,
-        node=chunk.node,
-        part=chunk.part,
-        chunk=chunk.chunk,
-        restart=chunk.restart,
-    )
-    make_durable_folder(path.parent)
-    fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    try:
-        write_all(fd, msgspec.json.encode(stored) + b"\n")
-    finally:
-        os.close(fd)
-
-
-def load_draft(folder: JsonlFolder, stream: str) -> Draft | None:
-    """The draft in flight: the chunks of the newest node, as far as they are whole."""
-    data = files.content(folder.places.draft(stream))
-    if not data:
-        return None
-    dropped_at = folder.log(stream).dropped_at
-    chunks: list[_Chunk] = []
-    for line in data.splitlines(keepends=True):
-        try:
-            chunk = msgspec.json.decode(line, type=_Chunk)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            break
-        if chunk.log_size > dropped_at:
-            keeps = [] if chunk.restart else chunks
-            chunks = [kept for kept in keeps if kept.node == chunk.node]
-            chunks += [chunk] if chunk.chunk else []
-    if not chunks:
-        return None
-    return joined_draft(chunks[0].node, [(chunk.part, chunk.chunk) for chunk in chunks])
 
 
 # -- snapshots

@@ -16,7 +16,7 @@ import msgspec
 
 from weft.clock import Clock, SystemClock
 from weft.errors import Corrupt, StoreError, StoreUnavailable
-from weft.ids import BlobId, SessionId, new_id
+from weft.ids import BlobId, NodeId, SessionId, new_id
 from weft.store.base import (
     Append,
     Draft,
@@ -33,6 +33,7 @@ from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.jsonl import (
     append as appending,
 )
+from weft.store.jsonl import draft_file
 from weft.store.jsonl import (
     leases as leasing,
 )
@@ -81,7 +82,7 @@ class JsonlStore(Store):
         self._bell = FollowerBell(self._watch.want)
         self._held: set[str] = set()
         self._draft_chunks = 0
-        self._clipped: dict[str, str] = {}
+        self._clipped: set[tuple[str, NodeId]] = set()
         self._is_closed = False
         self._opened: JsonlFolder
 
@@ -190,15 +191,16 @@ class JsonlStore(Store):
     # -- beside the log
 
     def save_draft(self, chunk: DraftChunk) -> None:
-        is_clipped = self._clipped.get(chunk.stream) == chunk.node and not chunk.restart
+        draft = (chunk.stream, chunk.node)
+        is_clipped = draft in self._clipped and not chunk.restart
         if self._is_closed or is_clipped:
             return
         if self._draft_chunks >= _MOST_DRAFT_CHUNKS:
             # From here on this draft stays a beginning: with a hole in it, it would be a lie.
-            self._clipped[chunk.stream] = chunk.node
+            self._clipped.add(draft)
             logger.warning("the disk is too slow for the draft of %s: cut short", chunk.stream)
             return
-        self._clipped.pop(chunk.stream, None)
+        self._clipped.discard(draft)
         self._draft_chunks += 1
         self._worker.ask(lambda: self._save(chunk)).add_done_callback(self._count_down)
 
@@ -208,12 +210,12 @@ class JsonlStore(Store):
     def _save(self, chunk: DraftChunk) -> None:
         try:
             with self._opened.entered():
-                beside.save_draft(self._opened, chunk, self.owner.process_id)
+                draft_file.save_draft(self._opened, chunk, self.owner.process_id)
         except StoreError as error:
             logger.warning("a draft of %s was not kept: %s", chunk.stream, error)
 
-    async def load_draft(self, stream: str) -> Draft | None:
-        return await self._ask(lambda opened: beside.load_draft(opened, stream))
+    async def load_drafts(self, stream: str) -> list[Draft]:
+        return await self._ask(lambda opened: draft_file.load_drafts(opened, stream))
 
     async def blob(self, blob_id: BlobId) -> bytes | None:
         return await self._ask(lambda opened: beside.blob(opened, blob_id))

@@ -15,7 +15,7 @@ from weft.ids import BlobId, NodeId, SessionId
 from weft.store import words
 from weft.store.base import Append, Draft, DraftChunk, SessionRow, Snapshot
 from weft.store.checks import check_place
-from weft.store.drafts import joined_draft
+from weft.store.drafts import DraftPiece, joined_drafts
 from weft.store.sqlite.query import fetch
 
 _FIND = "select stream_no, last_seq, fence, process_id from streams where name = ?"
@@ -111,6 +111,8 @@ def _add_beside(db: apsw.Connection, one: Append, stream_no: int) -> None:
         _name_blob(db, stream_no, blob.id, is_history=blob.id in one.history)
     if one.drop_draft:
         db.execute("delete from drafts where stream_no = ?", (stream_no,))
+    for node in one.ends_drafts:
+        db.execute("delete from drafts where stream_no = ? and node = ?", (stream_no, node))
 
 
 def _name_blob(
@@ -170,40 +172,48 @@ def mark_damaged(db: apsw.Connection, session_id: SessionId, reason: str) -> Non
 def save_draft(db: apsw.Connection, chunk: DraftChunk, process_id: str) -> None:
     """Keep one more chunk.
 
-    Under an old fence nothing happens.  A draft of another node, or of an answer begun again, is
-    replaced.
+    Under an old fence nothing happens.  The draft of an answer begun again is replaced.
     """
     place = find(db, chunk.stream)
     # A late chunk of an owner that was replaced: its text belongs to a turn that is over.
     if place is None or place.fence != chunk.fence or place.process_id != process_id:
         return
     number = place.stream_no
-    db.execute(
-        "delete from drafts where stream_no = ? and (? or node <> ?)",
-        (number, chunk.restart, chunk.node),
-    )
+    if chunk.restart:
+        db.execute("delete from drafts where stream_no = ? and node = ?", (number, chunk.node))
     if not chunk.chunk:
         return
     db.execute(
         """insert into drafts select ?1, coalesce(max(chunk_no), 0) + 1, ?2, ?3, ?4
            from drafts where stream_no = ?1""",
-        (number, chunk.node, chunk.part, chunk.chunk),
+        (number, chunk.node, _part_column(chunk), chunk.chunk),
     )
 
 
-def load_draft(db: apsw.Connection, stream: str) -> Draft | None:
-    """The draft in flight; asked of the writer, so that it sees the chunks handed in before."""
+def _part_column(chunk: DraftChunk) -> str:
+    # The call is written into the part, so that older programs, which know two words for it, pass
+    # the row over.
+    is_call = chunk.part == "arguments"
+    return f"{chunk.part}:{chunk.index}:{chunk.tool}" if is_call else chunk.part
+
+
+def load_drafts(db: apsw.Connection, stream: str) -> list[Draft]:
+    """The drafts in flight; asked of the writer, so that it sees the chunks handed in before."""
     place = find(db, stream)
     if place is None:
-        return None
-    chunks = fetch(
+        return []
+    rows = fetch(
         db,
         "select node, part, chunk from drafts where stream_no = ? order by chunk_no",
         (place.stream_no,),
     )
-    if not chunks:
-        return None
-    return joined_draft(NodeId(chunks[0][0]), [(part, chunk) for _, part, chunk in chunks])
+    return joined_drafts(_piece(*row) for row in rows)
+
+
+def _piece(node: str, column: str, chunk: str) -> DraftPiece:
+    part, _, call = column.partition(":")
+    index, _, tool = call.partition(":")
+    return DraftPiece(NodeId(node), part, chunk, int(index or 0), tool)
 
 
 def save_snapshot(db: apsw.Connection, stream: str, snapshot: Snapshot) -> None:

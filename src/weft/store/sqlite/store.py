@@ -94,7 +94,7 @@ class SqliteStore(Store):
         self._bell = FollowerBell(self._watch.want)
         self._seen: dict[str, int] = {}
         self._draft_bytes = 0
-        self._clipped: dict[str, NodeId] = {}
+        self._clipped: set[tuple[str, NodeId]] = set()
         self._is_closed = False
 
     async def open(self) -> None:
@@ -201,24 +201,25 @@ class SqliteStore(Store):
     # -- beside the log
 
     def save_draft(self, chunk: DraftChunk) -> None:
-        is_clipped = self._clipped.get(chunk.stream) == chunk.node and not chunk.restart
+        draft = (chunk.stream, chunk.node)
+        is_clipped = draft in self._clipped and not chunk.restart
         if self._is_closed or is_clipped:
             return
         weight = len(chunk.chunk)
         if self._draft_bytes + weight > _MOST_DRAFT_BYTES:
             # From here on this draft stays a beginning: with a hole in it, it would be a lie.
-            self._clipped[chunk.stream] = chunk.node
+            self._clipped.add(draft)
             logger.warning("the disk is too slow for the draft of %s: cut short", chunk.stream)
             return
-        self._clipped.pop(chunk.stream, None)
+        self._clipped.discard(draft)
         self._draft_bytes += weight
         process_id = self.owner.process_id
         self._writer.submit(
             WriteJob(lambda db: writing.save_draft(db, chunk, process_id), None, weight=weight)
         )
 
-    async def load_draft(self, stream: str) -> Draft | None:
-        return await self._write(lambda db: writing.load_draft(db, stream), stream=stream)
+    async def load_drafts(self, stream: str) -> list[Draft]:
+        return await self._write(lambda db: writing.load_drafts(db, stream), stream=stream)
 
     async def blob(self, blob_id: BlobId) -> bytes | None:
         return await self._ask(lambda db: reading.blob(db, blob_id))
