@@ -209,13 +209,6 @@ async def test_without_credentials_bedrock_says_what_to_set(tmp_path: Path) -> N
     assert "secret-line" not in str(caught.value)
 
 
-async def test_models_of_others_are_refused_at_bedrock() -> None:
-    async with cloud("bedrock", streaming(), "amazon.nova-pro-v1:0", AWS) as (model, server):
-        with pytest.raises(RequestRefused, match="not one of Anthropic's models"):
-            await said(model)
-    assert server.asked == []
-
-
 @pytest.mark.parametrize(
     ("kind", "error", "is_retried"),
     [

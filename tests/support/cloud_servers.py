@@ -66,3 +66,34 @@ async def send_frames(line: LoopbackConnection, frames: list[bytes]) -> None:
     for at in range(0, len(data), 100):
         await line.chunk(data[at : at + 100])
     await line.end_chunks()
+
+
+def converse_frame(kind: str, payload: dict[str, object]) -> bytes:
+    """An event of Converse."""
+    headers = {
+        ":event-type": kind,
+        ":content-type": "application/json",
+        ":message-type": "event",
+    }
+    return frame(headers, json.dumps({**payload, "p": "abcd"}).encode())
+
+
+def converse_answer(*deltas: dict[str, object], reason: str = "end_turn") -> list[bytes]:
+    """A whole answer of Converse: each delta is a block of its own; a call is `{"call": (id, name),
+    "toolUse": …}`.
+    """
+    frames = [converse_frame("messageStart", {"role": "assistant"})]
+    for index, given in enumerate(deltas):
+        at: dict[str, object] = {"contentBlockIndex": index}
+        called = given.get("call")
+        if isinstance(called, tuple):
+            start = {"toolUse": {"toolUseId": called[0], "name": called[1]}}
+            frames.append(converse_frame("contentBlockStart", {**at, "start": start}))
+        delta = {name: value for name, value in given.items() if name != "call"}
+        if delta:
+            frames.append(converse_frame("contentBlockDelta", {**at, "delta": delta}))
+        frames.append(converse_frame("contentBlockStop", at))
+    frames.append(converse_frame("messageStop", {"stopReason": reason}))
+    usage = {"inputTokens": 11, "outputTokens": 7, "totalTokens": 23, "cacheReadInputTokens": 5}
+    frames.append(converse_frame("metadata", {"usage": usage, "metrics": {"latencyMs": 9}}))
+    return frames

@@ -44,6 +44,12 @@ ANTHROPIC_USAGE: Final = UsageFields(
     cache_write="cache_creation_input_tokens",
     long_cache="cache_creation.ephemeral_1h_input_tokens",
 )
+CONVERSE_USAGE: Final = UsageFields(
+    input="inputTokens",
+    output=("outputTokens",),
+    cache_read=("cacheReadInputTokens",),
+    cache_write="cacheWriteInputTokens",
+)
 RESPONSES_USAGE: Final = UsageFields(
     input="input_tokens",
     output=("output_tokens",),

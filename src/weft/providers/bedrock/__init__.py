@@ -1,1 +1,3 @@
-"""Amazon Bedrock: Anthropic's models there, with signed requests and AWS event streams."""
+"""Amazon Bedrock: signed requests and AWS event streams; Messages for Anthropic's models, Converse
+for all others.
+"""

@@ -1,8 +1,9 @@
-"""Amazon Bedrock as a provider, for Anthropic's models there.
+"""Amazon Bedrock as a provider.
 
-The body is the one of the Messages API with the model in the address instead; the answer is an AWS
-event stream whose frames hold the events of the Messages API.  So encoder and decoder are
-Anthropic's.
+For Anthropic's models the body is the one of the Messages API with the model in the address
+instead; the answer is an AWS event stream whose frames hold the events of the Messages API.  So
+encoder and decoder are Anthropic's, and thinking, caching and the newest fields work as there.  All
+other models are spoken with by Converse, which has one form for all.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from urllib.parse import quote
 import msgspec
 
 from weft.clock import Clock, SystemClock
-from weft.errors import ProviderUnavailable, RequestRefused
+from weft.errors import ProviderUnavailable
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import encode
 from weft.providers.anthropic.stream import REFUSED_REASONING
 from weft.providers.base import ModelInfo, ModelRequest
-from weft.providers.bedrock.aws_credentials import find_credentials, find_region
+from weft.providers.bedrock import converse_encode
+from weft.providers.bedrock.aws_credentials import AwsCredentialChain, find_region
+from weft.providers.bedrock.converse_decode import ConverseDecoder
 from weft.providers.bedrock.event_stream import EventFrame, FrameReader
 from weft.providers.bedrock.sigv4 import signed
 from weft.providers.catalogue import CatalogueProvider
@@ -44,35 +47,37 @@ _KINDS = {
 
 
 class BedrockWire(RemoteVendor):
-    """`InvokeModelWithResponseStream` over HTTP."""
+    """`InvokeModelWithResponseStream` and `ConverseStream` over HTTP."""
 
     refused_reasoning = REFUSED_REASONING
 
     def __init__(self, access: ProviderAccess, provider: str, catalogue: CatalogueProvider) -> None:
         super().__init__(access, provider, catalogue)
         self.clock: Clock = SystemClock()
+        self._credentials = AwsCredentialChain(access)
         self._region = find_region(access)
         usual = f"https://bedrock-runtime.{self._region}.amazonaws.com"
         self._base = (access.base_url or usual).rstrip("/")
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
-        if "anthropic." not in request.model:
-            raise RequestRefused(
-                f"{self.provider}:{request.model} is not one of Anthropic's models, which are the "
-                "ones that can be used there (global.anthropic.claude-sonnet-5-5)"
-            )
+        if not is_anthropic(request.model):
+            body = converse_encode.encode(self._accepted(request), info)
+            return self._post(request.model, "converse-stream", body)
         body = encode(self._accepted(request), info)
         # Both stand in the address.
         del body["model"], body["stream"]
-        model = quote(request.model, safe="")
+        body = {"anthropic_version": VERSION, **body}
+        return self._post(request.model, "invoke-with-response-stream", body)
+
+    def _post(self, model: str, operation: str, body: dict[str, Any]) -> HttpRequest:
         return HttpRequest(
-            url=f"{self._base}/model/{model}/invoke-with-response-stream",
+            url=f"{self._base}/model/{quote(model, safe='')}/{operation}",
             headers=(
                 ("content-type", "application/json"),
                 ("accept", "application/vnd.amazon.eventstream"),
                 *self._access.headers,
             ),
-            body=as_json({"anthropic_version": VERSION, **body}),
+            body=as_json(body),
             timeouts=self._access.timeouts,
         )
 
@@ -84,21 +89,31 @@ class BedrockWire(RemoteVendor):
         # Last, and for each try: it covers the query and the body, and is too old after minutes.
         return signed(
             request,
-            find_credentials(self._access),
+            await self._credentials.get(transport),
             region=self._region,
             service=SERVICE,
             now=self.clock.now(),
         )
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
-        return AnthropicDecoder(self.provider, real_names(request.tools), self.secret)
+        kind = AnthropicDecoder if is_anthropic(request.model) else ConverseDecoder
+        return kind(self.provider, real_names(request.tools), self.secret)
 
     def frames(self) -> FrameSplitter:
         return MessageFrames()
 
 
+def is_anthropic(model: str) -> bool:
+    """Whether a model is spoken with in the words of the Messages API; an address of a profile
+    (`arn:…`) tells it only where its name does.
+    """
+    return "anthropic." in model
+
+
 class MessageFrames(FrameSplitter):
-    """The events of the Messages API in the frames of an event stream."""
+    """The events of an event stream: those of Converse by the type of their frame, those of the
+    Messages API inside of it.
+    """
 
     def __init__(self) -> None:
         self._frames = FrameReader()
@@ -113,7 +128,9 @@ class MessageFrames(FrameSplitter):
 def _event(frame: EventFrame) -> tuple[bytes, bytes]:
     headers = frame.headers
     if headers.get(":message-type") == "event":
-        return b"", _inner(frame.payload)
+        kind = headers.get(":event-type", "")
+        # Only the frames of a model's own stream wrap what they hold.
+        return (b"", _inner(frame.payload)) if kind == "chunk" else (kind.encode(), frame.payload)
     # An exception, or an error of the service before it knew which.
     kind = headers.get(":exception-type") or headers.get(":error-code", "")
     message = headers.get(":error-message") or _message(frame.payload) or kind
