@@ -9,6 +9,9 @@ import pytest
 
 from weft.cli.chat.approval_text import ApprovalPlace, answer_actions, permission_question
 from weft.cli.chat.paint.diff_rows import diff_lines, read_diff
+from weft.cli.chat.paint.plain_words import plain_lines
+from weft.cli.chat.paint.record_lines import preview_lines
+from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.screen import ChoiceQuestion
 from weft.events import PermissionRequest
 from weft.ids import CallUid, NodeId, RequestId
@@ -178,3 +181,22 @@ def test_the_scope_of_a_command_that_leaves_the_sandbox_says_so() -> None:
 def test_nothing_can_hide_in_a_scope() -> None:
     question = permission_question(request("shell", "ls\nrm\u202e x\t-rf"), PLACE)
     assert question.rows[1].detail == "ls ⏎ rm<U+202E> x<TAB>-rf"
+
+
+def shown_preview(block: PermissionBlock) -> str:
+    lines = preview_lines(block, 80, PaintTheme())
+    return "\n".join("".join(span.text for span in line.spans) for line in lines)
+
+
+@pytest.mark.parametrize("begins", ["--- a\n+++ b\n", "*** a.py (changed)\n"])
+def test_a_command_cannot_hide_by_looking_like_a_change(begins: str) -> None:
+    block = PermissionBlock(tool="shell", target="x", preview=f"{begins}rm -rf work", reason="")
+    assert "rm -rf work" in shown_preview(block)
+    plain = "\n".join(plain_lines(block))
+    assert "rm -rf work" in plain
+
+
+def test_a_patch_of_several_files_is_shown_as_rows() -> None:
+    preview = "*** a.py (changed)\n@@ -7,1 +7,1 @@\n-one\n+two"
+    block = PermissionBlock(tool="reviewer ▸ apply_patch", target="a.py", preview=preview)
+    assert shown_preview(block).split("\n") == ["  a.py (changed)", "   7 - one", "   7 + two"]

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from weft.cli.chat.paint.diff_rows import FileDiff, read_diff
 from weft.cli.sanitize import clean, clean_line
-from weft.view import LookupCard, ToolCard, count_of
+from weft.view import LookupCard, PermissionBlock, ToolCard, count_of
 
 CardEnd: TypeAlias = Literal["done", "failed", "stopped"]
 
@@ -103,6 +103,16 @@ def card_target(args: dict[str, Any], folder: str = "") -> str:
             said = clean_line(value)
             return relative(said, folder) if key == "path" else said
     return ""
+
+
+def shows_diff(block: PermissionBlock) -> bool:
+    """Whether what the user is asked about is a change of files.
+
+    By the tool and not by the text alone: a command that looks like a diff would be shown as one,
+    and those of its lines that are none would not be seen.
+    """
+    tool = block.tool.rpartition("▸ ")[2]
+    return tool in _EDITS and block.preview.startswith(("--- ", "*** "))
 
 
 def _edited(card: ToolCard, folder: str) -> CardText:

@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from weft.cli.chat.paint.card_text import CardText, card_text, long_duration, lookup_texts
+from weft.cli.chat.paint.card_text import (
+    CardText,
+    card_text,
+    long_duration,
+    lookup_texts,
+    shows_diff,
+)
 from weft.cli.chat.paint.diff_rows import FileDiff, read_diff
 from weft.cli.chat.paint.full_lines import source_text
 from weft.cli.chat.paint.markdown_inline import inline_text
@@ -131,10 +137,15 @@ def _left_out(count: int, which: str) -> list[str]:
 
 def _changed(diff: FileDiff, limit: int | None = None) -> list[str]:
     """A change line by line; unchanged lines are not read out."""
-    rows = [row for row in diff.rows if row.kind in ("removed", "added")]
+    rows = [row for row in diff.rows if row.kind in ("removed", "added", "file")]
     shown = rows if limit is None else rows[:limit]
     words = {"removed": "Removed", "added": "Added"}
-    lines = [f"{words[row.kind]} line {row.number}: {row.text.strip()}" for row in shown]
+    lines = [
+        f"File {row.text}:"
+        if row.kind == "file"
+        else f"{words[row.kind]} line {row.number}: {row.text.strip()}"
+        for row in shown
+    ]
     return [*lines, *_left_out(len(rows) - len(shown) + diff.left_out, "more")]
 
 
@@ -143,7 +154,7 @@ def _preview(block: PermissionBlock) -> list[str]:
     preview = block.preview or block.target
     lines = (
         _changed(read_diff(visible(preview.replace("\t", "    "))))
-        if preview.startswith("--- ")
+        if shows_diff(block)
         else [f"Command: {visible(preview)}"]
     )
     return [*lines, *([visible(block.reason)] if block.reason else [])]

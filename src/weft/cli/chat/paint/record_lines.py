@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from weft.cli.chat.paint.answer_flow import MAX_WIDTH, markdown_painter
-from weft.cli.chat.paint.card_text import long_duration
+from weft.cli.chat.paint.card_text import long_duration, shows_diff
 from weft.cli.chat.paint.diff_rows import diff_lines, read_diff
 from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, line_of, wrapped
 from weft.cli.chat.paint.text_cells import cells
@@ -151,7 +151,7 @@ def _note(block: NoteBlock, width: int) -> list[StyledLine]:
 def preview_lines(block: PermissionBlock, width: int, theme: PaintTheme) -> list[StyledLine]:
     """What a user is about to allow: all of it, and nothing in it can hide."""
     preview = block.preview or block.target
-    if preview.startswith("--- "):
+    if shows_diff(block):
         shown = read_diff(visible(preview.replace("\t", "    ")))
         lines = diff_lines(shown, width, path=block.target, has_rows=theme.has_rows)
     else:
