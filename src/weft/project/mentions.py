@@ -152,7 +152,8 @@ class MentionReader:
         image = await _image(state, path, name)
         if image is None:
             raise UsageError(
-                f"{path!r} is not an image that models take; those are {IMAGE_NAMES}, and PDF"
+                f"{path!r} is not an image that models take; those are {IMAGE_NAMES}; "
+                "a PDF is taken, too"
             )
         return (image,)
 
