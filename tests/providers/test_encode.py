@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from typing import Any
 
@@ -28,7 +29,7 @@ from weft.providers.base import Message, ModelInfo, ModelRequest, ThinkingLevel,
 from weft.providers.catalogue import shipped
 from weft.providers.credentials import ProviderAccess
 from weft.providers.google.encode import encode as google
-from weft.providers.normalize import real_names, wire_name
+from weft.providers.normalize import real_names, turns, wire_name
 from weft.providers.ollama.encode import encode as ollama
 from weft.providers.openai.encode import encode as responses
 from weft.providers.openai_chat.encode import (
@@ -481,6 +482,42 @@ def test_chat_requests_that_grow_are_as_if_each_were_the_first(dialect: ChatDial
         assert body == chat(ask(model, *said), C, dialect)
         seen.append((body, msgspec.json.encode(body)))
     assert all(msgspec.json.encode(body) == sent for body, sent in seen)
+
+
+def some_message(chance: random.Random, open_calls: list[ToolCall]) -> Message:
+    """A message of any kind; also ones that a sound history does not hold."""
+    kind = chance.choice(["user", "blank", "model", "calls", "calls", "results", "results", "pdf"])
+    if kind == "calls":
+        # Ids that the vendor gave twice, too.
+        made = [
+            call(chance.randrange(10**6), provider="openai-chat", provider_id=f"id{number % 3}")
+            for number in range(chance.randrange(1, 3))
+        ]
+        open_calls[:] = made
+        return model_says("so", *made)
+    if kind == "results":
+        shots = (Image(media_type="image/png", data=PIXEL),) * chance.randrange(8)
+        return gave(*open_calls, images=shots)
+    if kind == "pdf" and chance.random() < 0.2:
+        # Of two of them the vendor takes only the newer.
+        return user("see", Image(media_type="application/pdf", data=PIXEL, name="a", pages=60))
+    said = {"user": user("x"), "blank": user(" ")}.get(kind)
+    return said or model_says("y", Thinking(text="hm", signature="s", provider="openai-chat"))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_requests_that_grow_or_go_back_are_shaped_as_if_each_were_the_first(seed: int) -> None:
+    chance, scratch = random.Random(seed), dict[int, Any]()
+    said: list[Message] = []
+    calls: list[ToolCall] = []
+    for _ in range(25):
+        said += [some_message(chance, calls) for _ in range(chance.randrange(4))]
+        if chance.random() < 0.1:  # a rewind, or another branch
+            del said[chance.randrange(len(said) + 1) :]
+        reads = msgspec.structs.replace(C, reads_pdf=True)
+        info = chance.choice([reads, reads, reads, msgspec.structs.replace(C, sees_images=False)])
+        again = turns(ask(GPT, *said, scratch=scratch), info)
+        assert again == turns(ask(GPT, *said), info)
 
 
 def test_chat_encodes_the_turns_of_a_session_once() -> None:

@@ -137,11 +137,13 @@ def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[T
     first has outcomes.
     """
     shaper = _Shaper(request, info, max_id)
-    messages: Sequence[Message] = request.messages
-    if any(_holds_pdf(message) for message in messages):
+    messages: Sequence[Message] = request.messages[shaper.take_over() :]
+    if any(map(_holds_pdf, messages)):
         from weft.providers.documents import with_documents  # few have one: start-up time
 
-        messages = with_documents(messages, info)
+        # A document more: which ones go as they are depends on all that the request holds.
+        shaper = _Shaper(request, info, max_id)
+        messages = with_documents(request.messages, info)
     for at, message in enumerate(messages):
         if isinstance(message, CallResults):
             continue  # taken with the message before
@@ -150,6 +152,7 @@ def turns(request: ModelRequest, info: ModelInfo, *, max_id: int = 64) -> list[T
             continue
         following = messages[at + 1] if at + 1 < len(messages) else None
         shaper.model(message, following if isinstance(following, CallResults) else None)
+    shaper.keep()
     # Vendors want the user to speak first; a line of the tree need not begin so.
     if not shaper.turns or isinstance(shaper.turns[0], ModelTurn):
         shaper.turns.insert(0, UserTurn((Text(text=BEGINNING),)))
@@ -258,6 +261,19 @@ def _holds_pdf(message: Message) -> bool:
     return any(isinstance(part, Image) and part.is_pdf for part in message.parts)
 
 
+class _ShapedRequest(msgspec.Struct, frozen=True):
+    """The turns of a request, with which the next one begins that repeats its messages."""
+
+    messages: tuple[Message, ...]
+    target: tuple[ModelInfo, str, int]
+    turns: tuple[Turn, ...]
+    ids: set[str]
+
+
+_LAST = 0
+"""Where it is kept in a request's scratch; no object has this identity."""
+
+
 class _Shaper:
     """Builds the turns one by one."""
 
@@ -267,6 +283,31 @@ class _Shaper:
         self._ids = _Ids(info.provider, max_id)
         self._target = (info, request.model, max_id)
         self.turns: list[Turn] = []
+
+    def take_over(self) -> int:
+        """Begin with the turns of the request before; returns how many messages they are made of.
+
+        A session's requests only grow, and to walk over all that was said would make each round
+        cost more than the one before.
+        """
+        last = self._request.scratch.get(_LAST)
+        if last is None or last.target != self._target:
+            return 0
+        # At the speed of comparing addresses: what is repeated is the same objects.
+        if self._request.messages[: len(last.messages)] != last.messages:
+            return 0
+        self.turns = list(last.turns)
+        self._ids = _Ids(self._info.provider, self._target[2], last.ids)
+        return len(last.messages)
+
+    def keep(self) -> None:
+        """Let the next request begin with these turns."""
+        messages = self._request.messages
+        # The results of an answer's calls may still come behind it, and belong to its turn.
+        if messages and (isinstance(messages[-1], CallResults) or messages[-1].role == "user"):
+            self._request.scratch[_LAST] = _ShapedRequest(
+                messages, self._target, tuple(self.turns), self._ids.used
+            )
 
     def user(self, said: ChatMessage) -> None:
         parts = tuple(self._user_parts(said.parts))
@@ -427,10 +468,10 @@ class _Ids:
     The vendor's own where it made the call and the id is still free.
     """
 
-    def __init__(self, provider: str, longest: int) -> None:
+    def __init__(self, provider: str, longest: int, used: Iterable[str] = ()) -> None:
         self._provider = provider
         self._longest = longest
-        self._used: set[str] = set()
+        self.used = set(used)
 
     def of(self, call: ToolCall) -> str:
         proposed = self.first_choice(call)
@@ -442,7 +483,7 @@ class _Ids:
         while not self._is_free(found):
             number += 1
             found = f"{proposed[: self._longest - 6]}_{number}"
-        self._used.add(found)
+        self.used.add(found)
         return found
 
     def first_choice(self, call: ToolCall) -> str:
@@ -452,13 +493,13 @@ class _Ids:
 
     def take(self, ids: tuple[str, ...]) -> bool:
         """Take all of these, or none."""
-        if not self._used.isdisjoint(ids):
+        if not self.used.isdisjoint(ids):
             return False
-        self._used.update(ids)
+        self.used.update(ids)
         return True
 
     def _is_free(self, proposed: str) -> bool:
-        return self._is_legal(proposed) and proposed not in self._used
+        return self._is_legal(proposed) and proposed not in self.used
 
     def _is_legal(self, proposed: str) -> bool:
         return len(proposed) <= self._longest and _LEGAL.fullmatch(proposed) is not None
