@@ -13,7 +13,7 @@ from tests.support.git_history import GIT, git, make_history, reached, refs
 from tests.support.sandboxed_project import sandboxed_project
 from weft.workspace import LocalRunner, ProcessCommand, RunResult
 from weft.workspace.git_records import GitRecords, loose_object
-from weft.workspace.sandbox.git_guard import RepositoryChange
+from weft.workspace.sandbox.repository.repository_change import RepositoryChange
 
 pytestmark = pytest.mark.anyio
 

@@ -27,7 +27,8 @@ from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.git import open_safe_git
 from weft.workspace.git_records import GitRecords, indexed, is_whole, pack_of
 from weft.workspace.git_repository import GitRepository, find_repository
-from weft.workspace.sandbox.git_guard import MOST_NAMED, ReadingRunner, RepositoryChange, ask_git
+from weft.workspace.sandbox.git_guard import MOST_NAMED, ReadingRunner, ask_git
+from weft.workspace.sandbox.repository.repository_change import RepositoryChange
 
 Stamp: TypeAlias = tuple[int, int, int]
 LooseObjects: TypeAlias = dict[str, tuple[int, frozenset[str]]]
