@@ -356,7 +356,8 @@ async def test_what_is_too_large_or_ignored_is_named_and_not_touched(
     world.write(".gitignore", "cache/\n")
     world.write("cache/x", "0")
     world.write("big", "x" * 5_000)
-    script = "echo 1 >> big; echo 1 > cache/x; head -c 6000 /dev/zero > huge; echo 1 > small"
+    # An ignored file that only grew has lost nothing: one that is rewritten is another matter.
+    script = "echo 1 >> big; echo 1 >> cache/x; head -c 6000 /dev/zero > huge; echo 1 > small"
     async with open_world(
         world, turns(shell(script)), sandbox=sandbox, history__max_file=4_096
     ) as app:
@@ -373,7 +374,7 @@ async def test_what_is_too_large_or_ignored_is_named_and_not_touched(
         }
         assert "cache/: ignored" in plan.left_out
         assert (world.project / "huge").stat().st_size == 6_000
-        assert world.read("cache/x") == "1\n"
+        assert world.read("cache/x") == "01\n"
         await session.rewind(None, overwrite=["huge"])
         assert not (world.project / "huge").exists()
 
@@ -403,6 +404,28 @@ async def test_a_removed_file_that_was_ignored_comes_back_and_others_are_named(
     [result] = tool_results(model)
     assert "a rewind does not bring them back" in result
     assert "- big (too large): /" in result
+
+
+async def test_an_ignored_file_that_was_rewritten_comes_back_and_a_large_one_is_named(
+    world: World,
+) -> None:
+    world.write(".gitignore", "*.local\n")
+    world.write("my.local", "KEY=1\n")
+    world.write("big.local", "x" * 5_000)
+    world.write("other.local", "as it is\n")
+    model = turns(shell("echo KEY=2 > my.local; echo y > big.local"))
+    async with open_world(world, model, sandbox="auto", history__max_file=4_096) as app:
+        await skip_without_sandbox(app, world)
+        session = await start(app)
+        await session.send_message("go")
+        plan = await session.rewind(None)
+        assert actions(plan) == {"my.local": "restore", "big.local": "unavailable"}
+        # What the plan speaks of is not said to be left out of it.
+        assert plan.left_out == ("other.local: ignored",)
+    assert world.read("my.local") == "KEY=1\n"
+    [result] = tool_results(model)
+    assert "rewritten and a rewind does not bring back" in result
+    assert "- big.local (ignored)" in result
 
 
 async def test_without_a_sandbox_a_removed_file_that_is_too_large_is_named(world: World) -> None:

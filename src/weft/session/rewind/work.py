@@ -112,11 +112,14 @@ class FileRewinder:
         self, steps: Sequence[RewindStep], to: NodeId | None, *, conversation: bool
     ) -> RewindPlan:
         left_out = await self._files.left_out() if steps else {}
+        planned = {step.item.path for step in steps}
         return RewindPlan(
             to=to,
             conversation=conversation,
             files=tuple(step.item for step in steps),
-            left_out=tuple(f"{path}: {why}" for path, why in sorted(left_out.items())),
+            left_out=tuple(
+                f"{path}: {why}" for path, why in sorted(left_out.items()) if path not in planned
+            ),
         )
 
     async def _changes_since(self, command: RewindTo, state: SessionState) -> dict[str, PathSpan]:
