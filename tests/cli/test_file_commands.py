@@ -5,6 +5,7 @@ person.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.weft_program import WeftProgram, lines, text
 from weft.app import App, open_app
 from weft.cli.chat.screens.completion import ChatCompleter, FileCommands
 from weft.cli.chat.screens.screen import ChoiceQuestion
+from weft.project.slash_commands import command_problem
 from weft.view import PermissionBlock, TableBlock, UserBlock
 
 pytestmark = pytest.mark.anyio
@@ -232,6 +234,12 @@ def test_an_unknown_command_is_a_sentence_and_does_not_reach_the_model(
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr.splitlines()[-1]
     assert weft.call("session", "list", "--json").stdout == "[]\n"
+
+
+def test_a_command_is_one_also_where_a_path_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "lexists", lambda path: True)
+    assert command_problem("init", (), in_chat=False).startswith("/init works in the chat only")
+    assert command_problem("tmp", (), in_chat=False) == ""
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,8 @@ async def test_part_of_a_name_takes_the_newest_match_and_says_which(keyed: App) 
 async def test_config_shows_sets_and_unsets_in_the_chat(keyed: App) -> None:
     async with driven_chat(keyed, "One.") as talk:
         talk.screen.typed("/config theme dark")
-        await talk.screen.noted('theme = "dark" in ')
+        note = await talk.screen.noted('theme = "dark" in ')
+        assert note.endswith("; the chat takes it from its next start on")
         assert keyed.config.get("theme") == "dark"
         talk.screen.typed("/config theme")
         await talk.screen.until(lambda: talk.screen.of(TableBlock))
@@ -170,7 +171,7 @@ async def test_config_shows_sets_and_unsets_in_the_chat(keyed: App) -> None:
         await talk.screen.until(lambda: talk.screen.line)
         assert talk.screen.line == "/config theme "
         talk.screen.typed("/config unset theme")
-        await talk.screen.noted('theme is back at its default, "auto"')
+        await talk.screen.noted('theme is back at its default, "auto"; the chat takes')
         assert config_of(keyed).read_text() == ""
         for typed, told in (
             ("/config them dark", "did you mean 'theme'?"),

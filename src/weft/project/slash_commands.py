@@ -131,10 +131,13 @@ def command_problem(name: str, from_files: Collection[str], *, in_chat: bool) ->
     """What is wrong with a line that begins with `/name`; empty when it may be carried out, and
     when it is text: a path of this machine (`/tmp is full`) is no command.
     """
-    if name in from_files or os.path.lexists(f"/{name}"):
+    if name in from_files:
         return ""
+    # Before the paths: `/init` is both in many a container.
     if find_slash(f"/{name.lower()}") is not None:
         return "" if in_chat else f"/{name} works in the chat only; start it with `weft`"
+    if os.path.lexists(f"/{name}"):
+        return ""
     # Without the slash, which would make any two short names alike.
     near = did_you_mean(name, [*(each[1:] for each in taken_names()), *from_files])
     listed = "/help shows" if in_chat else "`weft help slash` lists"

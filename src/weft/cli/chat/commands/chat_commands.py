@@ -179,7 +179,9 @@ class ChatCommands(CommandGroup):
 
     async def _mode(self, words: str) -> None:
         names = tuple(MODES)
-        mode = words or await self._pick_word("Permission mode?", names, MODES)
+        mode = words or await self._pick_word(
+            "Permission mode?", names, MODES, now=self._chat.live.mode
+        )
         if mode is None:
             return
         if mode not in MODES:

@@ -109,11 +109,22 @@ class CommandGroup:
         self._chat.screen.show(NoteBlock(text=text))
 
     async def _pick_word(
-        self, title: str, words: tuple[str, ...], details: dict[str, str] | None = None
+        self,
+        title: str,
+        words: tuple[str, ...],
+        details: dict[str, str] | None = None,
+        *,
+        now: str = "",
     ) -> str | None:
+        """Have the user choose a word; the question opens on the one that holds `now`."""
         rows = tuple(ChoiceRow(word, (details or {}).get(word, "")) for word in words)
         chosen = await self._chat.screen.choose(
-            ChoiceQuestion(title=title, rows=rows, hint=f"1-{len(rows)}, Esc goes back")
+            ChoiceQuestion(
+                title=title,
+                rows=rows,
+                hint=f"1-{len(rows)}, Esc goes back",
+                picked=words.index(now) if now in words else 0,
+            )
         )
         return None if chosen is None else words[chosen]
 

@@ -114,7 +114,7 @@ class ModelCommands(CommandGroup):
                 self._say(f"{live.model} has no thinking levels; /model picks another one")
                 return
             title = f"Thinking level? (now {live.effort})"
-            level = await self._pick_word(title, tuple(levels), levels)
+            level = await self._pick_word(title, tuple(levels), levels, now=live.effort)
         if level is not None:
             await self._set_effort(level)
 

@@ -15,6 +15,8 @@ from weft.config.setting_keys import KEYS, known
 from weft.errors import UsageError
 from weft.view import TableBlock
 
+AT_START = ("animation", "keys", "notify", "statusline", "theme", "profile")
+"""Settings that the chat reads when it starts."""
 _LINES = re.compile(r"(\d+)\s*-\s*(\d+)")
 
 
@@ -44,18 +46,22 @@ class SetupCommands(CommandGroup):
             await dialog.offer("What should answer?")
 
     async def _config(self, words: str) -> None:
-        app = self._chat.conversation.app
         name, _, value = words.partition(" ")
         if not words or words == "list":
             await self._pick_setting()
         elif name in ("unset", "reset"):
-            self._say(await app.change_setting(value.strip(), None))
+            await self._change(value.strip(), None)
         elif value and name not in ("get", "set"):
-            self._say(await app.change_setting(name, value.strip()))
+            await self._change(name, value.strip())
         elif name == "set":
-            self._say(await app.change_setting(*_two(value)))
+            await self._change(*_two(value))
         else:
             self._show_setting(value.strip() if name == "get" else name)
+
+    async def _change(self, name: str, value: str | None) -> None:
+        said = await self._chat.conversation.app.change_setting(name, value)
+        later = "; the chat takes it from its next start on" if name in AT_START else ""
+        self._say(f"{said}{later}")
 
     def _show_setting(self, name: str) -> None:
         config = self._chat.conversation.app.config
