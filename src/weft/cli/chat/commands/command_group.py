@@ -124,6 +124,7 @@ class CommandGroup:
                 rows=rows,
                 hint=f"1-{len(rows)}, Esc goes back",
                 picked=words.index(now) if now in words else 0,
+                is_own=True,
             )
         )
         return None if chosen is None else words[chosen]

@@ -49,6 +49,7 @@ class QueueCommands(CommandGroup):
                 title=clean_line(entry.text)[:70],
                 rows=(ChoiceRow("Edit it"), ChoiceRow("Send it first"), ChoiceRow("Remove it")),
                 hint="1-3, Esc goes back",
+                is_own=True,
             )
         )
         if doing == 0:

@@ -118,6 +118,7 @@ class RewindStep:
                 title=self._title,
                 rows=tuple(ChoiceRow(label, detail) for label, detail, _ in options),
                 hint=_stays(plan),
+                is_own=True,
             )
         )
         if chosen is None:

@@ -102,6 +102,7 @@ class TreeCommands(CommandGroup):
                 title=clean_line(place.label)[:SHOWN],
                 rows=tuple(row for row, _ in doing),
                 hint=f"1-{len(doing)}, Esc goes back",
+                is_own=True,
             )
         )
         if chosen is not None:
@@ -196,6 +197,7 @@ class TreeCommands(CommandGroup):
                     ChoiceRow("Yes, as they were then", rewind_summary(plan)),
                 ),
                 hint="1-2, Esc goes back",
+                is_own=True,
             )
         )
         if chosen == 1:

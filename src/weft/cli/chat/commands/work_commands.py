@@ -67,7 +67,10 @@ class WorkCommands(CommandGroup):
         rows = (stop,) if task.is_command else (show, stop)
         doing = await self._chat.screen.choose(
             ChoiceQuestion(
-                title=f"{task.name}: {task.title}", rows=rows, hint=f"1-{len(rows)}, Esc goes back"
+                title=f"{task.name}: {task.title}",
+                rows=rows,
+                hint=f"1-{len(rows)}, Esc goes back",
+                is_own=True,
             )
         )
         if doing is None:

@@ -82,6 +82,8 @@ class ChoiceQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """Keys that do something else than choose a row; the first is answered with the number behind
     that of the last row, and so on.
     """
+    is_own: bool = False
+    """The user's own key or command has brought it up: no key can be meant for something else."""
     are_described: bool = False
     """The details stand under their rows: they say more than what a row covers."""
 

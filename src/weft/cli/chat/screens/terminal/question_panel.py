@@ -36,6 +36,8 @@ class QuestionPanel:
     @property
     def is_fresh(self) -> bool:
         """It has just come up, unasked."""
+        if self.question.is_own:
+            return False
         return self._clock.monotonic() - self._born < CALM_SECONDS
 
     def takes_keys(self) -> bool:
@@ -108,8 +110,8 @@ class QuestionPanel:
         style = "you" if question.is_from_model else "ask"
         text = clean_line(question.rule)
         danger = clean_line(question.danger)
-        if width <= NARROW:
-            # Narrow: the title alone, but never without its danger.
+        if cells(text) + cells(danger) + 8 > width:
+            # Too narrow: the title alone, but never without its danger.
             text = text.partition(" ─ ")[0]
         head = f"── {text} " if text else ""
         head = fit(head, max(4, width - cells(danger) - 4))
