@@ -91,6 +91,11 @@ $(ORACLES)/.ready: pyproject.toml | $(READY)
 walks: $(READY) ## Write docs/walks.md: the files that four everyday calls go through
 	$(BIN)/python -m scripts.walks
 
+.PHONY: screens
+screens: $(READY) ## Write docs/images: the chat's screens, from the journeys in a real terminal
+	rm -f docs/images/chat/*.svg && mkdir -p docs/images/chat
+	WEFT_PICTURES=docs/images/chat $(BIN)/python -m pytest -q -n $(WORKERS) tests/journeys/test_daily.py
+
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table
 	$(BIN)/python -m bench
