@@ -28,7 +28,7 @@ class WriteTool(Tool):
     description = (
         "Write a whole file: create it (missing folders too) or overwrite it. An "
         "existing file must have been read before; "
-        "prefer the edit tool for changes to part of a file."
+        "prefer an edit for changes to part of a file."
     )
     schema = schema_of(WriteArguments)
     effect: Effect = "checkable"
