@@ -62,7 +62,7 @@ def test_the_configured_effort_is_that_of_new_sessions(weft: WeftProgram) -> Non
     refused = weft.call("-p", "--set", "model.effort=wild", "-m", model, "hi")
     assert refused.returncode == 2
     assert "model.effort" in refused.stderr
-    assert "there are default, off, minimal, low" in refused.stderr
+    assert "it takes one of default, off, minimal, low" in refused.stderr
 
 
 def levelled(weft: WeftProgram, *levels: str, **known: object) -> str:

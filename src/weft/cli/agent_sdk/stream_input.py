@@ -60,6 +60,7 @@ class StreamInputSession:
         self._asks = asks
         self._is_misread = False
         """A line of the input was not understood."""
+        self._took_messages = False
         self._channel = ControlChannel()
         self._asker = ProgramAsker(session, sink)
         self._talk = TurnDriver(app, session, sink, self._asker if asks else None)
@@ -75,8 +76,8 @@ class StreamInputSession:
         )
 
     async def run(self) -> int:
-        """Talk until the input ends; the exit code is that of the last turn, unless a line of the
-        input was not understood.
+        """Talk until the input ends; the exit code is that of the last turn, or says that no line
+        of the input was understood.
         """
         code = OK
         async with anyio.create_task_group() as group:
@@ -86,8 +87,9 @@ class StreamInputSession:
             group.cancel_scope.cancel()
         if self._talk.unread is not None:
             return code_of(self._talk.unread)
-        # What was not understood was not done: that is no success, whatever else was answered.
-        return USAGE if self._is_misread and code == OK else code
+        # The program hears of a wrong line at once and may go on; where nothing else came, nothing
+        # was done, and that is no success.
+        return USAGE if self._is_misread and not self._took_messages else code
 
     async def _answer_all(self, receiving: MemoryObjectReceiveStream[PromptParts]) -> int:
         code = OK
@@ -99,6 +101,7 @@ class StreamInputSession:
         return code
 
     async def _answer(self, said: PromptParts) -> int:
+        self._took_messages = True
         try:
             if self._control.refusal:
                 raise UsageError(f"the message was not sent: {self._control.refusal}")
