@@ -9,7 +9,7 @@ from weft.events import NewMessage
 from weft.ids import NodeId
 from weft.loop import Commit
 from weft.messages import Node, Text, ToolCall
-from weft.providers.script import CallTool, SayText, Stall, Think
+from weft.providers.script import Break, CallTool, SayText, Stall, Think
 from weft.providers.scripted import ScriptedModel
 from weft.store import DraftCall
 
@@ -48,6 +48,43 @@ async def test_reasoning_and_arguments_in_flight_are_kept_until_the_answer_is_wh
         said = [entry.node for entry in await (await session._port()).line()]
         assert said[1].id == draft.node
         assert isinstance(said[1].parts[-1], ToolCall)
+
+
+async def test_a_screen_that_joins_in_the_middle_sees_reasoning_and_arguments(
+    world: World,
+) -> None:
+    words = (
+        Think(text="hmm"),
+        SayText(text="so"),
+        CallTool(name="todo", args={"todos": []}, chunk=4),
+        Stall(gate="a"),
+    )
+    model = ScriptedModel([words, "done"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await model.gate("a").reached.wait()
+        shown = await session.editor_snapshot()
+        assert (shown.draft, shown.draft_thinking) == ("so", "hmm")
+        calls = [(call.index, call.tool, call.arguments) for call in shown.draft_calls]
+        assert calls == [(0, "todo", '{"todos":[]}')]
+        model.gate("a").opened.set()
+        await until_idle(session)
+        shown = await session.editor_snapshot()
+        assert (shown.draft, shown.draft_thinking, shown.draft_calls) == ("", "", ())
+
+
+async def test_a_call_that_was_begun_and_broke_off_is_not_shown_twice(world: World) -> None:
+    call = CallTool(name="todo", args={"todos": []}, chunk=4)
+    model = ScriptedModel([(call, Break()), (call, Stall(gate="a")), "done"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await model.gate("a").reached.wait()
+        [shown] = (await session.editor_snapshot()).draft_calls
+        assert shown.arguments == '{"todos":[]}'
+        model.gate("a").opened.set()
+        await until_idle(session)
 
 
 async def test_a_turn_ends_its_own_draft_and_no_other(world: World) -> None:

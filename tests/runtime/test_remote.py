@@ -28,6 +28,7 @@ from weft.ids import NodeId, SessionId, TurnId
 from weft.messages import Node, Text
 from weft.runtime.ports.remote import RemotePort
 from weft.state import SessionState
+from weft.store import Draft
 from weft.store.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -104,7 +105,7 @@ async def test_text_in_flight_that_is_ahead_of_the_log_is_kept_until_its_turn_ha
     port._take_signal(msgspec.json.encode(signal))
     for seq in (1, 2):
         port._take_record(record(seq))
-        assert port.draft == (NODE, "Hello")
+        assert port.draft == Draft(node=NODE, text="Hello")
     port._take_record(record(3))
     assert port.draft is None
 

@@ -11,8 +11,8 @@ from weft.ids import NodeId, SessionId
 from weft.messages import Usage
 from weft.session import SessionPort
 from weft.state import ChildSession, PlanState, SessionState
-from weft.store import SessionRow
-from weft.view.snapshot import ChildInfo, EditorSnapshot, PlanProgress
+from weft.store import DraftCall, SessionRow
+from weft.view.snapshot import CallInFlight, ChildInfo, EditorSnapshot, PlanProgress
 
 
 class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
 async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:
     """What a screen needs to draw itself."""
     state = port.state
-    node, text = port.draft or (None, "")
+    draft = port.draft
     requests = tuple(state.turn.requests.values())
     # The last call of a turn had the whole context in it; summaries and agents have contexts of
     # their own.
@@ -93,8 +93,10 @@ async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:
         mode=state.settings.mode,
         permission_mode=port.permission_mode,
         thinking=state.settings.thinking,
-        draft_node=node,
-        draft=text,
+        draft_node=None if draft is None else draft.node,
+        draft="" if draft is None else draft.text,
+        draft_thinking="" if draft is None else draft.thinking,
+        draft_calls=() if draft is None else tuple(map(_call_in_flight, draft.calls)),
         queue=tuple(state.queue.entries.values()),
         steering_length=len(state.queue.waiting("steering")),
         follow_up_length=len(state.queue.waiting("follow_up")),
@@ -113,6 +115,10 @@ async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:
     # Everything else is taken before the first wait: a snapshot must be of one moment, the one that
     # its `seq` names.
     return msgspec.structs.replace(snapshot, queue=await port.in_full(snapshot.queue))
+
+
+def _call_in_flight(call: DraftCall) -> CallInFlight:
+    return CallInFlight(index=call.index, tool=call.tool, arguments=call.arguments)
 
 
 def _progress(plan: PlanState) -> PlanProgress | None:

@@ -166,6 +166,11 @@ class AnswerBuilder:
         """True when anything has arrived, so that the attempt is not for nothing."""
         return bool(self.text_length or self.thinking_length or self._calls or self.usage)
 
+    @property
+    def has_shown(self) -> bool:
+        """True when something came that screens show while it comes."""
+        return bool(self.text_length or self.thinking_length or self._calls)
+
     def tool_name(self, index: int) -> str:
         """The name of the `index`-th call, for showing."""
         return self._calls[index].started.name if index in self._calls else ""

@@ -167,7 +167,7 @@ class ModelCallAttempts:
         # dropped, and taken back from those who were shown it.
         if self.builder.has_begun:
             self.discarded.append(self.partial())
-        if not self._is_quiet and (self.builder.text_length or self.builder.thinking_length):
+        if not self._is_quiet and self.builder.has_shown:
             self._env.journal.signal(AnswerRestarted(node_id=self._node))
         self.builder = self._new_builder()
         if not self._is_quiet:

@@ -14,6 +14,7 @@ from weft.session.answers import AbortReceipt
 from weft.session.commands import AbortTurn, Command
 from weft.session.subscriptions.subscription import Subscription
 from weft.state import QueueEntry, SessionState
+from weft.store import Draft
 
 T = TypeVar("T")
 
@@ -41,8 +42,8 @@ class SessionPort(Protocol):
         ...
 
     @property
-    def draft(self) -> tuple[NodeId, str] | None:
-        """The text in flight, and the node it will become."""
+    def draft(self) -> Draft | None:
+        """The answer in flight."""
         ...
 
     @property

@@ -25,6 +25,16 @@ class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The status of each step that was begun: started, passed, failed, skipped or replanned."""
 
 
+class CallInFlight(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call that the model is writing."""
+
+    index: int
+    """Its place in the answer; it has no id before the answer is whole."""
+    tool: str
+    arguments: str
+    """As far as they have come: rarely whole JSON."""
+
+
 class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All that a screen needs to draw itself; events after `seq` bring it on from there."""
 
@@ -36,6 +46,10 @@ class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     thinking: str
     draft_node: NodeId | None
     draft: str
+    draft_thinking: str = ""
+    """Reasoning in flight."""
+    draft_calls: tuple[CallInFlight, ...] = ()
+    """Tool calls in flight."""
     queue: tuple[QueueEntry, ...]
     steering_length: int
     follow_up_length: int

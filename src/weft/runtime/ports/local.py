@@ -22,6 +22,7 @@ from weft.session import (
     checked,
 )
 from weft.state import QueueEntry, SessionState
+from weft.store import Draft
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ class LocalPort(SessionPort):
         return self.actor.error
 
     @property
-    def draft(self) -> tuple[NodeId, str] | None:
+    def draft(self) -> Draft | None:
         return self.actor.log.draft
 
     @property

@@ -20,6 +20,7 @@ import msgspec
 from weft.actors import Supervisor
 from weft.errors import Owned, OwnerLost, SessionNotFound, SessionStopped, StoreError, WeftError
 from weft.events import (
+    AnswerRestarted,
     NewMessage,
     SessionStatus,
     Signal,
@@ -50,8 +51,9 @@ from weft.session import (
     load_state,
     unspill_entries,
 )
+from weft.session.log.answer_in_flight import AnswerInFlight, with_delta
 from weft.state import QueueEntry, SessionState
-from weft.store import Owner, Store
+from weft.store import Draft, Owner, Store
 from weft.store.liveness import is_suspended
 
 T = TypeVar("T")
@@ -75,14 +77,6 @@ EARLY = 1_000
 @cache
 def _signals() -> msgspec.json.Decoder[Signal]:
     return msgspec.json.Decoder(Signal)
-
-
-class _Draft(msgspec.Struct):
-    """Text in flight, as far as it was heard."""
-
-    node: NodeId
-    after_seq: int
-    text: list[str] = []
 
 
 class RemotePort(SessionPort):
@@ -111,7 +105,8 @@ class RemotePort(SessionPort):
 
         The oldest is dropped when there is too much.
         """
-        self._draft: _Draft | None = None
+        self._draft: AnswerInFlight | None = None
+        """As far as it was heard."""
         self._completed: NodeId | None = None
         """The last message whose text was handed out whole; pieces of it that come now are late."""
         self._known_owner: Owner | None = None
@@ -132,8 +127,8 @@ class RemotePort(SessionPort):
         return self._condition.error if self._condition is not None else ""
 
     @property
-    def draft(self) -> tuple[NodeId, str] | None:
-        return None if self._draft is None else (self._draft.node, "".join(self._draft.text))
+    def draft(self) -> Draft | None:
+        return None if self._draft is None else self._draft.draft
 
     @property
     def permission_mode(self) -> Mode:
@@ -395,7 +390,8 @@ class RemotePort(SessionPort):
         The log may be faster than the socket.  A reader that prints text as it comes has printed
         the whole answer when it sees the message, and gets none of it afterwards.
         """
-        heard = self.draft[1] if self.draft is not None and self.draft[0] == node.id else ""
+        known = self._draft
+        heard = known.text if known is not None and known.node == node.id else ""
         # The text of a large message is not in its fact, and then the socket's pieces have to do.
         # Nor is the rest known when the answer was begun anew and that was not heard yet.
         if not node.text or not node.text.startswith(heard):
@@ -412,7 +408,7 @@ class RemotePort(SessionPort):
             )
             self._events.publish_signal(missing, len(rest))
 
-    def _is_settled(self, draft: _Draft) -> bool:
+    def _is_settled(self, draft: AnswerInFlight) -> bool:
         """True when the text in flight has arrived in the log, or never will.
 
         The socket may be ahead of the log.
@@ -457,10 +453,11 @@ class RemotePort(SessionPort):
             return
         if self._is_late(signal):
             return
-        if isinstance(signal, TextDelta) and signal.node_id not in self._state.tree.nodes:
-            if self._draft is None or self._draft.node != signal.node_id or signal.offset == 0:
-                self._draft = _Draft(signal.node_id, signal.after_seq)
-            self._draft.text.append(signal.text)
+        if isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta):
+            if signal.node_id not in self._state.tree.nodes:
+                self._draft = with_delta(self._draft, signal)
+        elif isinstance(signal, AnswerRestarted):
+            self._draft = None
         self._events.publish_signal(signal, len(raw))
 
     def _is_late(self, signal: Signal) -> bool:

@@ -21,11 +21,14 @@ from weft.events import (
     NewMessage,
     Signal,
     TextDelta,
+    ThinkingDelta,
+    ToolArgsDelta,
     TurnFinished,
 )
 from weft.ids import NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
+from weft.session.log.answer_in_flight import AnswerInFlight, with_delta
 from weft.session.log.append import stamp
 from weft.session.log.line import (
     LineCache,
@@ -37,7 +40,7 @@ from weft.session.log.line import (
 from weft.session.log.load import load_state
 from weft.session.subscriptions.event_hub import EventHub
 from weft.state import QueueEntry, SessionState
-from weft.store import DraftChunk, Lease, Store
+from weft.store import Draft, DraftChunk, Lease, Store
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +77,7 @@ class SessionLog:
             # A new session has an empty line; without this its first turn would read the log to
             # find that.
             self._line.start_empty()
-        self._draft: tuple[NodeId, list[str]] | None = None
+        self._draft: AnswerInFlight | None = None
         self._history_bytes = history_bytes
         self._untrimmed = history_bytes
         """Bytes of file history since it was last trimmed.
@@ -105,7 +108,7 @@ class SessionLog:
         match fact:
             case TurnFinished():
                 self._draft = None
-            case NewMessage(node=node) if self._draft is not None and node.id == self._draft[0]:
+            case NewMessage(node=node) if self._draft is not None and node.id == self._draft.node:
                 self._draft = None
             case _:
                 pass
@@ -133,10 +136,8 @@ class SessionLog:
 
     def signal(self, signal: Signal) -> None:
         """Show something that is not stored."""
-        if isinstance(signal, TextDelta):
-            if self._draft is None or self._draft[0] != signal.node_id or signal.offset == 0:
-                self._draft = (signal.node_id, [])
-            self._draft[1].append(signal.text)
+        if isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta):
+            self._draft = with_delta(self._draft, signal)
         elif isinstance(signal, AnswerRestarted):
             self._draft = None
         if self.events.wants(signal):
@@ -182,9 +183,9 @@ class SessionLog:
     # -- reading
 
     @property
-    def draft(self) -> tuple[NodeId, str] | None:
-        """The text in flight, and the node it will become."""
-        return None if self._draft is None else (self._draft[0], "".join(self._draft[1]))
+    def draft(self) -> Draft | None:
+        """The answer in flight."""
+        return None if self._draft is None else self._draft.draft
 
     async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
         """The line that ends at `tip` (the head, when left out), with all words."""
