@@ -251,3 +251,11 @@ async def test_a_paste_is_looked_for(tmp_path: Path) -> None:
 )
 def test_a_typed_line_means_a_row_a_level_or_a_key(typed: str, meant: ListAnswer | None) -> None:
     assert list_answer(models(), typed) == meant
+
+
+def test_a_terminal_without_unicode_shows_a_list_with_what_it_has() -> None:
+    styles = RowStyles(coloured=False, unicode=False)
+    panel = ListPanel(models(title="→ Before “this”"))
+    rows = [styles.written(row) for row in panel.rows([], width=79, limit=18, styles=styles)]
+    assert all(row.isascii() and "?" not in row for row in rows), rows
+    assert '> Before "this"' in rows[0]
