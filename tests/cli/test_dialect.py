@@ -46,6 +46,7 @@ CALLS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         "MultiEdit",
         {"file_path": "/work/project/a.py", "edits": [{"old_string": "a", "new_string": "b"}]},
     ),
+    ("apply_patch", {"patch": "*** Begin Patch"}, "ApplyPatch", {"patch": "*** Begin Patch"}),
     ("list", {}, "LS", {}),
     ("list", {"path": "src"}, "LS", {"path": "/work/project/src"}),
     (

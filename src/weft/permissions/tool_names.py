@@ -16,6 +16,8 @@ CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "write": "Write",
         "edit": "Edit",
         "multi_edit": "MultiEdit",
+        # It has none of that kind; programs that know its names see this one in their style.
+        "apply_patch": "ApplyPatch",
         "list": "LS",
         "find": "Glob",
         "grep": "Grep",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from weft.session import (
 from weft.store import SessionRow, Store
 from weft.store.location import StoreArgument
 from weft.thinking import KnownLevels, ThinkingLevel
-from weft.tools import Tool
+from weft.tools import EDITS, Tool
 
 if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up time
     from weft.project.agent_definitions import AgentDefinitions
@@ -372,6 +372,15 @@ class SessionHost:
             return self.model(model).info.context_window
         except WeftError:
             return 0
+
+    def unused_edits(self, model: str) -> Collection[str]:
+        """The tools for edits that a model is not told of: it has either patches or exact
+        replacements.
+        """
+        try:
+            return EDITS if self.model(model).info.edits_by_patch else ("apply_patch",)
+        except WeftError:
+            return ("apply_patch",)
 
     def levels_of(self, model: str) -> KnownLevels:
         """The thinking levels of a model; none if it does not think, None when not known."""

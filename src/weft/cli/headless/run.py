@@ -211,21 +211,29 @@ class _Run:
         model, level = snapshot.model, snapshot.thinking
         if said := note_of_level(self._app, self._options, model, level, begins=self._is_new):
             output.complain(said)
-        brought = await self._brought(session)
+        brought = await self._brought(session, model)
         self._sink.start(session.id, lambda: {**describe(self._app, snapshot), **brought})
 
-    async def _brought(self, session: Session) -> dict[str, Any]:
+    async def _brought(self, session: Session, model: str) -> dict[str, Any]:
         """Tools, commands, skills and agents of the session, for the first line of a stream."""
         if self._arguments.text("output_format") != "stream-json":
             return {}
         skills, _ = await session.list_skills()
         tools = self._options.tools
         return {
-            "tools": tools if tools is not None else _all_tools(has_skills=bool(skills)),
+            "tools": tools if tools is not None else self._all_tools(model, bool(skills)),
             "slash_commands": [name.removeprefix("/") for name in await session.get_commands()],
             "skills": [skill.name for skill in skills],
             "agents": [agent.name for agent in await session.list_agents()],
         }
+
+    def _all_tools(self, model: str, has_skills: bool) -> list[str]:
+        """Every tool of a session that was given no list, as its model is told of them."""
+        from weft.api.options import builtin_tool_names  # only for those who ask
+
+        hidden = self._app.host.unused_edits(model)
+        names = builtin_tool_names(has_skills=has_skills, has_agents=True)
+        return [name for name in names if name not in hidden]
 
     def _may_act(self) -> bool:
         """One look, so that folders without settings of their own cost nothing."""
@@ -351,13 +359,6 @@ class _Run:
                 f"accept_edits (or bypass) or --allowedTools approves {it} beforehand"
             )
         return OK if result.finish_reason in SUCCESSFUL else FAILED
-
-
-def _all_tools(*, has_skills: bool) -> list[str]:
-    """Every tool of a session that was given no list."""
-    from weft.api.options import builtin_tool_names  # only for those who ask
-
-    return builtin_tool_names(has_skills=has_skills, has_agents=True)
 
 
 def describe(app: App, snapshot: Any) -> dict[str, Any]:
