@@ -4,6 +4,7 @@ is carried whatever it says.
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,6 +66,15 @@ def called(number: int, *results: str, name: str = "read") -> LineEntry:
 
 def tokens(line: list[LineEntry]) -> int:
     return sum(estimate(render(entry, NOBODY)) for entry in line)
+
+
+def test_a_document_counts_once_as_its_pages_or_as_its_text() -> None:
+    pages = Image(media_type="application/pdf", data="", name="a.pdf", pages=10)
+    beside = msgspec.structs.replace(pages, text_beside=True)
+    text = Text(text="x" * 4_000)
+    alone = estimate([ChatMessage(role="user", parts=(pages,))])
+    both = estimate([ChatMessage(role="user", parts=(beside, text))])
+    assert (alone, both) == (15_000, 1_000)
 
 
 @st.composite

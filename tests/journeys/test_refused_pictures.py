@@ -61,8 +61,17 @@ async def test_the_newest_goes_first_and_older_ones_stay(world: World) -> None:
     assert NOTE in repr(model.last_request.messages)
 
 
-async def test_a_refusal_of_something_else_ends_the_turn(world: World) -> None:
-    model = ScriptedModel([[Fail(error="RequestRefused", message="bad tool schema")], "never"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "bad tool schema",
+        "bad tool schema; see the documentation",
+        "bad tool schema: https://vendor.example/docs/guides/images",
+        "max_tokens is too large; read the files under docs/ for limits of pages",
+    ],
+)
+async def test_a_refusal_of_something_else_ends_the_turn(world: World, message: str) -> None:
+    model = ScriptedModel([[Fail(error="RequestRefused", message=message)], "never"])
     async with world.open(model) as app:
         session = await app.sessions.start_session(session_id="s")
         reply = await session.send_message([SHOT])

@@ -44,8 +44,11 @@ def estimate(messages: Iterable[Message]) -> int:
 
 
 def _pictures(image: Image) -> int:
-    """As how many pictures it counts: vendors look at each page of a document."""
-    return max(image.pages, 1)
+    """As how many pictures it counts: vendors look at each page of a document.
+
+    One whose text lies beside it counts with that text: a request has one of the two.
+    """
+    return 0 if image.text_beside else max(image.pages, 1)
 
 
 def _characters(part: Part) -> int:

@@ -51,10 +51,13 @@ if TYPE_CHECKING:  # loaded where a line has to be compacted
 _CALL = FailPointPair("loop.call")
 _COMPACT = FailPointPair("loop.make_room")
 _ABOUT_PICTURES: Final = re.compile(
-    r"\b(image|picture|media|pdf|document|input_file|file_data|filename)|\bfiles?\b|\bpages\b",
+    r"\b(?:(?:input_)?images?|image_url|pictures?|media(?:_type)?|pdfs?|documents?|input_file"
+    r"|file_data)\b",
     re.IGNORECASE,
 )
 """What vendors say of a picture or document that they cannot decode or that is too large."""
+_ADDRESS: Final = re.compile(r"https?://\S+")
+"""Vendors add one to any refusal: what its words are about says nothing."""
 
 
 class TurnStop(msgspec.Struct, frozen=True):
@@ -180,7 +183,7 @@ class ModelCaller:
         what is refused now, so the newest go first, a message at a time.
         """
         is_refused = isinstance(error, RequestRefused) and not isinstance(error, PolicyRefused)
-        if not is_refused or not _ABOUT_PICTURES.search(str(error)):
+        if not is_refused or not _ABOUT_PICTURES.search(_ADDRESS.sub("", str(error))):
             return False
         found = self._line.leave_out_newest_pictures()
         if found is None:

@@ -71,7 +71,10 @@ async def read_pdf(data: bytes, name: str, *, runner: Runner, cwd: str) -> PdfCo
         )
     )
     # Head and tail of a long text would be a document with a hole in it.
-    output = result.output if result.full_output is None else result.full_output.decode()
+    output = result.output
+    if result.full_output is not None:
+        # One that was stopped may end inside a character.
+        output = result.full_output.decode(errors="replace")
     first, _, text = output.partition("\n")
     count, _, lock = first.partition(" ")
     if result.exit_code or result.timed_out or not count.isdigit():

@@ -67,7 +67,7 @@ def uncommitted_changes(repository: GitRepository) -> GitChanges | None:
         is_staged = _is_staged(data, end)
         # A file in conflict has an entry for each side.
         changed = sorted({name for name, fields in _confirmed(suspects, repository.top)})
-    except (_Unreadable, struct.error, ValueError):
+    except (_Unreadable, OSError, struct.error, ValueError):
         return None
     return GitChanges(files=tuple(map(os.fsdecode, changed)), is_staged=is_staged)
 

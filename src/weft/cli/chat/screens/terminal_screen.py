@@ -375,7 +375,7 @@ class TerminalScreen(ChatScreen):
         self._pictures = self._pictures or ClipboardPictures(os.environ)
         try:
             path = await anyio.to_thread.run_sync(self._pictures.take)
-        except UsageError as error:
+        except (UsageError, OSError) as error:  # a full disk, say
             self.notify(str(error))
             return
         self.input.drop([path])
