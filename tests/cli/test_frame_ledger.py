@@ -20,23 +20,31 @@ FRAME = SentFrame((WIDE, NARROW, "rule", "input"), at=3, column=2, up=3, columns
 def test_a_frame_at_its_own_width_leaves_nothing() -> None:
     ledger = FrameLedger()
     ledger.sent(FRAME)
-    assert not ledger.answered(100)
+    assert not ledger.answered(20, 100)
     assert (ledger.leftovers, ledger.lost, ledger.unanswered) == ([], [], 0)
 
 
 def test_a_frame_in_a_narrower_window_began_below_the_rows_that_were_broken() -> None:
     ledger = FrameLedger()
     ledger.sent(FRAME._replace(above=("done", "y" * 80)))
-    assert ledger.answered(60)
+    assert ledger.answered(20, 60)
     # One row more than was counted: the first of the two that the wide row takes now.
     assert ledger.leftovers == ["a" * 60, "done", "y" * 60]
     assert ledger.lost == ["done", "y" * 80], "cut in the window, so printed once more"
 
 
+def test_a_frame_that_reached_the_top_of_the_window_began_below_it() -> None:
+    ledger = FrameLedger()
+    ledger.sent(FRAME)
+    # Two rows above the cursor where three were counted: one more stays.
+    assert ledger.answered(3, 60)
+    assert ledger.leftovers == [WIDE]
+
+
 def test_a_terminal_that_cuts_rows_has_none_above_a_torn_frame() -> None:
     ledger = FrameLedger(rewraps=False)
     ledger.sent(FRAME._replace(above=("done",)))
-    assert ledger.answered(60)
+    assert ledger.answered(20, 60)
     assert ledger.leftovers == ["done"]
 
 
@@ -44,14 +52,14 @@ def test_lines_that_a_wider_window_had_pulled_down_are_printed_again() -> None:
     ledger = FrameLedger()
     # Erased by five rows, as at 40 columns; at 100 the rows were whole again, and three.
     ledger.sent(FRAME._replace(up=5, columns=40, record=("first", "second", "third")))
-    assert ledger.answered(100)
+    assert ledger.answered(20, 100)
     assert ledger.lost == ["second", "third"]
 
 
 def test_rows_that_scrolled_off_are_true_up_to_what_the_torn_frame_wrote() -> None:
     ledger = FrameLedger()
     ledger.sent(FRAME._replace(above=("done",)))
-    ledger.answered(60)
+    ledger.answered(20, 60)
     assert ledger.left(2, 60) == ["a" * 60]
     assert ledger.leftovers == []
 

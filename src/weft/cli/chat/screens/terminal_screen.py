@@ -658,8 +658,8 @@ class TerminalScreen(ChatScreen):
             cursor,
             above=above,
             columns=self._size.columns,
-            # What is typed on an idle line leaves nothing behind that could be torn.
-            asks=bool(above) or self._live.can_stop,
+            # Also for a key on an idle line: a rule that is broken over two rows would stay.
+            asks=True,
         )
 
     def _frame(self) -> RegionFrame:

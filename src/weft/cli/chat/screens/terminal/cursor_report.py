@@ -35,7 +35,7 @@ class CursorReports:
         if not frames.is_answer(values, columns):
             return False
         self._place = (values[0], values[1])
-        is_torn = frames.answered(values[1])
+        is_torn = frames.answered(values[0], values[1])
         if not frames.unanswered:
             self._answered.set()
         return is_torn

@@ -45,6 +45,8 @@ class SentFrame(NamedTuple):
     """The width that it was measured for."""
     record: tuple[str, ...] = ()
     """For one that erases first: the lines above what it erases."""
+    true: int | None = None
+    """How many of the rows, from the first on, are true text; None for all of them."""
 
 
 class FrameLedger:
@@ -114,11 +116,15 @@ class FrameLedger:
         is_key = values[0] == 1 and values[1] <= _F3_MODIFIERS < columns
         return bool(self._sent) and not is_key
 
-    def answered(self, width: int) -> bool:
-        """The next frame was drawn at this width; True when it was torn."""
+    def answered(self, row: int, width: int) -> bool:
+        """The next frame found the cursor in this row, from 1 on, and was drawn at this width; True
+        when it was torn.
+        """
         frame = self._sent.popleft() if self._sent else None
         if frame is None:
             return False
+        # The cursor does not go above the first row of the window.
+        frame = frame._replace(up=min(frame.up, row - 1))
         if width >= frame.columns and not self.width:
             self.lost += self._erased(frame, width)
             return bool(self.lost)
@@ -144,6 +150,11 @@ class FrameLedger:
         """The rows of the window above the cursor when a frame came."""
         return sum(height_of(row, width) for row in rows[: frame.at]) + frame.column // width
 
+    @property
+    def true_rows(self) -> int | None:
+        """How many of the leftovers, and of the rows behind them, are true text; None for all."""
+        return self._stale if self.leftovers else None
+
     def as_drawn(self, row: str) -> str:
         """What stands there of a row of the region: that of a torn frame was cut."""
         return fit_row(row, self.width) if self.width else row
@@ -153,7 +164,7 @@ class FrameLedger:
         found = [self.as_drawn(row) for row in frame.rows]
         stale = self._above(found, frame, width) if self._rewraps else []
         if not self.leftovers:
-            self._stale = len(stale)
+            self._stale = len(stale) if frame.true is None else min(len(stale), frame.true)
         self.leftovers += stale
         for line in frame.above:
             # Wider than the window that it was meant for: the terminal was to break it anyhow.

@@ -222,10 +222,13 @@ class RegionPainter:
         these rows.
         """
         if self.frames.leftovers:
-            return self.frames.left(height, columns)
-        count = rows_within(self._rows[: self._at], height, columns)
-        left, self._rows = self._rows[:count], self._rows[count:]
-        self._at -= count
+            left = self.frames.left(height, columns)
+        else:
+            count = rows_within(self._rows[: self._at], height, columns)
+            left, self._rows = self._rows[:count], self._rows[count:]
+            self._at -= count
+        # A window that grows again brings them back, and a frame may erase them there.
+        self._record.extend(left)
         return left
 
     def erase_resized(self) -> list[str]:
@@ -241,7 +244,8 @@ class RegionPainter:
         above, frames = self.rows_above_cursor(columns), self.frames
         rows = (*frames.leftovers, *map(frames.as_drawn, self._rows))
         at, record = len(frames.leftovers) + self._at, tuple(self._record)
-        found = SentFrame(rows, at, self._column, up=above, record=record)
+        true = frames.true_rows
+        found = SentFrame(rows, at, self._column, up=above, record=record, true=true)
         frames.settle()
         self._rows, self._at, self._column, self._is_resized = [], 0, 0, False
         return f"{_down(-above)}\r{_CLEAR_BELOW}", found
