@@ -503,13 +503,14 @@ def test_show_and_diff_say_all_in_words_where_nothing_is_drawn(
     terminal.wait_for("/show 2", "Added line 45: row 45", history=True)
     terminal.type("/diff")
     terminal.keys("Enter")
-    screen = terminal.wait_for("You: /diff", "Added line 45: row 45\n\nYou:", history=True)
+    terminal.wait_for("You: /diff\nEdited a.txt", history=True)
+    # What is said of this comes behind all of the change.
+    terminal.type("/show 9")
+    terminal.keys("Enter")
+    screen = terminal.wait_for("Error:", history=True)
     shown = screen.partition("You: /diff")[2]
     assert shown.count("Added line ") == 45
     assert "@@" not in screen, "words, and not the notation of a diff"
-    terminal.type("/show 9")
-    terminal.keys("Enter")
-    terminal.wait_for("Error:")
 
 
 def test_a_chat_says_at_its_start_which_thinking_level_is_used(
