@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from weft.ids import NodeId
-from weft.store.base import Draft, DraftCall, DraftChunk
+from weft.store.base import Append, Draft, DraftCall, DraftChunk
 
 
 def ends_draft(chunk: DraftChunk, node: NodeId) -> bool:
     """Whether what was kept of `node` before is void with this chunk: its answer begins again."""
     return chunk.restart and chunk.node == node
+
+
+def ended_drafts(
+    drafts: Iterable[tuple[str, NodeId]], appends: Sequence[Append]
+) -> set[tuple[str, NodeId]]:
+    """Those of some drafts, each a stream and a node, that the appends end."""
+    dropped = {one.stream for one in appends if one.drop_draft}
+    ended = {(one.stream, node) for one in appends for node in one.ends_drafts}
+    return {draft for draft in drafts if draft in ended or draft[0] in dropped}
 
 
 class DraftPiece(msgspec.Struct, frozen=True):

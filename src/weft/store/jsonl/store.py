@@ -29,6 +29,7 @@ from weft.store.base import (
     Store,
 )
 from weft.store.checks import check_appends, check_leasable
+from weft.store.drafts import ended_drafts
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.jsonl import (
     append as appending,
@@ -113,6 +114,8 @@ class JsonlStore(Store):
         # By callback, so that followers are woken also when the caller was cancelled.
         future.add_done_callback(lambda _: self._bell.ring(grown))
         await future
+        # Not before: a refused append ends no draft, and what came later would leave a hole in it.
+        self._clipped -= ended_drafts(self._clipped, appends)
 
     async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
         return await self._ask(lambda opened: opened.log(stream).read(max(0, after), limit))

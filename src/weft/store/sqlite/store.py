@@ -28,6 +28,7 @@ from weft.store.base import (
     Store,
 )
 from weft.store.checks import check_appends, check_leasable
+from weft.store.drafts import ended_drafts
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import ProcessLiveness, this_process
 from weft.store.sqlite import appends as writing
@@ -114,6 +115,8 @@ class SqliteStore(Store):
             stream=appends[0].stream,
             grows=tuple(append.stream for append in appends if append.records),
         )
+        # Not before: a refused append ends no draft, and what came later would leave a hole in it.
+        self._clipped -= ended_drafts(self._clipped, appends)
 
     async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
         start = max(0, after)
