@@ -115,7 +115,7 @@ def calculator(weft: WeftProgram) -> list[Any]:
             text("`add` subtracts: one character in `calc.py:3`."),
             call("edit", path="calc.py", old_string="return a - b", new_string="return a + b"),
         ],
-        [call("shell", command=RUN_TESTS)],
+        [call("shell", command=RUN_TESTS, description="Run the tests")],
         [text("Fixed: `add` subtracted. All **12 tests** pass now.")],
     ]
 
@@ -130,7 +130,7 @@ def test_a_bug_is_fixed(user_at: Callable[..., DailyUser], columns: int) -> None
     user.picture(f"edit-{columns}", "The model asks to edit a file")
     assert "● Read calc.py, test_calc.py" in user.window.screen(history=True).replace("\n  ", " ")
     user.window.keys("1")
-    user.sees("Run a command ─", RUN_TESTS, ASK)
+    user.sees("Run a command ─", RUN_TESTS, '"Run the tests"', ASK)
     user.picture(f"command-{columns}", "The model asks to run a command")
     user.window.keys("1")
     user.sees("Fixed: add subtracted.", "5 calls ·", "context ")
