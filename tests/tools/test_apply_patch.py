@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.tool_bench import ToolBench
+from weft.agents.plan import PlanStep
+from weft.agents.plan_approval import approved_edits
 from weft.errors import FinalToolError, RetryableToolError
 from weft.permissions import PermissionGrant, PermissionRule, decide, grant_pattern
 from weft.permissions.rule_text import read_rule, taken_away
@@ -164,9 +166,63 @@ async def test_no_grant_stands_for_several_files(files: ToolBench) -> None:
     assert decide(whole, mode="default", grants=(given,)).verdict == "ask"
 
 
-def test_a_rule_about_edits_is_one_about_patches() -> None:
-    assert "apply_patch" in {rule.tool for rule in read_rule("deny", "edit(src/*)")}
-    assert "apply_patch" in {rule.tool for rule in read_rule("ask", "Edit")}
-    assert "apply_patch" in {rule.tool for rule in read_rule("allow", "edit(src/*)")}
-    assert "apply_patch" not in {rule.tool for rule in read_rule("allow", "write(src/*)")}
+ADDED = patch("*** Add File: src/new.py", "+x")
+CHANGED = patch("*** Update File: src/a.py", "-one", "+1")
+DELETED = patch("*** Delete File: src/a.py")
+MOVED = patch("*** Update File: src/a.py", "*** Move to: src/b.py", "-one", "+1")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "covered"),
+    [
+        (["edit(src/*)"], [CHANGED]),
+        (["Edit(src/**)"], [CHANGED]),
+        (["edit"], [CHANGED]),
+        (["write(src/*)"], [ADDED]),
+        (["edit(src/*)", "write(src/*)"], [CHANGED, ADDED]),
+        (["apply_patch(src/*)"], [CHANGED, ADDED, DELETED, MOVED]),
+    ],
+)
+async def test_a_rule_that_allows_edits_allows_no_new_and_no_deleted_file(
+    files: ToolBench, allowed: list[str], covered: list[str]
+) -> None:
+    files.write("src/a.py", "one\n")
+    rules = [rule for text in allowed for rule in read_rule("allow", text)]
+    for text in (ADDED, CHANGED, DELETED, MOVED):
+        action = (await files.prepare("apply_patch", patch=text)).action
+        verdict = decide(action, mode="default", rules=rules).verdict
+        assert (text, verdict) == (text, "allow" if text in covered else "ask")
+
+
+async def test_a_step_that_edits_a_file_does_not_delete_it(files: ToolBench) -> None:
+    files.write("src/a.py", "one\n")
+    rules = approved_edits(PlanStep(action="edit", description="x", details="", file="src/a.py"))
+    changed = (await files.prepare("apply_patch", patch=CHANGED)).action
+    deleted = (await files.prepare("apply_patch", patch=DELETED)).action
+    assert decide(changed, mode="default", rules=rules).verdict == "allow"
+    assert decide(deleted, mode="default", rules=rules).verdict == "ask"
+
+
+async def test_a_grant_for_a_changed_file_does_not_delete_it(files: ToolBench) -> None:
+    files.write("src/a.py", "one\n")
+    changed = (await files.prepare("apply_patch", patch=CHANGED)).action
+    deleted = (await files.prepare("apply_patch", patch=DELETED)).action
+    given = PermissionGrant(pattern=grant_pattern(changed), scope="session")
+    assert decide(changed, mode="default", grants=(given,)).verdict == "allow"
+    assert decide(deleted, mode="default", grants=(given,)).verdict == "ask"
+    assert grant_pattern(deleted) == ""
+
+
+@pytest.mark.parametrize("text", [ADDED, CHANGED, DELETED])
+@pytest.mark.parametrize("rule", ["edit(src/*)", "Edit", "write(src/*)", "apply_patch"])
+async def test_a_rule_that_restricts_edits_holds_for_every_patch(
+    files: ToolBench, text: str, rule: str
+) -> None:
+    files.write("src/a.py", "one\n")
+    action = (await files.prepare("apply_patch", patch=text)).action
+    assert decide(action, mode="bypass", rules=read_rule("deny", rule)).verdict == "deny"
+    assert decide(action, mode="accept_edits", rules=read_rule("ask", rule)).verdict == "ask"
+
+
+def test_a_rule_that_takes_edits_away_takes_patches_away() -> None:
     assert "apply_patch" in taken_away("edit")

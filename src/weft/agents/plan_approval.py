@@ -13,7 +13,9 @@ from weft.agents.plan import PlanStep
 from weft.loop import PermissionGate
 from weft.permissions import PermissionRule, PolicyDecision, ToolAction, is_protected
 
-_EDITS: Final = ("edit", "multi_edit", "write", "apply_patch")
+# Without apply_patch, which deletes files, too: a patch that changes or adds one counts as edit or
+# write.
+_EDITS: Final = ("edit", "multi_edit", "write")
 
 
 def approved_edits(step: PlanStep) -> tuple[PermissionRule, ...]:

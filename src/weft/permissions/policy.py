@@ -49,6 +49,17 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     """
     exposes: str = ""
     """Of a command: why it could read what a rule keeps from being read; empty when it cannot."""
+    acts_as: str = ""
+    """Another tool that does the same to the target, and whose rules count as well: a patch that
+    changes a file is an edit of it.
+    """
+    removes: bool = False
+    """The target is deleted."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools whose rules speak of this."""
+        return (self.tool, self.acts_as) if self.acts_as else (self.tool,)
 
     @property
     def is_delicate(self) -> bool:
@@ -73,10 +84,10 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     def covers(self, action: ToolAction) -> bool:
         """True when the rule speaks of this action."""
         if self.is_exact:
-            return (action.tool, action.target) == (self.tool, self.pattern)
+            return self.tool in action.names and action.target == self.pattern
         # `fnmatch` would ignore case on some systems; a rule means the same on all. Its `*` also
         # matches `/`, so `src/*` covers everything below `src`.
-        if not fnmatchcase(action.tool, self.tool):
+        if not any(fnmatchcase(name, self.tool) for name in action.names):
             return False
         if not self.pattern or _target_fits(action, self.pattern):
             return True
@@ -113,11 +124,12 @@ class PolicyDecision(msgspec.Struct, frozen=True):
 def grant_pattern(action: ToolAction) -> str:
     """What "always" grants: exactly the target that was shown, for this tool.
 
-    Empty for several files at once: no grant can name them.
+    Empty for several files at once: no grant can name them.  Empty for a file that is deleted, too:
+    a grant says nothing of what is done to its target, and would also cover a new file there.
     """
-    if action.parts:
+    if action.parts or action.removes:
         return ""
-    return f"{action.tool}({action.target})"
+    return f"{action.names[-1]}({action.target})"
 
 
 def decide(
@@ -161,7 +173,7 @@ def decide(
         )
     # The whole text, never a prefix: a grant for `git status` is none for `git status; rm -r .`.
     exactly = grant_pattern(action)
-    if any(grant.pattern == exactly for grant in grants):
+    if exactly and any(grant.pattern == exactly for grant in grants):
         return PolicyDecision("allow", "you allowed it before", by="grant", text=exactly)
     is_firm = "ask" in verdicts or action.is_delicate
     return PolicyDecision("ask", strictest.reason, is_firm)
@@ -216,7 +228,7 @@ def _speaks_of(rule: PermissionRule, action: ToolAction) -> bool:
     sweep it up with others.
     """
     if rule.verdict == "allow" and action.is_delicate:
-        return rule.tool == action.tool and rule.pattern == action.target
+        return rule.tool in action.names and rule.pattern == action.target
     return rule.covers(action)
 
 

@@ -167,9 +167,9 @@ def read_rule(
         patterns = set(
             _path_patterns(pattern.strip(), home, restricts=restricts, is_own=ours == tool)
         )
-    # A patch is how some models edit: what allows edits of a file allows it there.
-    allowed = (ours, "apply_patch") if ours == "edit" else (ours,)
-    tools = _family(ours, has_pattern=bool(pattern)) if restricts else allowed
+    # Not patches for edits here: a patch also adds and deletes files. One that changes a file says
+    # so itself (`ToolAction.acts_as`).
+    tools = _family(ours, has_pattern=bool(pattern)) if restricts else (ours,)
     if ours != tool:
         tools = (tool, *tools)
     return tuple(

@@ -26,6 +26,8 @@ from weft.tools.v4a_patch import PatchedFile, parse_patch, patched
 from weft.workspace import ChangedFile
 
 MOST_FILES = 50
+# No other tool deletes a file, so only a rule for patches themselves allows that.
+_ACTS_AS = {"changed": "edit", "added": "write"}
 
 
 class PatchArguments(ToolArguments, frozen=True, kw_only=True):
@@ -151,7 +153,14 @@ async def _prepared(tool: str, changes: list[_FileChange], context: ToolContext)
 
 
 def _action(tool: str, changes: list[_FileChange], context: ToolContext) -> ToolAction:
-    each = [action(tool, change.target.path, context, edits=True) for change in changes]
+    each = [
+        msgspec.structs.replace(
+            action(tool, change.target.path, context, edits=True),
+            acts_as=_ACTS_AS.get(change.verb, ""),
+            removes=change.data is None,
+        )
+        for change in changes
+    ]
     if len(each) == 1:
         return each[0]
     named = ", ".join(part.target for part in each)
