@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from weft.errors import FinalToolError
 from weft.tools.v4a_patch import PatchedFile, PatchPiece, parse_patch, patched
 
-LINES = st.lists(st.sampled_from(["a", "b", "  c", "", "d e", "@@ x", "*** y", "+", "-z"]))
+MARKS = ["*** Begin Patch", "*** End Patch", "*** End of File", "*** Add File: x"]
+LINES = st.lists(st.sampled_from(["a", "b", "  c", "", "d e", "@@ x", "*** y", "+", "-z", *MARKS]))
 
 
 def as_patch(old: list[str], new: list[str], context: int) -> str:
@@ -153,6 +154,21 @@ def test_a_mistake_is_told_in_one_sentence(text: str, said: str) -> None:
         parse_patch(text)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_line_of_a_file_that_looks_like_a_mark_is_one_of_the_file(mark: str) -> None:
+    change = piece(f" a\n {mark}\n-b\n+c")
+    assert patched(f"a\n{mark}\nb\n", [change]) == f"a\n{mark}\nc\n"
+
+
+@pytest.mark.parametrize("behind", ["*** Add File: b\n+x", "*** Begin Patch", "+x\n*** End Patch"])
+def test_what_stands_behind_the_end_is_not_dropped_in_silence(behind: str) -> None:
+    text = f"*** Begin Patch\n*** Delete File: a\n*** End Patch\n{behind}\n"
+    with pytest.raises(
+        FinalToolError, match=r"line \d of the patch stands behind '\*\*\* End Patch'"
+    ):
+        parse_patch(text)
 
 
 def test_a_heading_says_which_of_two_places_is_meant() -> None:

@@ -82,15 +82,29 @@ def _body(text: str) -> list[tuple[int, str]]:
 
     Models wrap a patch into a here-document or a code block, and forget its end.
     """
+    # Only blanks behind a mark are let go: with one before it, it is a line of a file that stays.
     lines = list(enumerate(text.replace("\r\n", "\n").split("\n"), 1))
-    marks = [at for at, (_, line) in enumerate(lines) if line.strip() == _BEGIN]
+    marks = [at for at, (_, line) in enumerate(lines) if line.rstrip() == _BEGIN]
     if not marks:
         raise FinalToolError(f"the patch must begin with the line {_BEGIN!r}")
     body = lines[marks[0] + 1 :]
     for at, (_, line) in enumerate(body):
-        if line.strip() == _END:
+        if line.rstrip() == _END:
+            _refuse_more(body[at + 1 :])
             return body[:at]
     raise FinalToolError(f"the patch must end with the line {_END!r}; it may have been cut off")
+
+
+def _refuse_more(behind: list[tuple[int, str]]) -> None:
+    """What is left of a second patch, or of one with its end in the middle, is not dropped: the
+    first half alone would look like a success.
+    """
+    for number, line in behind:
+        if line.rstrip() in (_BEGIN, _END) or _FILE.fullmatch(line):
+            raise FinalToolError(
+                f"line {number} of the patch stands behind {_END!r}; put all files into one patch, "
+                f"with one such line at its end; it is {line[:_SHOWN]!r}"
+            )
 
 
 class _Parser:
@@ -160,7 +174,7 @@ class _Parser:
         lines: list[tuple[Literal[" ", "-", "+"], str]] = []
         is_at_end = False
         while (line := self._peek()) is not None and not line.startswith("@@"):
-            if line.strip() == _EOF:
+            if line.rstrip() == _EOF:
                 self._at += 1
                 is_at_end = True
                 break
