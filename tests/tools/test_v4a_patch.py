@@ -171,6 +171,23 @@ def test_what_stands_behind_the_end_is_not_dropped_in_silence(behind: str) -> No
         parse_patch(text)
 
 
+@pytest.mark.parametrize(
+    ("lines", "content"),
+    [
+        ("+a\n\n+b\n", "a\n\nb\n"),
+        ("\n+a\n \n\n+b\n\n\n", "\na\n\n\nb\n"),
+        ("+a\n+\n\n", "a\n\n"),
+        ("\n\n", ""),
+    ],
+)
+@pytest.mark.parametrize("behind", ["", "*** Delete File: c\n"])
+def test_an_empty_line_of_a_new_file_that_lost_its_plus_stays(
+    lines: str, content: str, behind: str
+) -> None:
+    text = f"*** Begin Patch\n*** Add File: a\n{lines}{behind}*** End Patch"
+    assert parse_patch(text)[0].content == content
+
+
 def test_a_heading_says_which_of_two_places_is_meant() -> None:
     text = "def f():\n    pass\ndef g():\n    pass\n"
     change = piece("@@ def g():\n-    pass\n+    return 1")

@@ -144,13 +144,18 @@ class _Parser:
 
     def _content(self) -> str:
         added: list[str] = []
+        blanks = 0
         while (line := self._peek()) is not None and not _FILE.fullmatch(line):
-            if not line.startswith("+"):
-                if not line.strip():
-                    self._at += 1
-                    continue
+            # The + of an empty line is often lost. Only a later line of the file tells that it is
+            # one: those at the end separate files.
+            if not line.strip():
+                blanks += 1
+            elif line.startswith("+"):
+                added += ["\n"] * blanks
+                added.append(f"{line[1:]}\n")
+                blanks = 0
+            else:
                 raise self._wrong("of a new file must begin with +")
-            added.append(f"{line[1:]}\n")
             self._at += 1
         return "".join(added)
 
