@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import stat
+
 import pytest
 
 from tests.support.rewind_project import open_world, project_tree, start
 from tests.support.world import World
+from weft.events import ToolExecuting
 from weft.providers.base import ModelInfo
 from weft.providers.catalogue import shipped
 from weft.providers.script import CallTool
@@ -65,6 +68,7 @@ def test_the_catalogue_says_which_models_edit_by_patch(name: str, patches: bool)
 async def test_a_patch_is_on_record_and_a_rewind_takes_it_back(world: World) -> None:
     (world.project / "a.txt").write_text("one\ntwo\n")
     (world.project / "old.txt").write_text("old\n")
+    (world.project / "old.txt").chmod(0o755)
     before = project_tree(world)
     model = ScriptedModel([[CallTool(name="apply_patch", args={"patch": PATCH})], "done"])
     async with open_world(world, model) as app:
@@ -72,7 +76,11 @@ async def test_a_patch_is_on_record_and_a_rewind_takes_it_back(world: World) -> 
         await session.send_message("patch it")
         files = {each.path: each.action for each in await session.touched_files()}
         assert (world.project / "new/b.txt").read_text() == "fresh\n"
+        events = await session.subscribe(after=0, live=False)
+        modes = [each.pre_modes async for each in events if isinstance(each, ToolExecuting)]
         await session.rewind(None)
+    # With the intent: after a crash, a rewind brings the file back as executable as it was.
+    assert modes == [{"old.txt": stat.S_IFREG | 0o755}]
     assert files["a.txt"] == "modified"
     assert files["new/b.txt"] == "created"
     assert files["old.txt"] == "deleted"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.turn_scenes import NODE, TURN, TurnScene
 from weft.events import (
+    FileTouched,
     NewMessage,
     PermissionResolved,
     SystemNote,
@@ -135,6 +136,21 @@ def test_an_effect_that_took_place_is_settled_as_done() -> None:
     complete = settle_interrupted(scene.state, RecoveryEvidence(hashes={"a": "2"}))[0]
     assert isinstance(complete, ToolComplete)
     assert (complete.result.status, complete.is_error) == ("done", False)
+
+
+def test_a_file_that_was_deleted_keeps_the_mode_that_it_had() -> None:
+    scene = TurnScene().prompt("hi").answered("", calls=[CALL])
+    files = {"a": "1", "run.sh": "2"}
+    scene.intended(
+        CALL, effect="checkable", pre=files, post={"a": "3", "run.sh": ""}, modes={"run.sh": 0o755}
+    )
+    found = RecoveryEvidence(hashes={"a": "3", "run.sh": ""}, modes={"a": 0o640, "run.sh": 0})
+    touched = [
+        (fact.path, fact.action, fact.mode_before, fact.mode_after)
+        for fact in settle_interrupted(scene.state, found)
+        if isinstance(fact, FileTouched)
+    ]
+    assert touched == [("a", "modified", 0o640, 0o640), ("run.sh", "deleted", 0o755, 0)]
 
 
 def test_an_effect_that_had_not_begun_stays_open_to_run() -> None:

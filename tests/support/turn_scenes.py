@@ -67,6 +67,7 @@ class TurnScene:
         effect: Any,
         pre: dict[str, str] | None = None,
         post: dict[str, str] | None = None,
+        modes: dict[str, int] | None = None,
     ) -> Self:
         """An effect is about to take place."""
         return self.take(
@@ -78,6 +79,7 @@ class TurnScene:
                     effect=effect,
                     pre_hashes=pre or {},
                     post_hashes=post or {},
+                    pre_modes=modes or {},
                 )
             ]
         )

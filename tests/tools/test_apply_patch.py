@@ -64,6 +64,7 @@ async def test_preparing_changes_nothing_and_shows_every_file(files: ToolBench) 
     ]
     assert prepared.post_hashes["old.py"] == ""
     assert list(prepared.pre_hashes) == ["a.py", "new/b.py", "old.py"]
+    assert prepared.pre_modes == {"old.py": (files.root / "old.py").stat().st_mode}
     assert (files.root / "old.py").exists()
 
 

@@ -309,6 +309,8 @@ def _touched_by(
         # As it was before: nothing to take back, whatever the verdict says of the other files.
         if now == before:
             continue
+        # Writing a file keeps its mode; of one that is deleted only the intent knows it.
+        mode_before = intent.pre_modes.get(path, mode)
         facts.append(
             FileTouched(
                 path=path,
@@ -316,7 +318,7 @@ def _touched_by(
                 before=BlobId(before) or None,
                 after=BlobId(now) or None,
                 call_uid=intent.call_uid,
-                mode_before=mode if before else 0,  # writing a file keeps its mode
+                mode_before=mode_before if before else 0,
                 mode_after=mode,
                 is_certain=verdict == "done",
             )

@@ -213,6 +213,7 @@ class ToolCallBatch:
                 attempt=self._attempt(ready.call.call_uid),
                 pre_hashes=ready.prepared.pre_hashes,
                 post_hashes=ready.prepared.post_hashes,
+                pre_modes=ready.prepared.pre_modes,
                 permission=self._permissions.get(ready.call.call_uid),
             ),
             *ready.prepared.facts,

@@ -78,6 +78,8 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     """
     pre_hashes: dict[str, str] = {}
     post_hashes: dict[str, str] = {}
+    pre_modes: dict[str, int] = {}
+    """Modes of the files that it deletes; a file that is written keeps its own."""
     keeps: dict[BlobId, bytes] = {}
     """Contents that become durable with the intent: what is about to be replaced must be known
     before it is.

@@ -161,6 +161,8 @@ class ToolExecuting(FactBase, frozen=True, tag="tool_executing"):
     """Hash of each file before, "" where there was none; lets recovery find out what happened."""
     post_hashes: dict[str, str] = {}
     """Hash that each file will have after; with `pre_hashes` it settles the doubt."""
+    pre_modes: dict[str, int] = {}
+    """Mode of each file that it deletes: when it is gone, nothing else tells it."""
     permission: CallPermission | None = None
     """Who or what allowed it; None in logs of before this was recorded."""
 

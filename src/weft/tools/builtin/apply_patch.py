@@ -8,6 +8,7 @@ been read with `read` before: these models like to look at files with the shell.
 from __future__ import annotations
 
 import hashlib
+import stat
 from typing import Annotated, Any
 
 import msgspec
@@ -147,6 +148,11 @@ async def _prepared(tool: str, changes: list[_FileChange], context: ToolContext)
         preview=preview,
         pre_hashes={change.target.path: change.target.hash for change in changes},
         post_hashes={change.target.path: change.after for change in changes},
+        pre_modes={
+            change.target.path: stat.S_IFREG | change.target.state.mode
+            for change in changes
+            if change.data is None and change.target.state is not None
+        },
         keeps=keeps,
         facts=tuple(facts),
     )
