@@ -12,6 +12,7 @@ from weft.agents.plan_approval import approved_edits
 from weft.errors import FinalToolError, RetryableToolError
 from weft.permissions import PermissionGrant, PermissionRule, decide, grant_pattern
 from weft.permissions.rule_text import read_rule, taken_away
+from weft.tools.files import MAX_KEPT
 
 pytestmark = pytest.mark.anyio
 
@@ -135,6 +136,22 @@ async def test_a_link_cannot_have_another_file_changed(files: ToolBench, tmp_pat
     text = patch("*** Update File: link.py", *UPDATE[1:])
     with pytest.raises(FinalToolError, match="leads out of the project"):
         await files.prepare("apply_patch", patch=text)
+
+
+MOVE_LARGE = ("*** Update File: large.txt", "*** Move to: b.txt", "@@ x", "+y")
+
+
+@pytest.mark.parametrize("lines", [("*** Delete File: large.txt",), MOVE_LARGE])
+async def test_a_file_too_large_to_be_kept_is_not_removed(
+    files: ToolBench, lines: tuple[str, ...]
+) -> None:
+    content = b"x\n" + b"." * (MAX_KEPT - 2)
+    files.write("large.txt", content + b".")
+    with pytest.raises(FinalToolError, match=r"'large\.txt' is too large .*with the shell"):
+        await files.prepare("apply_patch", patch=patch(*lines))
+    files.write("large.txt", content)
+    await files.run("apply_patch", patch=patch(*lines))
+    assert not (files.root / "large.txt").exists()
 
 
 # --- permission --------------------------------------------------------------------------

@@ -21,7 +21,15 @@ from weft.permissions import ToolAction
 from weft.tools.arguments import ToolArguments, parse, schema_of
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.diff import bounded
-from weft.tools.files import EditTarget, action, change_preview, keeps_of, new_folders, target_of
+from weft.tools.files import (
+    MAX_KEPT,
+    EditTarget,
+    action,
+    change_preview,
+    keeps_of,
+    new_folders,
+    target_of,
+)
 from weft.tools.text import decode
 from weft.tools.v4a_patch import PatchedFile, parse_patch, patched
 from weft.workspace import ChangedFile
@@ -95,6 +103,7 @@ async def _changes(file: PatchedFile, context: ToolContext) -> list[_FileChange]
         raise FinalToolError(f"there is no file {target.path!r}; add it with *** Add File")
     _refuse_unreadable(target.path, context)
     if file.action == "delete":
+        _refuse_unkept(target)
         return [_FileChange(target=target, data=None, verb="deleted")]
     data = _updated(target, file)
     if not file.move_to:
@@ -104,11 +113,22 @@ async def _changes(file: PatchedFile, context: ToolContext) -> list[_FileChange]
         return [_FileChange(target=target, data=data, verb="changed")]
     if place.state is not None:
         raise FinalToolError(f"{place.path!r} exists already; nothing can be moved there")
+    _refuse_unkept(target)
     # The new one first: a crash in between leaves both, and loses nothing.
     return [
         _FileChange(target=place, data=data, verb="added"),
         _FileChange(target=target, data=None, verb="deleted"),
     ]
+
+
+def _refuse_unkept(target: EditTarget) -> None:
+    """A file whose content is not kept would be gone for good: no rewind brings it back."""
+    assert target.state is not None
+    if len(target.state.data) > MAX_KEPT:
+        raise FinalToolError(
+            f"{target.path!r} is too large to be removed by a patch ({target.state.size:,} bytes); "
+            "remove it with the shell"
+        )
 
 
 def _refuse_unreadable(path: str, context: ToolContext) -> None:
