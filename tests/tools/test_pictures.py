@@ -4,11 +4,23 @@ shrunk.
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from tests.support.image_samples import REAL, picture, png
-from weft.messages import MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, image_info
-from weft.tools.pictures import MAX_PIXELS, SHRUNK_SIDE, FittedPicture, PictureProblem, fit
+from tests.support.pdf_samples import pdf
+from weft.errors import UsageError
+from weft.messages import MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, PDF_TYPE, File, Image, image_info
+from weft.tools.pdf import MAX_SHOWN_FILE
+from weft.tools.pictures import (
+    MAX_PIXELS,
+    SHRUNK_SIDE,
+    FittedPicture,
+    PictureProblem,
+    fit,
+    fitted_parts,
+)
 
 
 def refused(data: bytes) -> str:
@@ -72,3 +84,39 @@ def test_a_photo_stays_upright_when_it_is_shrunk() -> None:
     """Orientation 6: the camera was held sideways."""
     found = taken(picture("JPEG", MAX_IMAGE_SIDE + 2, 10, orientation=6))
     assert found.info.height > found.info.width
+
+
+# --- parts of a message ------------------------------------------------------------------
+
+
+def with_text(data: bytes, media_type: str = PDF_TYPE) -> Image:
+    return Image(
+        media_type=media_type,
+        data=base64.b64encode(data).decode(),
+        name="a",
+        text_beside=True,
+    )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (with_text(b"garbage", "image/png"), "a is not an image that models take"),
+        (with_text(pdf("Hello"), "image/png"), "a is not an image that models take"),
+        (with_text(b"garbage"), "a is not a PDF"),
+        (with_text(picture("PNG")), "a is not a PDF"),
+        (with_text(b"%PDF-" + b"." * MAX_SHOWN_FILE), "a is larger than 30 MB"),
+        (Image(media_type=PDF_TYPE, data="%", name="a", text_beside=True), "a is not base64"),
+    ],
+    ids=["no picture", "PDF as picture", "no PDF", "picture as PDF", "large", "no base64"],
+)
+async def test_a_text_beside_it_does_not_make_a_part_right(part: Image, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        await fitted_parts([part, File(name="a", media_type=PDF_TYPE, text="Hello")])
+
+
+@pytest.mark.anyio
+async def test_a_document_with_its_text_is_taken_as_it_is() -> None:
+    parts = (with_text(pdf("Hello")), File(name="a", media_type=PDF_TYPE, text="Hello"))
+    assert await fitted_parts(parts) == parts

@@ -149,8 +149,10 @@ async def fitted_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
     """
     fit_parts: list[Part] = []
     for part in parts:
-        if not isinstance(part, Image) or not part.data or part.text_beside:
+        if not isinstance(part, Image) or not part.data:
             fit_parts.append(part)
+        elif part.is_pdf and part.text_beside:
+            fit_parts.append(_checked_document(part))
         elif part.is_pdf:
             fit_parts += await _as_document(part)
         else:
@@ -158,15 +160,35 @@ async def fitted_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(fit_parts)
 
 
-async def _as_document(image: Image) -> list[Part]:
-    from weft.tools.pdf import document_parts  # only where there is a document
+def _checked_document(image: Image) -> Image:
+    """A PDF that came with its text, which is not extracted again.
+
+    That its text is there is a claim of the program's, and says nothing of the bytes.
+    """
+    from weft.tools.pdf import MAX_SHOWN_FILE  # only where there is a document
+
+    content = _pdf_bytes(image)
+    if len(content) > MAX_SHOWN_FILE:
+        size = MAX_SHOWN_FILE // 1024**2
+        raise UsageError(f"{image.name or 'the document'} is larger than {size} MB")
+    return msgspec.structs.replace(image, data="".join(image.data.split()))
+
+
+def _pdf_bytes(image: Image) -> bytes:
     from weft.tools.text import is_pdf
-    from weft.workspace import LocalRunner
 
     shown = image.name or "the document"
     content = _decoded(image, shown)
     if not is_pdf(content):
         raise UsageError(f"{shown} is not a PDF")
+    return content
+
+
+async def _as_document(image: Image) -> list[Part]:
+    from weft.tools.pdf import document_parts  # only where there is a document
+    from weft.workspace import LocalRunner
+
+    content = _pdf_bytes(image)
     try:
         found = await document_parts(content, image.name or "document.pdf", runner=LocalRunner())
     except ToolError as error:
