@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.support.pdf_samples import pdf
 from tests.support.world import World, facts, until
 from weft.config.api_keys import KeyFile
 from weft.events import PermissionRequest, ToolComplete
@@ -72,3 +73,23 @@ async def test_diffs_of_requests_and_results_are_masked(plain_world: World) -> N
     assert "[redacted github token]" in asked.preview
     assert "+x = 2" in done.result.data["diff"]
     assert not [each for each in stored if TOKEN in each]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("page", ["Hello there", f"Hello {TOKEN}"])
+async def test_a_pdf_with_a_secret_is_read_as_its_masked_text_alone(
+    plain_world: World, page: str
+) -> None:
+    world = plain_world
+    (world.project / "paper.pdf").write_bytes(pdf("first", page))
+    read = CallTool(name="read", args={"path": "paper.pdf"})
+    model = ScriptedModel([ScriptedAnswer(steps=(read,)), "ok"])
+    async with world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("go")
+        [done] = await facts(session, ToolComplete)
+    has_secret = TOKEN in page
+    assert [image.name for image in done.result.images] == ([] if has_secret else ["paper.pdf"])
+    assert ("secrets are masked" in done.result.text) == has_secret
+    assert TOKEN not in done.result.text
+    assert "Hello" in done.result.text

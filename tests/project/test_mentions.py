@@ -423,7 +423,7 @@ async def test_a_photo_that_is_too_large_is_shrunk(project: Project, way: str) -
 @pytest.mark.process
 @pytest.mark.parametrize("way", ["mention", "picked"])
 async def test_a_pdf_is_attached_as_itself_and_as_its_text(project: Project, way: str) -> None:
-    content = pdf(f"Hello {KEY}")
+    content = pdf("Hello")
     project.write("paper.pdf", content)
     reader = project.reader()
     path = str(project.path / "paper.pdf")
@@ -435,7 +435,21 @@ async def test_a_pdf_is_attached_as_itself_and_as_its_text(project: Project, way
     assert base64.b64decode(document.data) == content
     assert (text.name, text.media_type) == (document.name, PDF_TYPE)
     assert "Hello" in text.text
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("way", ["mention", "picked"])
+async def test_a_pdf_with_a_secret_is_only_its_masked_text(project: Project, way: str) -> None:
+    project.write("paper.pdf", pdf(f"Hello {KEY}"))
+    reader = project.reader()
+    path = str(project.path / "paper.pdf")
+    found = await (reader.attached(["@paper.pdf"]) if way == "mention" else reader.images([path]))
+    (text,) = found
+    assert isinstance(text, File)
+    assert "Hello" in text.text
     assert KEY not in text.text
+    # Beside a document of the same name, which is sent as it is, this text must stay.
+    assert text.media_type == "text/plain"
 
 
 @pytest.mark.process

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 
+import msgspec
 import pytest
 from pypdf import PdfWriter
 
@@ -40,6 +41,19 @@ async def test_the_document_itself_comes_with_its_text(bench: ToolBench) -> None
     assert base64.b64decode(document.data) == content
     assert (document.media_type, document.name) == (PDF_TYPE, "a.pdf")
     assert (document.pages, document.text_beside) == (2, True)
+
+
+async def test_a_secret_behind_what_is_shown_keeps_the_document_back(bench: ToolBench) -> None:
+    async def masked(text: str) -> str:
+        return text.replace("secret", "[redacted]")
+
+    bench.context = msgspec.structs.replace(bench.context, masked=masked)
+    bench.write("a.pdf", pdf(f"{'x' * 3_000} secret"))
+    outcome = await bench.run("read", path="a.pdf")
+    assert "secret " not in outcome.text
+    assert outcome.images == ()
+    bench.write("a.pdf", pdf("x" * 3_000))
+    assert len((await bench.run("read", path="a.pdf")).images) == 1
 
 
 async def test_a_part_of_a_document_is_only_text(bench: ToolBench) -> None:

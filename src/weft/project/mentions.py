@@ -25,7 +25,6 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 import anyio.to_thread
-import msgspec
 
 from weft.errors import ToolError, UsageError
 from weft.messages import (
@@ -292,7 +291,10 @@ class MentionReader:
         return (File(name=state.path, text=await masked_in_pieces(self._redact, text.text)),)
 
     async def _document(self, state: FileState, name: str, shown: str) -> tuple[Image | File, ...]:
-        """A PDF as itself, where any vendor takes it, and as its text, where it has one."""
+        """A PDF as itself, where any vendor takes it, and as its text, where it has one.
+
+        Only as its text where that holds secrets: in the document they cannot be masked.
+        """
         if state.truncated:
             size = MAX_PDF_FILE // 1024**2
             raise UsageError(f"{name!r} cannot be attached: it is larger than {size} MB")
@@ -300,13 +302,14 @@ class MentionReader:
             parts = await document_parts(state.data, shown, runner=LocalRunner())
         except ToolError as error:
             raise UsageError(f"{error}; nothing was sent") from error
-        return tuple([await self._masked(part) for part in parts])
-
-    async def _masked(self, part: Image | File) -> Image | File:
-        if isinstance(part, Image):
-            return part
-        text = await masked_in_pieces(self._redact, part.text)
-        return msgspec.structs.replace(part, text=text)
+        for part in parts:
+            if isinstance(part, File):
+                text = await masked_in_pieces(self._redact, part.text)
+                if text != part.text:
+                    # Not of the type of a document: such a text is left out of a request that
+                    # shows a document of the same name.
+                    return (File(name=part.name, text=text),)
+        return parts
 
 
 _LET_IT_READ: Final = "name it without the @, and the model reads the parts that it needs"

@@ -8,11 +8,13 @@ commands: a file that a turn has read need not be read again by the next.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from weft.events import Fact, SystemNote, ToolOutput
 from weft.ids import BlobId, CallUid
 from weft.loop import CallJournal, Commit, PermissionGate, TurnJournal, touched_facts
+from weft.project.masked_text import masked_in_pieces
 from weft.redact import Redactor
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.workspaces.file_history import FileHistoryRunner
@@ -51,6 +53,7 @@ class ToolContexts:
             todos=journal.state.todos.items,
             background=self._shells,
             read_guard=self.workspace.read_guard,
+            masked=partial(masked_in_pieces, self._redact),
         )
 
     def outside_turn(
@@ -67,6 +70,7 @@ class ToolContexts:
             call_uid=call_uid,
             emit=self._emitter(call_uid, journal),
             read_guard=self.workspace.read_guard,
+            masked=partial(masked_in_pieces, self._redact),
         )
 
     def changes_of(self, call_uid: CallUid, outcome: ToolOutcome | None) -> Commit:

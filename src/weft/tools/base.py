@@ -201,6 +201,10 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The way to background commands; None where there can be none."""
     read_guard: ReadGuard | None = None
     """The rules about reading; None where there can be none."""
+    masked: Callable[[str], Awaitable[str]] | None = None
+    """A text without its secrets, for what is shown in another form than as text: a result's text
+    is masked anyway.
+    """
 
 
 @runtime_checkable

@@ -24,6 +24,8 @@ MOST_SHOWN_PAGES = 20
 """Pages of a document that is shown as it is: each costs as much as a picture."""
 _NOTEBOOK = "the cells of a notebook; its file is JSON, see it with the shell before you edit it"
 
+_SECRETS = "only the text, in which secrets are masked; the document itself would show them"
+
 
 class ReadArguments(ToolArguments, frozen=True, kw_only=True):
     """What `read` takes."""
@@ -105,13 +107,20 @@ async def _document(
         whole.data, state.path, runner=context.runner, cwd=context.workspace.root
     )
     is_whole = given.offset == 1 and given.limit >= DEFAULT_LINES
-    is_shown = is_whole and found.can_be_shown and found.pages <= MOST_SHOWN_PAGES
-    images = (found.shown_as(state.path),) if is_shown else ()
+    can_be_shown = is_whole and found.can_be_shown and found.pages <= MOST_SHOWN_PAGES
+    # All of the text is asked about, and not only the lines below: the document shows all of it.
+    has_secrets = can_be_shown and await _has_secrets(found.text, context)
+    images = (found.shown_as(state.path),) if can_be_shown and not has_secrets else ()
     if not found.text and not images:
         raise FinalToolError(without_text(state.path, found.pages))
     if not found.text:
         return without_text(state.path, found.pages), images
-    return render(whole, given.offset, given.limit, text=found.text), images
+    shown = render(whole, given.offset, given.limit, text=found.text)
+    return f"{shown}\n({_SECRETS})" if has_secrets else shown, images
+
+
+async def _has_secrets(text: str, context: ToolContext) -> bool:
+    return context.masked is not None and await context.masked(text) != text
 
 
 async def _picture(state: FileState, context: ToolContext) -> tuple[str, tuple[Image, ...]]:
