@@ -20,7 +20,7 @@ LARGEST_SMALL: Final = 64 * 1024
 
 
 _MAY_BE_RECORD: Final = re.compile(
-    r"\.git/|(?:^|/)(?:objects|refs|logs|reftable)/|/(?:HEAD|packed-refs|shallow)$"
+    r"\.git/|(?:^|/)(?:objects|refs|logs|reftable)/|(?:^|/)(?:HEAD|packed-refs|shallow)$"
 )
 
 

@@ -238,6 +238,40 @@ async def test_a_bare_repository_of_any_name_is_guarded(tmp_path: Path, line: st
         assert "refs/heads/new" in refs(there.project / "store")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf objects/pack objects/??",
+        "rm -rf *",
+        "git --git-dir=. update-ref -d refs/heads/apart; rm -rf logs",
+        "rm packed-refs",
+        ": > HEAD",
+        "git --git-dir=. rev-parse HEAD > shallow",
+    ],
+)
+async def test_a_project_that_is_a_bare_repository_is_guarded(tmp_path: Path, line: str) -> None:
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    make_history(origin)
+    git(tmp_path, "clone", "-q", "--mirror", "--no-hardlinks", "origin", "project")
+    async with sandboxed_project(tmp_path) as there:
+        named, before = refs(there.project), reached(there.project)
+        result = await there.shell(line)
+        assert "- .: " in result.remarks[-1], result.remarks
+        assert "could not be checked" not in result.remarks[-1]
+        assert refs(there.project) == named
+        assert reached(there.project) == before
+        result = await there.shell(
+            "mkdir -p more/logs; export GIT_DIR=.; git gc -q; git branch new main; "
+            "git branch -D merged; echo 1 > more/logs/x; echo 2 > beside"
+        )
+        assert not result.is_held_back, result.remarks
+        assert "refs/heads/new" in refs(there.project)
+        assert there.read("beside") == "2\n"
+        [lost] = [each.path for each in result.changes or () if "merged" in each.path]
+        assert lost == "refs/heads/merged"
+
+
 async def test_a_repository_with_reftables_is_left_as_it_is_and_the_reason_said(
     tmp_path: Path,
 ) -> None:

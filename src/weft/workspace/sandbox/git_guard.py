@@ -34,9 +34,7 @@ from weft.errors import ToolError
 from weft.workspace.base import ChangedFile, ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.git import SafeGit, open_view
-from weft.workspace.git_records import (
-    is_oid,
-)
+from weft.workspace.git_records import is_oid
 from weft.workspace.git_repository import may_be_record
 from weft.workspace.sandbox.overlay_plan import ApplyStep
 from weft.workspace.sandbox.repository.repository_change import RepositoryChange, oldest_remembered
@@ -51,7 +49,7 @@ class GitJudgement(msgspec.Struct, kw_only=True):
     """What the guard says of the changes of one command."""
 
     refused: dict[str, str] = {}
-    """Git directory → why nothing of it may change."""
+    """Git directory → why nothing of it may change; "" is the project itself."""
     lost_refs: list[ChangedFile] = []
     """Refs that are gone and stashes that were dropped, for the history."""
     kept: set[str] = set()
@@ -89,7 +87,7 @@ class GitGuard:
                 judgement.refused[folder] = why
                 continue
             judgement.lost_refs += [
-                msgspec.structs.replace(lost, path=shown(f"{folder}/{lost.path}"))
+                msgspec.structs.replace(lost, path=shown(change.path_of(lost.path)))
                 for lost in change.lost_records()
             ]
             await self._threads.run(change.renew_times)
@@ -247,22 +245,24 @@ async def _is_connected(git: SafeGit, tips: set[str]) -> bool:
 def by_repository(root: str, steps: Iterable[ApplyStep]) -> dict[str, list[ApplyStep]]:
     """Steps by the git directory that they lie in; one that the command made itself is none."""
     found: dict[str, list[ApplyStep]] = {}
-    known: dict[str, str] = {}
+    known: dict[str, str | None] = {}
     for step in steps:
         parent = os.path.dirname(step.path)
         if parent not in known:
             known[parent] = _repository_of(root, parent)
-        if known[parent]:
-            found.setdefault(known[parent], []).append(step)
+        if (folder := known[parent]) is not None:
+            found.setdefault(folder, []).append(step)
     return found
 
 
-def _repository_of(root: str, folder: str) -> str:
+def _repository_of(root: str, folder: str) -> str | None:
     """The innermost git directory that a folder is, or lies in: a submodule's lies in another, and
     a bare repository has any name.
+
+    The project may be one itself, which is "".
     """
     names = folder.split("/")
-    for end in range(len(names), 0, -1):
+    for end in range(len(names), -1, -1):
         path = "/".join(names[:end])
         here = f"{root}/{path}"
         if (
@@ -271,7 +271,7 @@ def _repository_of(root: str, folder: str) -> str:
             and (".git" in names[:end] or os.path.isdir(f"{here}/refs"))
         ):
             return path
-    return ""
+    return None
 
 
 class ReadingRunner(Runner):

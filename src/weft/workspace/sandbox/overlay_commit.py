@@ -238,8 +238,10 @@ class OverlayCommit:
         committed.changes += found.lost_refs
         committed.remarks += found.remarks
         for folder, why in found.refused.items():
-            self._refused.append(f"{self._shown(root, folder)}: {why}; {ASK_OUTSIDE}")
-        inside = tuple(f"{folder}/" for folder in found.refused)
+            shown = self._shown(root, folder) if folder else "."
+            self._refused.append(f"{shown}: {why}; {ASK_OUTSIDE}")
+        # A project that is a bare repository is held back as a whole: every path begins with "".
+        inside = tuple(f"{folder}/" if folder else "" for folder in found.refused)
         return [
             self._kept_aside(step) if step.path in found.kept else step
             for step in steps

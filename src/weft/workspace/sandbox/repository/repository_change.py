@@ -81,7 +81,7 @@ class RepositoryChange:
     ) -> None:
         """`changed` names the records that differ, `replaced` those that were there before,
         `made` and `unmade` the folders that are new and those that are gone, all relative to the
-        git directory; `folder` is what steps call it.
+        git directory; `folder` is what steps call it, "" where the project is the git directory.
         """
         self.before, self.after = before, after
         self.changed, self.replaced = changed, replaced or set()
@@ -107,7 +107,7 @@ class RepositoryChange:
         cls, root: str, upper: str, folder: str, steps: Sequence[ApplyStep]
     ) -> RepositoryChange:
         """What the steps of a sandboxed command come to."""
-        start = len(folder) + 1
+        start = len(folder) + 1 if folder else 0
         put = {step.path[start:] for step in steps if step.do == "put"}
         removed = {step.path[start:] for step in steps if step.do == "remove"}
         made = {step.path[start:] for step in steps if step.do == "make"}
@@ -121,6 +121,10 @@ class RepositoryChange:
             unmade=unmade - made,
             folder=folder,
         )
+
+    def path_of(self, name: str) -> str:
+        """What steps call a file of the git directory."""
+        return f"{self._folder}/{name}" if self._folder else name
 
     @property
     def is_sha256(self) -> bool:
@@ -362,7 +366,7 @@ class RepositoryChange:
         """Keep what is removed; False when there is too much of it."""
         if sum(about.size for about in self._gone.values()) > MOST_KEPT_BYTES:
             return False
-        self.kept = {f"{self._folder}/{name}" for name in self._gone}
+        self.kept = {self.path_of(name) for name in self._gone}
         return True
 
     def _removed_objects(self) -> dict[bytes, float]:
@@ -414,7 +418,7 @@ class RepositoryChange:
         """Bitmaps: `git prune` believes them, none of git's commands verifies one, and git works
         without.
         """
-        return {f"{self._folder}/{name}" for name in self.after.put if name.endswith(".bitmap")}
+        return {self.path_of(name) for name in self.after.put if name.endswith(".bitmap")}
 
     def renew_times(self) -> None:
         """Let no object look older than it is: git removes what is old and cannot be reached, and
