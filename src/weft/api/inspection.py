@@ -262,7 +262,7 @@ async def line_turns(session: InspectionCalls) -> list[LineTurn]:
     starts = [at for at, entry in enumerate(entries) if entry.node.role == "user"]
     # How many changes came after each message; a turn has those up to the next one.
     nodes = [entries[at].node for at in starts]
-    after = [len(state.files.places_after(state.tree.nodes[node.id].at)) for node in nodes]
+    after = state.files.counts_after([state.tree.nodes[node.id].at for node in nodes])
     changes = [now - later for now, later in zip(after, [*after[1:], 0], strict=False)]
     return [
         LineTurn(

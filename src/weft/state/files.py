@@ -8,6 +8,8 @@ rewind reads exactly the changes that it takes back.
 from __future__ import annotations
 
 import stat
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -74,11 +76,24 @@ class TouchedFiles(msgspec.Struct):
 
     def places_after(self, place: LogPosition) -> list[LogPosition]:
         """Where the changes are written down that happened after the fact at `place`."""
+        age = self._ages()
+        start = age(place)
+        return [each for each in self.places if age(each) > start]
+
+    def counts_after(self, places: Iterable[LogPosition]) -> list[int]:
+        """How many changes happened after each of these facts; the changes are gone through once,
+        however many facts there are.
+        """
+        age = self._ages()
+        ages = sorted(map(age, self.places))
+        return [len(ages) - bisect_right(ages, age(place)) for place in places]
+
+    def _ages(self) -> Callable[[LogPosition], tuple[int, int]]:
+        """What facts are ordered by."""
         # A `seq` orders facts of one log only; across the logs of a fork the age of the log
         # decides.
         rank = {log: number for number, log in enumerate(self.logs)}
-        start = (rank.get(place.log, -1), place.seq)
-        return [each for each in self.places if (rank.get(each.log, -1), each.seq) > start]
+        return lambda place: (rank.get(place.log, -1), place.seq)
 
     def _touch(self, fact: FileTouched) -> None:
         # A folder is no file to show, but its fact stays in `places`: a rewind has to undo it.
