@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from weft.cli.chat.paint.answer_flow import AnswerFlow
-from weft.cli.chat.paint.path_links import linked_paths
+from weft.cli.chat.paint.path_links import MOST_LINKS, PathLinks, linked_paths
 from weft.cli.chat.paint.styled_text import StyledSpan
 from weft.cli.chat.paint.theme import PaintTheme
 
@@ -22,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def links(text: str, folder: Path, style: str = "") -> dict[str, str]:
-    spans = linked_paths([StyledSpan(text, style, 5)], str(folder))
+    spans = linked_paths([StyledSpan(text, style, 5)], PathLinks(str(folder)))
     assert "".join(span.text for span in spans) == text
     # Each piece still knows its place in the source.
     assert all(span.at == 5 + text.index(span.text) for span in spans if span.link)
@@ -63,6 +66,49 @@ def test_an_absolute_path_leads_into_the_project_or_nowhere(folder: Path) -> Non
 def test_a_link_out_of_the_project_is_none(folder: Path) -> None:
     (folder / "out.txt").symlink_to(folder.parent / "secret.txt")
     assert not links("out.txt", folder, "code")
+
+
+def looked_at(run: Callable[[], object]) -> list[str]:
+    """What `run` asked the file system for."""
+    seen: list[str] = []
+
+    def see(frame: Any, event: str, argument: Any) -> None:
+        if event == "c_call" and argument.__name__ in ("stat", "lstat", "readlink"):
+            seen.append(argument.__name__)
+
+    sys.setprofile(see)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def test_a_repaint_asks_the_file_system_for_nothing(folder: Path) -> None:
+    theme = PaintTheme(has_links=True, folder=str(folder))
+    flow = AnswerFlow()
+    text = "Look at `calc.py`, src/a-b.py and none.py"
+    assert looked_at(lambda: flow.lines(text, width=80, theme=theme))
+    for more, width in ((" for", 80), (" for it", 80), (" for it", 40)):
+        assert not looked_at(
+            lambda more=more, width=width: flow.lines(text + more, width=width, theme=theme)
+        )
+
+
+def test_a_file_that_is_made_meanwhile_is_a_link_in_the_next_answer(folder: Path) -> None:
+    theme = PaintTheme(has_links=True, folder=str(folder))
+    flow = AnswerFlow()
+    assert "]8;;" not in "".join(flow.finish("I will write `new.py`.", width=80, theme=theme))
+    (folder / "new.py").write_text("x")
+    assert "]8;;" in "".join(flow.finish("I wrote `new.py`.", width=80, theme=theme))
+
+
+def test_links_that_are_remembered_are_bounded(folder: Path) -> None:
+    links = PathLinks(str(folder))
+    for number in range(3 * MOST_LINKS):
+        links.link(f"none{number}.py")
+    assert len(links) <= MOST_LINKS
+    assert links.link("calc.py") == f"file://{folder}/calc.py"
 
 
 @pytest.mark.parametrize("has_links", [True, False])

@@ -7,6 +7,7 @@ not by lines, so a window that changes its size in between neither repeats nor l
 from __future__ import annotations
 
 from weft.cli.chat.paint.markdown_lines import MarkdownPainter
+from weft.cli.chat.paint.path_links import PathLinks
 from weft.cli.chat.paint.styled_text import NO_CUT, StyledLine, StyledSpan
 from weft.cli.chat.paint.text_cells import cells, graphemes
 from weft.cli.chat.paint.theme import PaintTheme
@@ -16,13 +17,17 @@ MAX_WIDTH = 120
 """Columns of running text: longer lines are hard to read."""
 
 
-def markdown_painter(width: int, theme: PaintTheme) -> MarkdownPainter:
-    """The painter of answers for a window."""
+def markdown_painter(
+    width: int, theme: PaintTheme, links: PathLinks | None = None
+) -> MarkdownPainter:
+    """The painter of answers for a window; `links` are those that are known already."""
+    if links is None and theme.folder:
+        links = PathLinks(theme.folder)
     return MarkdownPainter(
         min(width, MAX_WIDTH),
         has_links=theme.has_links,
         has_syntax=theme.has_rows,
-        folder=theme.folder,
+        links=links,
     )
 
 
@@ -33,6 +38,8 @@ class AnswerFlow:
         self._done = ""
         """What was settled of the text in flight."""
         self._painted: tuple[object, list[StyledLine]] = (None, [])
+        self._links: dict[str, PathLinks] = {}
+        """The links to files, by the folder of the project."""
 
     @property
     def is_begun(self) -> bool:
@@ -74,7 +81,9 @@ class AnswerFlow:
                 self._done = done[len(piece) :]
                 return []
             done = ""
-        lines = markdown_painter(width, theme).lines(piece, start=len(done))
+        lines = self._painter(width, theme).lines(piece, start=len(done))
+        # What comes between two pieces are tools, which make and remove files.
+        self._links.clear()
         painted = [theme.line(line) for line in lines]
         return painted if done else ["", *painted] if painted else []
 
@@ -89,9 +98,14 @@ class AnswerFlow:
         # A drawing asks twice, for what to settle and for what is left.
         key = (shown, len(self._done), width, theme)
         if self._painted[0] != key:
-            painter = markdown_painter(width, theme)
+            painter = self._painter(width, theme)
             self._painted = (key, painter.lines(shown, is_open=True, start=len(self._done)))
         return self._painted[1]
+
+    def _painter(self, width: int, theme: PaintTheme) -> MarkdownPainter:
+        if theme.folder and theme.folder not in self._links:
+            self._links = {theme.folder: PathLinks(theme.folder)}
+        return markdown_painter(width, theme, self._links.get(theme.folder))
 
 
 def _rows(lines: list[StyledLine], width: int) -> list[StyledLine]:

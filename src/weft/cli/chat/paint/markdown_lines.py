@@ -20,7 +20,7 @@ from weft.cli.chat.paint.markdown_parts import (
     markdown_parts,
     source_lines,
 )
-from weft.cli.chat.paint.path_links import linked_paths
+from weft.cli.chat.paint.path_links import PathLinks, linked_paths
 from weft.cli.chat.paint.styled_text import NO_CUT, StyledLine, StyledSpan, wrapped
 from weft.cli.chat.paint.text_cells import cells
 
@@ -50,11 +50,16 @@ class MarkdownPainter:
     """Paints for one width."""
 
     def __init__(
-        self, width: int, *, has_links: bool = False, has_syntax: bool = False, folder: str = ""
+        self,
+        width: int,
+        *,
+        has_links: bool = False,
+        has_syntax: bool = False,
+        links: PathLinks | None = None,
     ) -> None:
         self._width = max(width, 12)
         self._has_links = has_links
-        self._folder = folder if has_links else ""
+        self._links = links if has_links else None
         self._has_syntax = has_syntax
 
     def lines(self, text: str, *, is_open: bool = False, start: int = 0) -> list[StyledLine]:
@@ -102,8 +107,8 @@ class MarkdownPainter:
             for span in said.spans
             if not (self._has_links and "unless_linked" in span.style)
         ]
-        if self._folder:
-            spans = linked_paths(spans, self._folder)
+        if self._links is not None:
+            spans = linked_paths(spans, self._links)
         if place.start > part.at:
             spans = _from(spans, place.start)
             if not spans:
