@@ -254,6 +254,34 @@ async def test_a_message_carries_the_marks_of_a_prompt(tmp_path: Path) -> None:
         assert "\x1b]133;A;redraw=0\x1b\\" in driven.terminal.written
 
 
+async def test_keys_that_outrun_the_list_of_completions_are_what_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "calc.py").write_text("x")
+    (tmp_path / "notes.txt").write_text("x")
+    async with driven_screen(tmp_path) as driven:
+        await driven.type("/")
+        await driven.terminal.shows("/help")
+        await driven.type("cost\r")
+        assert driven.sent() == [LineSubmitted("/cost")]
+        await driven.type("/")
+        await driven.terminal.shows("/help")
+        await driven.type("cos\r")
+        assert driven.sent() == [LineSubmitted("/cost")]
+        await driven.type("/")
+        await driven.terminal.shows("/help")
+        await driven.type("nothing such\r")
+        assert driven.sent() == [LineSubmitted("/nothing such")]
+        await driven.type("@")
+        await driven.terminal.shows("calc.py")
+        await driven.type("notes.txt\r")
+        assert driven.sent() == [LineSubmitted("@notes.txt")]
+        await driven.type("@")
+        await driven.terminal.shows("calc.py")
+        await driven.type("not\t")
+        await driven.terminal.until(lambda: "calc.py" not in driven.terminal.text)
+        await driven.type("\t\r")
+        assert driven.sent() == [LineSubmitted("@notes.txt ")]
+
+
 @pytest.mark.process
 async def test_a_command_of_the_user_may_be_the_status_line(tmp_path: Path) -> None:
     command = """tr ',' '\\n' | grep -c model; printf '\\033[2Jsecond'"""

@@ -41,6 +41,8 @@ class ChatCompleter:
         """`offered` gives the commands from files, beside those that every screen has."""
         self._files = ProjectFileList(folder)
         self._offered = offered
+        self._known: list[OfferedCommand] = []
+        """The commands from files, as the last look found them."""
         self._used: list[str] = []
         """What was taken, the newest last."""
 
@@ -57,7 +59,16 @@ class ChatCompleter:
 
     def items(self, before: str) -> list[CompletionItem]:
         """What could stand behind this text; may take as long as listing the project does."""
-        found = self._commands(before) if _is_command_name(before) else self._mentions(before)
+        if _is_command_name(before):
+            self._known = self._offered()
+            return self.known_commands(before)
+        return self._by_use(self._mentions(before))
+
+    def known_commands(self, before: str) -> list[CompletionItem]:
+        """The commands that begin so, without a look at the disk: a key press may wait for it."""
+        return self._by_use(self._commands(before)) if _is_command_name(before) else []
+
+    def _by_use(self, found: list[CompletionItem]) -> list[CompletionItem]:
         order = {text: place for place, text in enumerate(reversed(self._used))}
         # Stable: what was never used keeps its order.
         return sorted(found, key=lambda item: order.get(item.text, len(order)))
@@ -70,7 +81,7 @@ class ChatCompleter:
             CompletionItem(
                 command.name, len(before), clean_line(command.shown), clean_line(command.about)
             )
-            for command in [*built_in, *self._offered()]
+            for command in [*built_in, *self._known]
             if any(name.startswith(before) for name in (command.name, *command.aliases))
         ]
 

@@ -251,7 +251,10 @@ class ChatInput:
             return
         if self._takes_vi(key):
             return
-        if self._prefixed(key) or (self._menu is not None and self._press_menu(self._menu, key)):
+        if self._prefixed(key):
+            return
+        menu = self._current_menu()
+        if menu is not None and self._press_menu(menu, key):
             return
         if key == "c-d" and not self.editor.text:
             self._host.tell(ChatClosed())
@@ -288,8 +291,7 @@ class ChatInput:
     def _changed(self) -> None:
         """Typing goes on: Esc, typing, Esc is not Esc Esc, and other completions fit."""
         self._twice.forget()
-        before = self.editor.text[: self.editor.cursor]
-        if not self._completer.applies(before):
+        if not self._completer.applies(self._before_cursor):
             self._menu = None
         self._wants_menu.set()
 
@@ -400,8 +402,27 @@ class ChatInput:
     def _tab(self) -> None:
         self._wants_menu.set()
 
+    def _current_menu(self) -> CompletionMenu | None:
+        """The completions for what is typed, as far as they are known without looking for them.
+
+        The shown list lags behind the keys: several can come in one read, before the next look.
+        To take from it then would replace other characters than those it was made for.
+        """
+        menu, before = self._menu, self._before_cursor
+        if menu is not None and menu.before != before and before.startswith("/"):
+            items = self._completer.known_commands(before)
+            self._menu = menu = CompletionMenu(before, items) if items else None
+        return menu
+
+    @property
+    def _before_cursor(self) -> str:
+        return self.editor.text[: self.editor.cursor]
+
     def _press_menu(self, menu: CompletionMenu, key: str) -> bool:
         """A key while completions are shown; False when it is not for them."""
+        if key in ("tab", "enter") and menu.before != self._before_cursor:
+            self._menu = None
+            return False
         if key in ("up", "c-p", "down", "c-n"):
             menu.move(-1 if key in ("up", "c-p") else 1)
         elif key == "tab":
@@ -444,12 +465,12 @@ class ChatInput:
         while True:
             await self._wants_menu.wait()
             self._wants_menu = anyio.Event()
-            before = self.editor.text[: self.editor.cursor]
+            before = self._before_cursor
             if self.is_held or not self._completer.applies(before):
                 continue
             items = await anyio.to_thread.run_sync(self._completer.items, before)
             # What was typed in the meantime asks for others.
-            if before == self.editor.text[: self.editor.cursor]:
+            if before == self._before_cursor:
                 self._menu = CompletionMenu(before, items) if items else None
                 self._host.redraw()
 
