@@ -44,7 +44,7 @@ async def test_the_end_of_a_draft_ends_its_cut(kind: str, how: str, tmp_path: Pa
         await store.append(msgspec.structs.replace(facts(lease, 0, "n"), **ends))
         store.save_draft(chunk(lease, "anew"))
         texts = {draft.node: draft.text for draft in await store.load_drafts(A)}
-        assert texts["n1"] == "anew"
+        assert texts[NodeId("n1")] == "anew"
 
 
 async def test_a_refused_append_leaves_a_draft_cut(kind: str, tmp_path: Path) -> None:
