@@ -377,7 +377,8 @@ async def test_a_check_passes_the_gate_like_any_command(world: World) -> None:
         await until_status(session, "awaiting_permission")
         await session.approve_plan()
         asked = await until(session, PermissionRequest)
-        assert (asked.tool_name, asked.preview) == ("check", "touch checked.txt")
+        assert (asked.tool_name, asked.tool_path) == ("check", "touch checked.txt")
+        assert asked.preview == "# without a sandbox: it is switched off\ntouch checked.txt"
         assert not (world.project / "checked.txt").exists()
         await session.respond_to_permission("allow_once")
         await until_idle(session)

@@ -15,6 +15,7 @@ from tests.support.bounded_code import CODE, edit, lines, read, write
 from tests.support.rewind_project import open_world, shell, start, turns
 from tests.support.sandboxed_session import skip_without_sandbox, tool_results
 from tests.support.world import World, facts, running, until
+from weft.cli.chat.approval_text import ApprovalPlace, permission_question
 from weft.events import PermissionRequest, SystemNote, ToolComplete
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
@@ -198,6 +199,28 @@ async def test_a_machine_without_bubblewrap_says_so_and_asks_even_in_auto_mode(
     assert world.read("a") + world.read("b") == "1\n2\n"
     [note] = [note for note in notes if "without a sandbox" in note]
     assert "bubblewrap (the program bwrap) is not installed" in note
+
+
+async def test_a_request_says_that_the_sandbox_is_switched_off(tmp_path: Path) -> None:
+    world = World("memory", tmp_path)
+    async with open_world(world, turns(shell("echo 1 > a")), sandbox="off") as app:
+        session = await app.sessions.start_session()
+
+        async def answer() -> None:
+            asked = await until(session, PermissionRequest)
+            previews.append(asked.preview)
+            question = permission_question(asked, ApprovalPlace(str(world.project)))
+            assert (question.danger, question.picked) == ("OUTSIDE the sandbox", -1)
+            assert "sandbox" not in question.rule
+            # What a grant names does not change with the sandbox.
+            assert asked.tool_path == "echo 1 > a"
+            await session.respond_to_permission("allow_once", request_id=asked.request_id)
+
+        previews: list[str] = []
+        async with running(answer):
+            await session.send_message("go")
+    assert previews == ["# without a sandbox: it is switched off\necho 1 > a"]
+    assert world.read("a") == "1\n"
 
 
 async def test_where_the_sandbox_is_required_nothing_runs_without_it(tmp_path: Path) -> None:

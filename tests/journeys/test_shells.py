@@ -144,7 +144,8 @@ async def test_it_is_recorded_as_intended_and_asked_about_like_any_other(world: 
         session = await app.sessions.start_session(session_id="s")
         await session.send_prompt("serve")
         asked = await until(session, PermissionRequest)
-        assert asked.preview == f"# goes on in the background\n{SERVER}"
+        off = "# without a sandbox: it is switched off"
+        assert asked.preview == f"# goes on in the background\n{off}\n{SERVER}"
         assert asked.tool_path == SERVER, "rules and grants name the same command"
         assert not marked(world)
         await session.respond_to_permission("allow_once")

@@ -134,8 +134,10 @@ class ShellTool(Tool):
 
         shown = given.command if cwd == "." else f"cd {shlex.quote(cwd)}\n{given.command}"
         shown = preview = _marked(shown, escapes=escapes)
-        if not escapes and not is_sandboxed and (why := await context.runner.why_unconfined()):
-            # Not in what a grant names: the command is the same on the next day, when there is one.
+        if not escapes and not is_sandboxed:
+            # Every such call, whatever the reason: what has no mark is shown as sandboxed. Not in
+            # what a grant names: the command is the same on the next day, when there is one.
+            why = await context.runner.why_unconfined() or "it is switched off"
             preview = f"# without a sandbox: {why}\n{shown}"
         if given.background:
             # Not in what rules and grants name, either: it is the same command with the same
