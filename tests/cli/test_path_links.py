@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +91,8 @@ def test_a_repaint_asks_the_file_system_for_nothing(folder: Path) -> None:
     text = "Look at `calc.py`, src/a-b.py and none.py"
     assert looked_at(lambda: flow.lines(text, width=80, theme=theme))
     for more, width in ((" for", 80), (" for it", 80), (" for it", 40)):
-        assert not looked_at(
-            lambda more=more, width=width: flow.lines(text + more, width=width, theme=theme)
-        )
+        paint = partial(flow.lines, text + more, width=width, theme=theme)
+        assert not looked_at(paint)
 
 
 def test_a_file_that_is_made_meanwhile_is_a_link_in_the_next_answer(folder: Path) -> None:
