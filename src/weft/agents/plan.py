@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.errors import UsageError
+from weft.permissions import EDITING_TOOLS
 from weft.state import PlanState
 
 MOST_STEPS: Final = 50
@@ -45,8 +46,7 @@ differently."""
 
 Action: TypeAlias = Literal["create", "edit", "delete", "run"]
 
-_EDITING: Final = ("write", "edit", "multi_edit", "apply_patch")
-CHANGING_TOOLS: Final = ("read", *_EDITING, "list", "find", "grep")
+CHANGING_TOOLS: Final = ("read", *EDITING_TOOLS, "list", "find", "grep")
 RUNNING_TOOLS: Final = ("read", "list", "find", "grep", "shell")
 
 

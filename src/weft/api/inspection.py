@@ -20,7 +20,7 @@ from weft.api.reports import (
 from weft.events import Event, SessionStatus, Status
 from weft.ids import NodeId
 from weft.messages import ToolCall, ToolResult
-from weft.providers import ModelInfo as ModelInfo
+from weft.providers import ModelInfo
 from weft.session import Subscription
 from weft.state import TouchedFile
 from weft.state.files import OriginalFile

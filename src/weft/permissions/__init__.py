@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     )
     from weft.permissions.tool_names import (
         CLAUDE_NAMES,
+        EDITING_TOOLS,
         claude_tool_name,
         our_tool_name,
         spellings_of,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:  # loaded when they are first used
 
 __all__ = [
     "CLAUDE_NAMES",
+    "EDITING_TOOLS",
     "MODES",
     "ActionKind",
     "Mode",
@@ -80,6 +82,7 @@ _HOMES = {
     "split_rule": "rule_text",
     "taken_away": "rule_text",
     "CLAUDE_NAMES": "tool_names",
+    "EDITING_TOOLS": "tool_names",
     "claude_tool_name": "tool_names",
     "our_tool_name": "tool_names",
     "spellings_of": "tool_names",

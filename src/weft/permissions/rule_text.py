@@ -20,11 +20,10 @@ from typing import Final
 
 from weft.errors import did_you_mean
 from weft.permissions.policy import PermissionRule, Verdict
-from weft.permissions.tool_names import CLAUDE_NAMES, CLAUDE_ONLY, our_tool_name
+from weft.permissions.tool_names import CLAUDE_NAMES, CLAUDE_ONLY, EDITING_TOOLS, our_tool_name
 
-_EDITS: Final = ("edit", "multi_edit", "write", "apply_patch")
 _READS: Final = ("read", "grep", "find", "list")
-_PATHS: Final = frozenset({*_EDITS, *_READS})
+_PATHS: Final = frozenset({*EDITING_TOOLS, *_READS})
 """Tools whose patterns are paths."""
 _WITHOUT_TARGET: Final = frozenset({"todo"})
 """Tools whose uses differ in nothing that a pattern could tell apart."""
@@ -189,8 +188,8 @@ def taken_away(text: str) -> tuple[str, ...]:
 def _family(tool: str, *, has_pattern: bool) -> tuple[str, ...]:
     """The tools that a restriction of this one is meant for: what may not be edited may not be
     written anew either, and a search shows what stands in a file."""
-    if tool == "edit" or (has_pattern and tool in _EDITS):
-        return _EDITS
+    if tool == "edit" or (has_pattern and tool in EDITING_TOOLS):
+        return EDITING_TOOLS
     if tool == "read":
         return _READS if has_pattern else ("read", "grep")
     return (tool,)

@@ -33,6 +33,9 @@ CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Our name of a tool → the one that Claude Code has for it."""
 
+EDITING_TOOLS: Final = ("edit", "multi_edit", "write", "apply_patch")
+"""Every tool of ours that changes files by itself."""
+
 CLAUDE_ONLY: Final = frozenset(
     {
         *("WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode", "EnterPlanMode"),

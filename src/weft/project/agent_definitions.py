@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from weft.errors import UsageError
-from weft.permissions import MODES, Mode, our_tool_name
+from weft.permissions import EDITING_TOOLS, MODES, Mode, our_tool_name
 from weft.project.agent_list import listing_of
 from weft.project.frontmatter import (
     brief,
@@ -206,7 +206,7 @@ def _denied(permission: Any) -> tuple[str, ...]:
         return ()
     denied = [_tool(name) for name, verdict in permission.items() if verdict == "deny"]
     # There, `edit` stands for everything that changes files; here these are tools of their own.
-    return (*denied, *(("write", "multi_edit", "apply_patch") if "edit" in denied else ()))
+    return tuple(dict.fromkeys((*denied, *(EDITING_TOOLS if "edit" in denied else ()))))
 
 
 def _names(given: Any, path: str) -> tuple[str, ...]:

@@ -12,14 +12,13 @@ from weft.cli.chat.paint.diff_rows import read_diff
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.sanitize import clean_line, visible
 from weft.events import PermissionRequest
-from weft.permissions import split_rule
+from weft.permissions import EDITING_TOOLS, split_rule
 from weft.view import PermissionBlock, count_of
 
 NO_LABEL = "What should it do instead? (Enter for no reason)"
 NOTE_LABEL = "Yes, and a note for it:"
 NOTE_KEY, EDIT_KEY = "tab", "e"
 OTHER_HINT = "Tab adds a note to yes · e opens it in your editor"
-_EDITS = ("edit", "multi_edit", "write", "apply_patch")
 _COMMANDS = ("shell", "check")
 _OUTSIDE = "# outside the sandbox\n"
 _UNCONFINED = "# without a sandbox: "
@@ -62,7 +61,7 @@ def permission_question(
     # An agent's call waits in its own session: what is said here would not reach it.
     others = (NOTE_KEY, EDIT_KEY) if args is not None and request.child is None else ()
     of = f" ({number} of {count})" if count > 1 else ""
-    is_plain = not asked.danger and asked.tool in (*_EDITS, *_COMMANDS) and not asked.agent
+    is_plain = not asked.danger and asked.tool in (*EDITING_TOOLS, *_COMMANDS) and not asked.agent
     return ChoiceQuestion(
         title=f"{_title(asked)}{of}",
         rule=_rule(asked, place),
@@ -85,7 +84,7 @@ def permission_question(
 
 def answer_actions(request: PermissionRequest) -> tuple[str, ...]:
     """What each row of the question means, in their order."""
-    if _tool_of(request)[0] in _EDITS:
+    if _tool_of(request)[0] in EDITING_TOOLS:
         # Of several files at once, no grant can name exactly these.
         again = ("allow_always",) if request.always_pattern else ()
         return "allow_once", *again, "all_edits", "deny"
@@ -129,7 +128,7 @@ def _own_reason(asked: _Asked, args: dict[str, Any] | None) -> tuple[str, ...]:
 def _title(asked: _Asked) -> str:
     if asked.tool in _COMMANDS:
         return "Allow this command?"
-    if asked.tool in _EDITS:
+    if asked.tool in EDITING_TOOLS:
         return "Allow this edit?"
     return {"agent": "Allow this agent?", "read": "Allow reading it?"}.get(
         asked.tool, f"Allow {asked.tool}?"
@@ -149,7 +148,7 @@ def _what(asked: _Asked, place: ApprovalPlace) -> tuple[str, str]:
     if asked.tool in _COMMANDS:
         network = "with the network" if place.has_network else "no network"
         return "Run a command", "" if asked.danger else f"in the sandbox, {network}"
-    if asked.tool in _EDITS:
+    if asked.tool in EDITING_TOOLS:
         diff = read_diff(asked.preview)
         if diff.is_new and not diff.removed:
             return f"Create{named}", count_of(diff.added + diff.left_out, "line")
@@ -161,7 +160,7 @@ def _what(asked: _Asked, place: ApprovalPlace) -> tuple[str, str]:
 def _rows(request: PermissionRequest, asked: _Asked) -> tuple[ChoiceRow, ...]:
     yes = ChoiceRow("Yes", key="y")
     no = ChoiceRow("No, and say what to do instead", key="n")
-    if asked.tool in _EDITS:
+    if asked.tool in EDITING_TOOLS:
         every = f"Yes, and every edit of {_on_one_line(asked.target)} in this session"
         named = (ChoiceRow(every, key="a"),) if request.always_pattern else ()
         return yes, *named, ChoiceRow("Yes, and all edits in this session", key="s-tab"), no

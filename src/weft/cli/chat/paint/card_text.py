@@ -12,11 +12,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from weft.cli.chat.paint.diff_rows import FileDiff, read_diff
 from weft.cli.sanitize import clean, clean_line
+from weft.permissions import EDITING_TOOLS
 from weft.view import LookupCard, PermissionBlock, ToolCard, count_of
 
 CardEnd: TypeAlias = Literal["done", "failed", "stopped"]
 
-_EDITS = ("edit", "multi_edit", "write", "apply_patch", "notebook_edit")
+_EDITS = (*EDITING_TOOLS, "notebook_edit")
 LOOKUPS = ("read", "list", "find", "grep")
 USER_MARKS = {"user_shell": "! ", "user_shell_private": "!! "}
 """Commands that the user typed, by the name that they are recorded under."""
