@@ -20,7 +20,9 @@ from weft.api.reports import (
 from weft.events import Event, SessionStatus, Status
 from weft.ids import NodeId
 from weft.messages import ToolCall, ToolResult
-from weft.providers import ModelInfo
+
+# Handed on under its own name: the screens show models, and may not import providers.
+from weft.providers import ModelInfo as ModelInfo
 from weft.session import Subscription
 from weft.state import TouchedFile
 from weft.state.files import OriginalFile
