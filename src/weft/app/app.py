@@ -22,6 +22,7 @@ from weft.config.api_keys import SavedKeyWatch, known_secrets
 from weft.config.models import ModelRegistry
 from weft.config.paths import WeftPaths, absolute, places
 from weft.config.providers import default_providers
+from weft.config.setting_keys import MODEL_KEYS
 from weft.config.settings import Config, load_config
 from weft.errors import StoreError, UsageError, WeftError
 from weft.ids import SessionId
@@ -61,7 +62,6 @@ UNLOAD_EVERY_SECONDS = 60.0
 MOST_UNLOAD_SECONDS = 960.0
 """The longest pause when unloading fails again and again."""
 TRIM_EVERY_SECONDS = 15.0
-_MODEL_SETTINGS = ("model.default", "model.architect", "model.editor", "model.fallback")
 _NOT_OPEN = "the app is not open: use `async with weft.open() as app`"
 
 
@@ -193,19 +193,13 @@ class App:
         if text is None:
             was_there = await anyio.to_thread.run_sync(file.unset, name)
         else:
-            self._check_model_setting(name, text)
+            if self._models is not None:
+                # Before it is written down.
+                self._models.check_setting(name, text)
             await anyio.to_thread.run_sync(file.change, name, text)
             was_there = True
         self._read_again()
         return setting_note(self.config.lookup(name), name, file.path, was_there=was_there)
-
-    def _check_model_setting(self, name: str, text: str) -> None:
-        """Refuse a model that does not exist before it is written down."""
-        if name not in (*_MODEL_SETTINGS, "model.rotation") or self._models is None:
-            return
-        for each in text.split(","):
-            if each.strip():
-                self._models.check(each.strip())
 
     # -- trust
 
@@ -342,7 +336,7 @@ class App:
         if self._models is None:
             return
         for name, setting in self.config.untrusted.items():
-            if name in _MODEL_SETTINGS and setting.value:
+            if name in MODEL_KEYS and setting.value:
                 named = setting.value
                 try:
                     for each in [named] if isinstance(named, str) else named:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import anyio
 
 from weft.config.providers import ProviderTable, default_providers
+from weft.config.setting_keys import MODEL_KEYS
 from weft.errors import UsageError, WeftError, did_you_mean
 from weft.messages import ModelName, Usage, parse_model_name
 from weft.providers import Model, ModelInfo, Provider
@@ -60,6 +61,16 @@ class ModelRegistry:
             hint = did_you_mean(provider, self._providers)
             known = ", ".join(sorted(self._providers))
             raise UsageError(f"no provider {provider!r} in {name!r}{hint} (there are: {known})")
+
+    def check_setting(self, name: str, text: str) -> None:
+        """Refuse a value of a setting, as it was typed, that names what could be no model.
+
+        Raises:
+            UsageError: as with `check`.
+        """
+        for each in text.split(",") if name in MODEL_KEYS else ():
+            if each.strip():
+                self.check(each.strip())
 
     def levels(self, name: str) -> KnownLevels:
         """The thinking levels of a model.

@@ -36,6 +36,11 @@ class SettingKey(msgspec.Struct, frozen=True, kw_only=True):
     """Permission rules: one that could cover nothing is a mistake."""
 
 
+MODEL_KEYS: Final = frozenset(
+    {"model.default", "model.rotation", "model.fallback", "model.architect", "model.editor"}
+)
+"""Settings whose values are names of models."""
+
 KEYS: dict[str, SettingKey] = {
     "model.default": SettingKey(
         kind=str,

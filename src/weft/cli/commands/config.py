@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import Any
 
 from weft.cli.commands.table import print_table
 from weft.cli.exit_codes import OK
@@ -12,12 +12,9 @@ from weft.cli.session_options import make_app
 from weft.cli.stdio import complain, write_line, write_pretty
 from weft.config.api_keys import is_secret_field
 from weft.config.paths import places
-from weft.config.setting_keys import KEYS, known
+from weft.config.setting_keys import KEYS, MODEL_KEYS, known
 from weft.config.settings import SettingValue, load_config
 from weft.errors import UsageError
-
-NO_MODELS: Final = ("model.effort", "model.style")
-"""Settings of models that name none."""
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -111,17 +108,15 @@ def _check_model(name: str, value: str) -> None:
     """Refuse a model that does not exist; with settings that are wrong elsewhere, only its shape is
     looked at.
     """
-    if not name.startswith("model.") or KEYS.get(name) is None or name in NO_MODELS:
-        return
+    if name not in MODEL_KEYS:
+        return  # with no model to check, the vendors' modules need not be loaded
     from weft.config.models import environment_models
 
     try:
         models = environment_models()
     except UsageError:
         return
-    for each in value.split(","):
-        if each.strip():
-            models.check(each.strip())
+    models.check_setting(name, value)
 
 
 def _plain(name: str, value: SettingValue) -> dict[str, Any]:

@@ -1,0 +1,28 @@
+"""Settings that name models: one list, and one check of what is typed for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.config.models import ModelRegistry
+from weft.config.providers import default_providers
+from weft.config.setting_keys import KEYS, MODEL_KEYS
+from weft.errors import UsageError
+
+
+def test_every_setting_of_models_that_takes_free_words_names_models() -> None:
+    free = {name for name, key in KEYS.items() if key.kind in (str, list[str])}
+    assert {name for name in free if name.startswith("model.")} == MODEL_KEYS
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_KEYS))
+def test_what_could_be_no_model_is_refused_for_each_of_them(name: str) -> None:
+    models = ModelRegistry(default_providers({}))
+    with pytest.raises(UsageError, match="no provider"):
+        models.check_setting(name, "anthropic:claude-sonnet-5-5, nowhere:model")
+    models.check_setting(name, "anthropic:claude-sonnet-5-5, ")
+    models.check_setting(name, "")
+
+
+def test_other_settings_may_say_anything() -> None:
+    ModelRegistry(default_providers({})).check_setting("model.style", "nowhere:model")
