@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.source_code import ROOT, SRC, files_with, nodes
 from weft.cli import exit_codes as exits
+from weft.cli.chat.screens.terminal.key_help import key_rows
+from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.exit_codes import MEANINGS
 from weft.cli.help import main_help, topic_help, verb_help
 from weft.cli.keys import KEYS
@@ -46,6 +48,17 @@ def test_every_command_slash_command_key_and_exit_code_is_documented() -> None:
         str(code) for code, meaning in MEANINGS.items() if f"| {code} | {meaning} |" not in DOCS
     ]
     assert missing == []
+
+
+def test_help_names_every_key_of_the_panel_and_answers_by_the_number_of_a_row() -> None:
+    panel = key_rows(width=80, limit=100, styles=RowStyles(coloured=False))
+    assert len(panel) > 10
+    for row in panel:
+        key = row.split("  ")[1]
+        assert [name for name, _ in KEYS if key in name.split(", ") or key == name], key
+    named = dict(KEYS)
+    assert {"Ctrl+T", "Alt+P", "!, !!", "?"} <= set(named)
+    assert named["1, 2, 3 …"] == "Answer a question: the number of a row answers it"
 
 
 def test_every_exit_code_in_the_source_has_a_meaning() -> None:

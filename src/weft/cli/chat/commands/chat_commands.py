@@ -9,7 +9,7 @@ from weft.cli.keys import KEYS
 from weft.cli.session_options import find_id, format_of
 from weft.errors import UsageError
 from weft.project.slash_commands import COMMANDS, command_problem, find_slash
-from weft.view import AnswerBlock, NoteBlock, TableBlock, UserBlock, count_of
+from weft.view import AnswerBlock, TableBlock, UserBlock, count_of
 
 MODES = {
     "default": "asks before files are changed and commands are run",
@@ -123,7 +123,6 @@ class ChatCommands(CommandGroup):
             )
             self._show(TableBlock(title="Commands from files", rows=own))
         self._show(TableBlock(title="Keys", rows=KEYS))
-        self._show(NoteBlock(text="@path sends a file along", level="quiet"))
 
     # -- conversations
 
