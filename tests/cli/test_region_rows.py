@@ -114,6 +114,32 @@ def test_a_retry_counts_down_and_its_countdown_is_never_cut() -> None:
     assert all(cells(row) <= 39 for row in narrow)
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Number of request tokens has exceeded your per-minute rate limit",
+        "see https://example.com/limits about the rate limit of your account",
+        "The answer of the gateway that stands before the model was no JSON: <html> busy",
+    ],
+)
+def test_a_retry_without_a_short_head_loses_no_words(reason: str) -> None:
+    retry = RetryNotice(attempt=1, tries=7, wait_ms=5000, reason=reason)
+    turn = Turn(live(status="thinking", retry=retry)).after(3)
+    for width in (40, 80):
+        first, *words = turn.rows(width).activity()
+        assert first.startswith("⠹ Trying again: next try in 2 s, 2 of 7")
+        assert " ".join(row.strip() for row in words) == reason
+        assert all(row.startswith("  ") for row in words)
+
+
+def test_words_of_a_retry_that_are_too_many_end_in_an_ellipsis() -> None:
+    retry = RetryNotice(attempt=1, tries=7, wait_ms=5000, reason="busy " * 60)
+    rows = Turn(live(status="thinking", retry=retry)).rows(40).activity()
+    assert len(rows) == 4
+    assert rows[-1].endswith("…")
+    assert all(cells(row) <= 40 for row in rows)
+
+
 def test_thoughts_stand_below_the_activity_two_rows_of_them() -> None:
     rows = Turn(live(status="thinking", thinking="word " * 100)).rows(40).activity()
     assert len(rows) == 3

@@ -463,7 +463,8 @@ def test_a_simple_terminal_gets_plain_lines(
     terminal.keys("9", "Enter")
     terminal.wait_for("Type a number from 1 to 4")
     terminal.keys("1", "Enter")
-    terminal.wait_for("Run a command, in the sandbox", "Type 1 to 3.")
+    screen = terminal.wait_for("Run a command, in the sandbox", "Type 1 to 3.")
+    assert "2. Yes, and again in this session: " in screen
     terminal.keys("3", "Enter")
     terminal.wait_for("What should it do instead?")
     terminal.type("no reason")

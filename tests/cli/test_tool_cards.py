@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.tool_cards import DIFF, card, edit, read, shell
+from weft.cli.chat.paint.text_cells import cells
 from weft.cli.chat.paint.theme import PaintTheme, theme_of
 from weft.cli.chat.screens.render import BlockRenderer
 from weft.events import Todo
@@ -170,6 +171,28 @@ def test_a_failed_read_says_why_and_another_tool_is_named() -> None:
     assert lines(card("mcp__docs__get", "one", args={"query": "add"})) == [
         "● Used mcp__docs__get add",
         "  one",
+    ]
+
+
+def test_what_a_failure_says_is_wrapped_and_its_cut_names_the_key() -> None:
+    why = "you have not read 'calc.py' yet; read it first"
+    failed = card("edit", why, args={"path": "calc.py"}, is_error=True)
+    assert lines(failed, 40) == [
+        "● Failed: edit calc.py",
+        "  you have not read 'calc.py' yet; read",
+        "  it first",
+    ]
+    long = lines(card("edit", "word " * 40, args={"path": "a"}, is_error=True), 40)
+    assert len(long) == 3
+    assert long[-1].endswith("… · Ctrl+O")
+    assert all(cells(line) <= 40 for line in long)
+    ran = lines(shell("make", f"{'x' * 60}\n{'y' * 60}\n(exit code 2)", code=2), 40)
+    assert ran[1:] == [
+        "  exit 2",
+        f"  {'x' * 38}",
+        f"  {'x' * 22}",
+        f"  {'y' * 38}",
+        f"  {'y' * 22}",
     ]
 
 

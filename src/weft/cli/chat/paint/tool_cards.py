@@ -13,7 +13,7 @@ from weft.cli.chat.paint.card_text import (
 from weft.cli.chat.paint.diff_rows import MAX_ROWS, NARROWEST, diff_lines
 from weft.cli.chat.paint.path_links import file_link
 from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan, line_of, wrapped
-from weft.cli.chat.paint.text_cells import cells, fit
+from weft.cli.chat.paint.text_cells import cells, fit, word_wrap
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.sanitize import clean_line
 from weft.view import SUCCESSFUL, AgentEnd, AgentsCard, LookupCard, ToolCard, count_of
@@ -23,6 +23,10 @@ FIRST_LINES = 1
 LAST_LINES = 4
 """Of the output of a command that worked: its first line and its last ones."""
 FAILED_LINES = 10
+SENTENCES = 3
+SENTENCE_ROWS = 2
+"""A failure that says no more than this is wrapped: most are one sentence of a tool's own."""
+KEY_HINT = " · Ctrl+O"
 STOPPED_LINES = 4
 LOOKUP_LINES = 2
 MARK_STYLES = {"done": "good", "failed": "bad", "stopped": "ask"}
@@ -67,6 +71,8 @@ def _output(said: CardText, width: int) -> list[StyledLine]:
             _more(f"… {left_out} more lines"),
             *(_printed(line, width) for line in lines[-LAST_LINES:]),
         ]
+    if said.end == "failed" and len(lines) <= SENTENCES:
+        return [row for line in lines for row in _sentence(line, width)]
     last = FAILED_LINES if said.end == "failed" else STOPPED_LINES
     if len(lines) <= last + 1:
         return [_printed(line, width) for line in lines]
@@ -81,8 +87,20 @@ def _printed(line: str, width: int) -> StyledLine:
     return line_of(("  ", ""), (fit(line, width - 2), "quiet"))
 
 
+def _sentence(line: str, width: int) -> list[StyledLine]:
+    """Why it failed, in at most two rows; what is cut names the key that shows it."""
+    rows = word_wrap(line, width - 2)
+    if len(rows) <= SENTENCE_ROWS:
+        return [line_of(("  ", ""), (row, "quiet")) for row in rows]
+    last = " ".join(rows[SENTENCE_ROWS - 1 :])
+    return [
+        *(_printed(row, width) for row in rows[: SENTENCE_ROWS - 1]),
+        _more(fit(last, width - 2 - cells(KEY_HINT))),
+    ]
+
+
 def _more(text: str) -> StyledLine:
-    return line_of(("  ", ""), (f"{text} · Ctrl+O", "quiet"))
+    return line_of(("  ", ""), (f"{text}{KEY_HINT}", "quiet"))
 
 
 def lookup_lines(card: LookupCard, width: int, theme: PaintTheme) -> list[StyledLine]:

@@ -228,8 +228,11 @@ class PlainScreen(ChatScreen):
     async def _choose(self, question: ChoiceQuestion) -> int | None:
         self._introduce(question)
         for number, row in enumerate(question.rows):
-            detail = f": {clean(row.detail)}" if row.detail else ""
-            self._say(f"{number + 1}. {clean(row.label)}{detail}")
+            label = clean(row.label)
+            if row.detail:
+                # A label of the other screen may end in a colon of its own.
+                label = f"{label.removesuffix(':')}: {clean(row.detail)}"
+            self._say(f"{number + 1}. {label}")
         count = len(question.rows)
         title = clean_line(question.title).removeprefix("→ ")
         # In the words of a sentence: `Question: allow this edit? Type 1 to 4.`

@@ -13,6 +13,7 @@ THOUGHT_ROWS = 2
 WIDEST_THOUGHT = 118
 """Longer rows are hard to read; answers keep to the same."""
 QUEUE_ROWS = 3
+RETRY_ROWS = 3
 _PREPARING_ROOM = 36
 """Cells that the rest of that line takes: the verb, seconds, and which key stops it."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -155,14 +156,21 @@ class RegionRows:
 
     def _retry(self, retry: RetryNotice) -> list[str]:
         left = self._activity.retry_seconds(retry.wait_ms)
-        head, mark, rest = clean_line(retry.reason).partition(":")
         place = f"{retry.attempt + 1} of {retry.tries}" if retry.tries else f"{retry.attempt + 1}"
-        # The head is cut so that the countdown behind it always fits in the first row; the rest of
-        # the vendor's words follow, wrapped.
         when = f"next try in {left} s, {place}" if left else f"try {place}"
-        first = self._line([f"{fit(head, self._width - 2 - len(when) - 2)}: {when}"], "ask")
-        words = word_wrap(rest.strip(), self._width - 2) if mark else []
-        return [first, *(self._styles("quiet", f"  {row}") for row in words[:3])]
+        # The countdown always fits in the first row: a head that leaves no room for it, or a reason
+        # that has none, goes whole into the wrapped rows.
+        reason = clean_line(retry.reason)
+        head, mark, rest = reason.partition(": ")
+        room = self._width - 2 - len(when) - 2
+        if not mark or cells(head) > room:
+            head, rest = fit("Trying again", room), reason
+        first = self._line([f"{head}: {when}"], "ask")
+        words = word_wrap(rest.strip(), self._width - 2)
+        if len(words) > RETRY_ROWS:
+            last = fit(" ".join(words[RETRY_ROWS - 1 :]), self._width - 2)
+            words = [*words[: RETRY_ROWS - 1], last]
+        return [first, *(self._styles("quiet", f"  {row}") for row in words)]
 
     # -- the to-do list
 
