@@ -25,7 +25,7 @@ from weft.ids import SessionId
 from weft.messages import Content, File, Image, Text
 from weft.project.agent_definitions import AgentDefinition
 from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
-from weft.project.mentions import AskRead
+from weft.project.mentions import AskRead, TellMissing
 from weft.project.skills import SkillFile
 from weft.project.trust import TrustQuestion
 from weft.providers import Model, ModelInfo
@@ -296,7 +296,11 @@ class App:
     def forget_trust(self, path: str | PathLike[str] | None = None) -> bool: ...
     def project_problems(self) -> tuple[str, ...]: ...
     def attach_files(
-        self, words: Sequence[str], *, ask: AskRead | None = None
+        self,
+        words: Sequence[str],
+        *,
+        ask: AskRead | None = None,
+        missing: TellMissing | None = None,
     ) -> tuple[Text | Image | File, ...]: ...
     def read_images(self, paths: Sequence[str]) -> tuple[Image | File, ...]: ...
     @property

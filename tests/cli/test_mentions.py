@@ -53,6 +53,14 @@ def test_p_attaches_a_file_and_leaves_the_prompt_as_it_was_typed(weft: WeftProgr
     ]
 
 
+def test_p_attaches_lines_and_says_which_file_is_missing(weft: WeftProgram) -> None:
+    (weft.project / "calc.py").write_text("one\ntwo\nthree\n")
+    done = weft.run("-p", "-m", weft.script("Fine."), "Explain @calc.py:1-2 and @nofile.py to @bob")
+    assert done.stdout == "Fine.\n"
+    assert done.stderr == "weft: there is no file 'nofile.py'; nothing of it is attached\n"
+    assert sent(weft)[1:] == [{"type": "file", "name": "calc.py (lines 1-2)", "text": "one\ntwo\n"}]
+
+
 @pytest.mark.parametrize("said", ["@{}", "What is in @{}?", "/look {}", "/none @{}"])
 def test_p_ends_with_one_sentence_that_names_add_dir_for_a_file_outside(
     weft: WeftProgram, said: str
@@ -250,3 +258,14 @@ async def test_the_chat_attaches_files_and_images_of_the_project(app: App) -> No
         await talk.screen.until(lambda: "Fine." in talk.screen.words())
         (shown,) = talk.screen.of(UserBlock)
         assert (shown.text, shown.attached) == ("see @shot", ("shot",))
+
+
+@pytest.mark.anyio
+async def test_the_chat_says_which_file_is_missing_and_sends_the_rest(app: App) -> None:
+    (Path(app.project_path) / "calc.py").write_text("one\ntwo\nthree\n")
+    async with driven_chat(app, "Fine.") as talk:
+        talk.screen.typed("compare @calc.py:2-3 with @nofile.py")
+        await talk.screen.until(lambda: "Fine." in talk.screen.words())
+        (shown,) = talk.screen.of(UserBlock)
+        assert shown.attached == ("calc.py (lines 2-3)",)
+        await talk.screen.noted("there is no file 'nofile.py'; nothing of it is attached")

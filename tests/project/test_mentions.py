@@ -149,6 +149,78 @@ async def test_a_lone_path_that_is_missing_is_named_in_a_sentence(
         await project.attached("Look", word)
 
 
+@pytest.mark.parametrize(
+    ("text", "missed"),
+    [
+        ("see @nope.txt for more", ("nope.txt",)),
+        ("is it @src/nope, or @./nope.md?", ("src/nope", "./nope.md")),
+        ("see @nope.py:1-2 and @a.py", ("nope.py:1-2",)),
+        ("@nope.txt says it", ("nope.txt",)),
+        ("ask @alice and me@example.org", ()),
+        ("npm i @types/node", ()),
+        ("import x from '@/components/x.vue'", ()),
+        ("what is @app.get('/') here?", ()),
+        ("why does it fail?\n  @functools.cache\ndef f(): ...", ()),
+        ("@. or @/ or @~", ()),
+    ],
+)
+async def test_a_path_of_no_file_among_words_is_named_and_a_handle_is_not(
+    project: Project, text: str, missed: tuple[str, ...]
+) -> None:
+    project.write("src/a.py", "AAA")
+    project.write("a.py", "AAA")
+    told: list[tuple[str, ...]] = []
+    await project.reader().attached([text], missing=told.append)
+    assert told == ([missed] if missed else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "content"),
+    [
+        ("see @a.py:1-2", "a.py (lines 1-2)", "one\ntwo\n"),
+        ("is it @a.py:2?", "a.py (line 2)", "two\n"),
+        ("@a.py:3-99", "a.py (lines 3-4)", "three\nfour\n"),
+        ("@odd:1 is a name", "odd:1", "ODD"),
+        ("@a.py: what is it", "a.py", "one\ntwo\nthree\nfour\n"),
+    ],
+)
+async def test_lines_of_a_file_are_attached_with_their_numbers(
+    project: Project, text: str, name: str, content: str
+) -> None:
+    project.write("a.py", "one\ntwo\nthree\nfour\n")
+    project.write("odd:1", "ODD")
+    assert await project.attached(text) == (File(name=name, text=content),)
+
+
+@pytest.mark.parametrize("asked", ["5-9", "0", "3-2"])
+async def test_lines_that_a_file_has_not_are_refused_in_a_sentence(
+    project: Project, asked: str
+) -> None:
+    project.write("a.py", "one\ntwo\nthree\nfour\n")
+    with pytest.raises(UsageError, match=rf"^'a.py' has lines 1-4, not {asked}; nothing was sent"):
+        await project.attached(f"see @a.py:{asked}")
+
+
+async def test_several_parts_of_a_file_outside_are_asked_about_once(project: Project) -> None:
+    project.outside.write_text("one\ntwo\n")
+    project.answer = True
+    path = str(project.outside)
+    found = await project.attached(f"compare @{path}:1 with @{path}:2")
+    assert found == (
+        File(name=f"{path} (line 1)", text="one\n"),
+        File(name=f"{path} (line 2)", text="two\n"),
+    )
+    assert project.asked == [path]
+
+
+async def test_a_cut_does_not_uncover_a_key_of_several_lines(project: Project) -> None:
+    body = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj" + "A" * 24] * 6)
+    key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n"
+    project.write("key.pem", key)
+    with pytest.raises(UsageError, match="a secret in it covers several"):
+        await project.attached("see @key.pem:3-4")
+
+
 async def test_a_dangling_link_is_a_missing_file(project: Project) -> None:
     (project.path / "gone.md").symlink_to("nowhere")
     assert await project.attached("see @gone.md there") == ()

@@ -50,7 +50,7 @@ from weft.workspace.process.search_path import find_program
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
     from weft.hooks.config import HookTable
-    from weft.project.mentions import AskRead, MentionReader
+    from weft.project.mentions import AskRead, MentionReader, TellMissing
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.ports.hooked import HookSource
     from weft.runtime.ports.socket_protocol import SummaryRequest
@@ -269,19 +269,23 @@ class App:
     # -- files that prompts name
 
     async def attach_files(
-        self, words: Sequence[str], *, ask: AskRead | None = None
+        self,
+        words: Sequence[str],
+        *,
+        ask: AskRead | None = None,
+        missing: TellMissing | None = None,
     ) -> tuple[Text | Image | File, ...]:
         """The files that a prompt names with `@`, to be sent behind its text; it need not be open.
 
         `words` are the arguments of a command line, or one whole message.  `ask` is called with the
         path of each file outside the project and its added folders; without it such a prompt is
-        refused.
+        refused.  `missing` is called once with the names that look like paths of no file.
 
         Raises:
             UsageError: a file may not be read, or cannot be attached; `weft.project.mentions` says
                 which.
         """
-        return await self._mentions(ask).attached(words)
+        return await self._mentions(ask).attached(words, missing=missing)
 
     async def read_images(self, paths: Sequence[str]) -> tuple[Image | File, ...]:
         """The images and PDFs at these absolute paths, which the user picked; it need not be open.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from weft.errors import UsageError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # loaded where a prompt names files: it costs start-up time
 
 MAX_BYTES = 10 * 1024 * 1024
 """What may be piped in."""
+MOST_MISSING = 3
+"""Names of no file that one sentence lists."""
 WAIT_SECONDS = 3.0
 """Silence on a pipe after which we say what we are waiting for."""
 
@@ -80,9 +82,16 @@ def compose(words: Iterable[str], *, piped: str = "") -> PromptParts:
 
 
 async def attached(
-    app: App, words: Iterable[str], *, images: Iterable[str] = (), ask: AskRead | None = None
+    app: App,
+    words: Iterable[str],
+    *,
+    images: Iterable[str] = (),
+    ask: AskRead | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> PromptParts:
     """The files that these words name with `@`, and the images that the user picked.
+
+    `tell` is given one sentence where a name looks like a path and there is no such file.
 
     Raises:
         UsageError: one may not be read, or cannot be attached.
@@ -91,8 +100,19 @@ async def attached(
     # keeps the start fast.
     naming = [word for word in words if "@" in word]
     picked = list(map(_absolute, images))
-    files = await app.attach_files(naming, ask=ask) if naming else ()
+
+    def tell_missing(names: tuple[str, ...]) -> None:
+        if tell is not None:
+            tell(_missing_text(names))
+
+    files = await app.attach_files(naming, ask=ask, missing=tell_missing) if naming else ()
     return (*files, *(await app.read_images(picked) if picked else ()))
+
+
+def _missing_text(names: tuple[str, ...]) -> str:
+    shown = ", ".join(repr(name) for name in names[:MOST_MISSING])
+    more = f" and {len(names) - MOST_MISSING} more" if len(names) > MOST_MISSING else ""
+    return f"there is no file {shown}{more}; nothing of it is attached"
 
 
 def _absolute(path: str) -> str:

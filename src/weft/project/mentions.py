@@ -2,7 +2,9 @@
 
 - **A mention is a file or it is text.**  `@alice`, `@types/node` and `@/components/x` name nothing
   and stay text; the text itself is never changed.  Only a word that is nothing but a path
-  (`@notes.md`) must be there: its user meant a file.
+  (`@notes.md`) must be there: its user meant a file.  Inside other words, what only looks like a
+  path is named to the user, and the message goes out.
+- **Lines.**  `@calc.py:10-20` attaches these lines, `@calc.py:10` one, where no file has that name.
 - **Outside asks.**  What lies outside the project and the folders added to it is read only after
   the user allowed it; where there is no user to ask, the message is refused.  The real path
   decides, with every link followed, and it is what the user is shown.
@@ -55,6 +57,8 @@ LARGEST_TOGETHER: Final = 10 * 1024 * 1024
 _LETTER: Final = r"[^\s\"'`,;()<>\[\]{}"
 MENTION: Final = rf"(?<![\w@/.])@(\"[^\"\n]+\"|{_LETTER}@]{_LETTER}]*)"
 _mention: Final = re.compile(MENTION)
+_lines_of: Final = re.compile(r"(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_suffix: Final = re.compile(r".*[^./]\.[A-Za-z][A-Za-z0-9]{0,4}")
 _SENTENCE_END: Final = ".,:;!?"
 _LONGEST_PATH: Final = 4096
 
@@ -62,16 +66,22 @@ Parts: TypeAlias = tuple[Text | Image | File, ...]
 AskRead: TypeAlias = Callable[[str], Awaitable[bool]]
 """Asks the user whether the file at this real path may be read."""
 JudgeRead: TypeAlias = Callable[[str], PolicyDecision]
+TellMissing: TypeAlias = Callable[[tuple[str, ...]], None]
+"""Takes the names that look like paths, and of which there is no file."""
 
 
 class _Located(NamedTuple):
     """Something that is there."""
 
     name: str
-    """As the message names it."""
+    """As the message names it, without lines and without the end of a sentence."""
+    said: str
+    """As the message names it, letter by letter."""
     real: str
     """Absolute, with every link followed."""
     mode: int
+    lines: tuple[int, int] | None = None
+    """The first and the last line that are meant, from 1; None for the whole file."""
 
 
 def mentions_in(text: str) -> tuple[str, ...]:
@@ -104,14 +114,20 @@ class MentionReader:
         self._ask = ask
         self._judge = judge
 
-    async def attached(self, words: Iterable[str]) -> Parts:
+    async def attached(self, words: Iterable[str], *, missing: TellMissing | None = None) -> Parts:
         """The files that these words name: the arguments of a command line, or a whole message.
+
+        `missing` is called once, where names among other words look like paths of no file.
 
         Raises:
             UsageError: one may not be read or cannot be attached, or a word is the path of no file.
         """
         given = [word.strip() for word in words]
-        return await self._parts(await anyio.to_thread.run_sync(self._locate_words, given))
+        found, missed = await anyio.to_thread.run_sync(self._locate_words, given)
+        parts = await self._parts(found)
+        if missed and missing is not None:
+            missing(missed)
+        return parts
 
     async def named(self, names: Iterable[str]) -> Parts:
         """The files of these names, which stand without their `@`; a name of no file gives nothing.
@@ -158,9 +174,10 @@ class MentionReader:
 
     # -- locating: on a thread, for a network disk may take its time
 
-    def _locate_words(self, words: list[str]) -> list[_Located]:
+    def _locate_words(self, words: list[str]) -> tuple[list[_Located], tuple[str, ...]]:
+        """What is there, and the names that look like paths of nothing."""
         found: list[_Located] = []
-        names: list[str] = []
+        texts: list[str] = []
         for word in words:
             # An argument of the command line may be a path with spaces, which no search in a text
             # could tell from words; so each word is tried as a whole first.
@@ -171,8 +188,23 @@ class MentionReader:
             elif whole and _is_path(whole):
                 raise UsageError(f"there is no file {whole!r} (from {word!r})")
             else:
-                names += mentions_in(word)
-        return [*found, *self._locate_all(names)]
+                texts.append(word)
+        names = [name for text in texts for name in mentions_in(text)]
+        named = self._locate_all(names)
+        there = {each.said for each in named}
+        meant = dict.fromkeys(name for text in texts for name in _meant_as_files(text))
+        looked_for = (name for name in islice(meant, MOST_NAMES) if name not in there)
+        missed = [name.rstrip(_SENTENCE_END) for name in looked_for if self._is_missed(name)]
+        return [*found, *named], tuple(missed)
+
+    def _is_missed(self, name: str) -> bool:
+        """True for what only a path looks like.  `@types/node` is a package and `@/views/x.vue` an
+        alias of one, unless there is such a folder.
+        """
+        path = _without_lines(name.rstrip(_SENTENCE_END))
+        place = path.find("/", 1)
+        is_under = place > 0 and self._locate(path[:place]) is not None
+        return is_under or (not path.startswith("/") and _suffix.fullmatch(path) is not None)
 
     def _locate_all(self, names: list[str]) -> list[_Located]:
         # Bounded: a pasted log can hold a hundred thousand `@` signs, and each is a look at the
@@ -183,21 +215,30 @@ class MentionReader:
     def _locate(self, name: str) -> _Located | None:
         """What a name means; None where nothing is.  It is only looked at, not opened."""
         # A sentence may end right behind the name.
-        for candidate in dict.fromkeys((name, name.rstrip(_SENTENCE_END))):
-            # `@.` is the end of a sentence, not the project.  No path is longer than the system's
-            # limit, and to resolve one part by part is quadratic in its length.
-            if not candidate.strip("./") or len(candidate) > _LONGEST_PATH:
-                continue
-            try:
-                real = os.path.realpath(
-                    os.path.join(self._workspace.root, self._at_home(candidate))
-                )
-                # Refuses what is no path at all (NUL bytes, half characters): that stays text.
-                self._workspace.is_outside(real)
-                return _Located(candidate, real, os.lstat(real).st_mode)
-            except (OSError, ValueError, ToolError):
-                continue
+        candidates = list(dict.fromkeys((name, name.rstrip(_SENTENCE_END))))
+        for candidate in candidates:
+            if (found := self._located_at(candidate, name)) is not None:
+                return found
+        # Last: a file whose own name ends in `:12` is that file.
+        for candidate in candidates:
+            if (match := _lines_of.fullmatch(candidate)) is not None:
+                path, first, last = match.groups()
+                if (found := self._located_at(path, name)) is not None:
+                    return found._replace(lines=(int(first), int(last or first)))
         return None
+
+    def _located_at(self, path: str, said: str) -> _Located | None:
+        # `@.` is the end of a sentence, not the project.  No path is longer than the system's
+        # limit, and to resolve one part by part is quadratic in its length.
+        if not path.strip("./") or len(path) > _LONGEST_PATH:
+            return None
+        try:
+            real = os.path.realpath(os.path.join(self._workspace.root, self._at_home(path)))
+            # Refuses what is no path at all (NUL bytes, half characters): that stays text.
+            self._workspace.is_outside(real)
+            return _Located(path, said, real, os.lstat(real).st_mode)
+        except (OSError, ValueError, ToolError):
+            return None
 
     def _at_home(self, name: str) -> str:
         return f"{self._home}{name[1:]}" if self._home and name.startswith("~/") else name
@@ -205,10 +246,11 @@ class MentionReader:
     # -- judging and reading
 
     async def _parts(self, located: list[_Located]) -> Parts:
-        found: dict[str, _Located] = {}
+        found: dict[tuple[str, tuple[int, int] | None], _Located] = {}
         for each in located:
-            # By real path: one file under two names is attached, and asked about, once.
-            found.setdefault(each.real, each)
+            # By real path: one file under two names is attached once.
+            found.setdefault((each.real, each.lines), each)
+        states: dict[str, FileState] = {}
         parts: list[Text | Image | File] = []
         files = 0
         room = LARGEST_TOGETHER
@@ -219,8 +261,11 @@ class MentionReader:
             files += 1
             if files > MOST_FILES:
                 raise UsageError(f"a message attaches at most {MOST_FILES} files; {_LET_IT_READ}")
-            state = await self._allowed(each)
-            found_parts = await self._file_parts(state, each.name)
+            # Asked about once, however many of its parts are named.
+            if each.real not in states:
+                states[each.real] = await self._allowed(each)
+            state = states[each.real]
+            found_parts = await self._file_parts(state, each.name, each.lines)
             parts += found_parts
             # Of a picture, what is sent: it may have been shrunk.  Of a text, the size on disk.
             first = found_parts[0]
@@ -272,7 +317,9 @@ class MentionReader:
             raise UsageError(f"{located.name!r} changed while it was being read; try again")
         return state
 
-    async def _file_parts(self, state: FileState, name: str) -> tuple[Image | File, ...]:
+    async def _file_parts(
+        self, state: FileState, name: str, lines: tuple[int, int] | None
+    ) -> tuple[Image | File, ...]:
         if is_pdf(state.data):
             return await self._document(state, name, state.path)
         image = await _image(state, name, state.path)
@@ -288,7 +335,16 @@ class MentionReader:
             raise UsageError(
                 f"{name!r} is neither text nor an image that models take ({IMAGE_NAMES}), nor a PDF"
             )
-        return (File(name=state.path, text=await masked_in_pieces(self._redact, text.text)),)
+        masked = await masked_in_pieces(self._redact, text.text)
+        if lines is None:
+            return (File(name=state.path, text=masked),)
+        # Masked before it is cut: a cut through a key of several lines would hide what it is.
+        if masked.count("\n") != text.text.count("\n"):
+            raise UsageError(
+                f"lines of {name!r} cannot be attached, because a secret in it covers several; "
+                f"{_LET_IT_READ}"
+            )
+        return (_cut_lines(state.path, masked, lines),)
 
     async def _document(self, state: FileState, name: str, shown: str) -> tuple[Image | File, ...]:
         """A PDF as itself, where any vendor takes it, and as its text, where it has one.
@@ -313,6 +369,40 @@ class MentionReader:
 
 
 _LET_IT_READ: Final = "name it without the @, and the model reads the parts that it needs"
+
+
+def _cut_lines(path: str, text: str, lines: tuple[int, int]) -> File:
+    """Some lines of a file, with their numbers in its name."""
+    all_lines = text.split("\n")
+    if not all_lines[-1]:
+        del all_lines[-1]
+    first, last = lines
+    if not 1 <= first <= min(last, len(all_lines)):
+        asked = f"{first}-{last}" if last != first else f"{first}"
+        raise UsageError(
+            f"{path!r} has lines 1-{len(all_lines)}, not {asked}; nothing was sent"
+            if all_lines
+            else f"{path!r} is empty and has no line {asked}; nothing was sent"
+        )
+    last = min(last, len(all_lines))
+    said = f"lines {first}-{last}" if last != first else f"line {first}"
+    return File(name=f"{path} ({said})", text="\n".join(all_lines[first - 1 : last]) + "\n")
+
+
+def _without_lines(name: str) -> str:
+    match = _lines_of.fullmatch(name)
+    return match.group(1) if match is not None else name
+
+
+def _meant_as_files(text: str) -> Iterable[str]:
+    """The names of a text without those that are a decorator of pasted code, such as `@app.get(`
+    or a line that holds nothing else.
+    """
+    for match in _mention.finditer(text):
+        starts_line = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
+        ends_line = text[match.end() : match.end() + 1] in ("", "\n", "\r")
+        if text[match.end() : match.end() + 1] != "(" and not (starts_line and ends_line):
+            yield match.group(1).strip('"')
 
 
 def _is_path(name: str) -> bool:

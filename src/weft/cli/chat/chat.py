@@ -160,7 +160,7 @@ class Chat:
 
     async def _send_first(self, first: PromptParts, words: Sequence[str]) -> None:
         try:
-            said = (*first, *await attached(self._app, words, ask=self._asker.ask_read))
+            said = (*first, *await self._attached(words))
             await self.say(said, " ".join(words))
         except WeftError:
             # The words as they were typed: the composed parts no longer show which of them named a
@@ -270,7 +270,14 @@ class Chat:
             raise
 
     async def _composed(self, text: str) -> PromptParts:
-        return (*compose([text]), *await attached(self._app, [text], ask=self._asker.ask_read))
+        return (*compose([text]), *await self._attached([text]))
+
+    async def _attached(self, words: Sequence[str]) -> PromptParts:
+        ask = self._asker.ask_read
+        return await attached(self._app, words, ask=ask, tell=self._quiet_note)
+
+    def _quiet_note(self, text: str) -> None:
+        self.screen.show(NoteBlock(text=text, level="quiet"))
 
     async def _safely(self, call: object, *given: object) -> None:
         """Show the error of a command that fails; the chat goes on."""

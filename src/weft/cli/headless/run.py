@@ -149,7 +149,8 @@ class _Run:
         if self._hooks is not None:
             return ()
         words = () if self._is_slash() else self._arguments.words
-        return await attached(self._app, words, images=self._arguments.many("image"))
+        images = self._arguments.many("image")
+        return await attached(self._app, words, images=images, tell=output.complain)
 
     def _fail(self, error: BaseException) -> None:
         if not isinstance(error, BrokenPipeError):
