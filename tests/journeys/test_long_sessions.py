@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pytest
-from bench.logs import answered_turn, stamped, write_facts
+from bench.logs import answered_turn, facts, stamped, write_facts
 
 from tests.support.world import World
 from weft.errors import UsageError
@@ -129,6 +129,22 @@ async def test_pages_are_the_line_in_pieces_and_read_only_what_is_on_them(
             assert page.after == page.items[-1][0]
             assert await session.line(after=page.after, limit=15) == following
         assert await session.messages(limit=3) == [message for _, message in whole[-3:]]
+
+
+@pytest.mark.parametrize("length", [100, 2_000])
+async def test_a_page_with_calls_reads_no_more_of_a_longer_session(
+    plain_world: World, length: int
+) -> None:
+    store = CountingStore()
+    await write_facts(store, LONG, facts(LONG, length))
+    async with plain_world.open(ScriptedModel([]), store=store) as app:
+        session = await app.sessions.start_session(session_id=LONG)
+        await session.line(limit=12)
+        store.clear()
+        page = await session.line(limit=12)
+        assert [message for _, message in page.items if message.duration_ms]
+        # Each message, and for each answer what stands between it and its results.
+        assert store.facts_read <= 12 + 6 * 4
 
 
 async def test_a_page_at_a_place_that_is_not_there_is_refused(plain_world: World) -> None:

@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from weft.ids import EntryId, NodeId
 from weft.loop import LineEntry
-from weft.messages import Node
+from weft.messages import Node, Thinking
 from weft.state import QueueEntry, SessionState, combine_queue_entries_to_text
 from weft.tree import TreeNote
 from weft.view.snapshot import HistoryMessage
@@ -72,6 +72,7 @@ def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
                     for call in node.calls
                 ),
                 is_partial=node.is_partial,
+                thinking="".join(part.text for part in node.parts if isinstance(part, Thinking)),
             ),
         )
     ]

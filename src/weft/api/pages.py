@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 import msgspec
 
 from weft.api.history import note_id, rows
 from weft.errors import UsageError
-from weft.ids import NodeId
-from weft.session import SessionPort
+from weft.ids import CallUid, NodeId
+from weft.session import CallRecord, SessionPort
 from weft.state import SessionState
 from weft.tree import TreeNote
 from weft.view.snapshot import HistoryMessage
@@ -48,14 +48,22 @@ async def line_page(port: SessionPort, before: str | None, after: str | None, li
     nodes = list(dict.fromkeys(node for _, node in reversed(found) if node is not None))
     line = await port.nodes(nodes)
     read = dict(rows(line, port.state.tree.notes, from_start=True))
+    went = await port.call_records(nodes)
     # One that is gone was deleted or given other results while the words were read.
-    items = tuple((row, read[row]) for row in reversed(ids) if row in read)
+    items = tuple((row, _with_record(read[row], went)) for row in reversed(ids) if row in read)
     return Page(
         items=items,
         before=ids[-1] if ids and more_before else None,
         after=ids[0] if more_after else None,
         seq=seq,
     )
+
+
+def _with_record(message: HistoryMessage, records: Mapping[CallUid, CallRecord]) -> HistoryMessage:
+    record = records.get(CallUid(message.tool_call_id or ""))
+    if record is None:
+        return message
+    return msgspec.structs.replace(message, duration_ms=record.duration_ms, allowed=record.allowed)
 
 
 def _window(

@@ -75,8 +75,10 @@ from weft.session.environment import (
     TurnFactory,
 )
 from weft.session.log.line import (
+    CallRecord,
     LineCacheBudget,
     load_beginnings,
+    load_call_records,
     load_line,
     load_nodes,
     load_revisions,
@@ -105,6 +107,7 @@ __all__ = [
     "Branch",
     "BranchAt",
     "BringOver",
+    "CallRecord",
     "ChangeSetting",
     "ClearBoundary",
     "Command",
@@ -162,6 +165,7 @@ __all__ = [
     "digest",
     "fold_after",
     "load_beginnings",
+    "load_call_records",
     "load_line",
     "load_nodes",
     "load_revisions",

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol, TypeVar
 
 from weft.events import Status
-from weft.ids import NodeId, SessionId
+from weft.ids import CallUid, NodeId, SessionId
 from weft.loop import LineEntry
 from weft.messages import Part
 from weft.permissions import Mode
 from weft.session.answers import AbortReceipt
 from weft.session.commands import AbortTurn, Command
+from weft.session.log.line import CallRecord
 from weft.session.subscriptions.subscription import Subscription
 from weft.state import QueueEntry, SessionState
 from weft.store import Draft
@@ -70,6 +71,10 @@ class SessionPort(Protocol):
 
     async def nodes(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
         """These nodes with all words."""
+        ...
+
+    async def call_records(self, nodes: Sequence[NodeId]) -> dict[CallUid, CallRecord]:
+        """How the settled calls of these nodes went."""
         ...
 
     async def beginnings(self, nodes: Sequence[NodeId]) -> list[LineEntry]:

@@ -12,6 +12,7 @@ from weft.view.blocks import (
     AnyBlock,
     NoteBlock,
     QuestionBlock,
+    ThinkingBlock,
     ToolCard,
     UserBlock,
 )
@@ -60,7 +61,16 @@ def _result_blocks(name: str, args: dict[str, object], message: HistoryMessage) 
         status=_STATUSES[begun[0]] if begun else "done",
         data={"diff": message.diff} if message.diff else {},
     )
-    return [ToolCard(name=name, args=args, result=result)]
+    allowed = message.allowed
+    card = ToolCard(
+        name=name,
+        args=args,
+        result=result,
+        duration_ms=message.duration_ms,
+        was_shown=bool(allowed),
+        allowed_for="" if allowed == "call" else allowed,
+    )
+    return [card]
 
 
 def _single_blocks(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
@@ -71,6 +81,8 @@ def _single_blocks(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
             case "user":
                 blocks.append(UserBlock(text=message.content))
             case "assistant":
+                if message.thinking.strip():
+                    blocks.append(ThinkingBlock(text=message.thinking))
                 if message.content.strip():
                     blocks.append(AnswerBlock(text=message.content))
                 if message.is_partial:

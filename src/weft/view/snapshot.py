@@ -6,7 +6,7 @@ events after it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -102,3 +102,10 @@ class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     is_partial: bool = False
     diff: str = ""
     """Of a tool message: what the call changed in a file."""
+    thinking: str = ""
+    """Of an answer: the model's reasoning."""
+    duration_ms: int = 0
+    """Of a tool message on a page of the line: how long the call took."""
+    allowed: Literal["", "call", "turn", "session"] = ""
+    """Of a tool message on a page of the line: for how long the user allowed the call when asked;
+    empty when they were not asked."""

@@ -8,13 +8,14 @@ from typing import Final, Literal, Protocol, TypeVar
 import msgspec
 
 from weft.events import Status
-from weft.ids import NodeId
+from weft.ids import CallUid, NodeId
 from weft.loop import LineEntry, TurnHooks
 from weft.messages import Part
 from weft.permissions import Mode
 from weft.session import (
     AbortReceipt,
     AbortTurn,
+    CallRecord,
     Command,
     SessionActor,
     SessionPort,
@@ -81,6 +82,9 @@ class LocalPort(SessionPort):
 
     async def nodes(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
         return await self.actor.log.nodes(nodes)
+
+    async def call_records(self, nodes: Sequence[NodeId]) -> dict[CallUid, CallRecord]:
+        return await self.actor.log.call_records(nodes)
 
     async def beginnings(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
         return await self.actor.log.beginnings(nodes)

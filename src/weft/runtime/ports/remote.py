@@ -30,7 +30,7 @@ from weft.events import (
     ToolArgsDelta,
     decode,
 )
-from weft.ids import NodeId, SessionId
+from weft.ids import CallUid, NodeId, SessionId
 from weft.loop import LineEntry
 from weft.messages import Node, Part
 from weft.permissions import Mode
@@ -39,12 +39,14 @@ from weft.runtime.ports.socket_protocol import OwnerStatus, SummaryRequest, shor
 from weft.session import (
     AbortReceipt,
     AbortTurn,
+    CallRecord,
     Command,
     EventHub,
     SessionPort,
     Subscription,
     checked,
     load_beginnings,
+    load_call_records,
     load_line,
     load_nodes,
     load_revisions,
@@ -324,6 +326,9 @@ class RemotePort(SessionPort):
 
     async def nodes(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
         return await load_nodes(self._state.tree, nodes, self._store)
+
+    async def call_records(self, nodes: Sequence[NodeId]) -> dict[CallUid, CallRecord]:
+        return await load_call_records(self._state.tree, nodes, self._store)
 
     async def beginnings(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
         return await load_beginnings(self._state.tree, nodes, self._store)

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, assert_never
+from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
@@ -27,10 +27,14 @@ from weft.events import (
     InputQueued,
     NewMessage,
     NodeEdited,
+    PermissionAction,
+    PermissionRequest,
+    PermissionResolved,
     Rewound,
     SubtreeDeleted,
     SubtreeRestored,
     ToolComplete,
+    ToolExecuting,
     decode,
 )
 from weft.ids import BlobId, CallUid, NodeId
@@ -50,6 +54,13 @@ CACHED_BYTES_IN_ALL: Final = 64 * 1024 * 1024
 """How much all sessions of a process hold of their lines."""
 ENTRY_BYTES: Final = 1_000
 """About what an entry weighs besides its words."""
+_ALLOWED: Final[dict[PermissionAction, Literal["call", "turn", "session"]]] = {
+    "allow_once": "call",
+    "allow_turn": "turn",
+    "allow_always": "session",
+}
+ROUND_FACTS: Final = 500
+"""Facts behind an answer among which those of its calls are looked for."""
 
 
 # --- long parts ------------------------------------------------------------------------
@@ -192,6 +203,63 @@ def _spot(tree: ConversationTree, node: NodeId) -> _Spot:
     skeleton = tree.nodes[node]
     first = skeleton.earlier[0] if skeleton.earlier else skeleton.at
     return _Spot(node, first, skeleton.at, dict(skeleton.results))
+
+
+class CallRecord(msgspec.Struct, frozen=True):
+    """How a call went, besides its result."""
+
+    duration_ms: int = 0
+    allowed: Literal["", "call", "turn", "session"] = ""
+    """For how long the user allowed it when asked; empty when they were not asked."""
+
+
+async def load_call_records(
+    tree: ConversationTree, nodes: Iterable[NodeId], store: Store
+) -> dict[CallUid, CallRecord]:
+    """How the settled calls of these nodes went."""
+    found: dict[CallUid, CallRecord] = {}
+    for spot in [_spot(tree, node) for node in nodes if node in tree.nodes]:
+        for log, after, last in _rounds(spot):
+            # The tree does not know where intents and requests are, but they stand between an
+            # answer and its results.  A result may have come much later, so there is a limit.
+            limit = min(last - after, ROUND_FACTS)
+            records = await store.read(log, after=after, limit=limit)
+            found |= _call_records([decode(record.body) for record in records])
+    return found
+
+
+def _rounds(spot: _Spot) -> Iterable[tuple[str, int, int]]:
+    """The parts of the logs, each with its two ends, in which the calls of a node were settled."""
+    by_log: dict[str, list[int]] = {}
+    for place in spot.results.values():
+        by_log.setdefault(place.log, []).append(place.seq)
+    for log, seqs in by_log.items():
+        yield log, spot.first.seq if spot.first.log == log else min(seqs) - 1, max(seqs)
+
+
+def _call_records(facts: Iterable[AnyFact]) -> dict[CallUid, CallRecord]:
+    began: dict[CallUid, float] = {}
+    asked: dict[str, CallUid] = {}
+    allowed: dict[CallUid, Literal["call", "turn", "session"]] = {}
+    found: dict[CallUid, CallRecord] = {}
+    for fact in facts:
+        match fact:
+            # A child's call is its own session's; its uid could name one of ours.
+            case PermissionRequest(request_id=request_id, call_uid=uid, child=None):
+                asked[request_id] = uid
+            case PermissionResolved(request_id=request_id, action=action) if request_id in asked:
+                if action != "deny":
+                    allowed[asked[request_id]] = _ALLOWED[action]
+            case ToolExecuting(call_uid=uid, at=at):
+                began[uid] = at
+            case ToolComplete(call_uid=uid, duration_ms=duration_ms, at=at):
+                # A call that was stopped did not come to measure itself.
+                if not duration_ms and uid in began:
+                    duration_ms = max(0, round((at - began[uid]) * 1000))
+                found[uid] = CallRecord(duration_ms, allowed.get(uid, ""))
+            case _:
+                pass
+    return found
 
 
 async def load_revisions(

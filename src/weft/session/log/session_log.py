@@ -25,15 +25,17 @@ from weft.events import (
     ToolArgsDelta,
     TurnFinished,
 )
-from weft.ids import NodeId
+from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
 from weft.session.log.answer_in_flight import AnswerInFlight, with_delta
 from weft.session.log.append import stamp
 from weft.session.log.line import (
+    CallRecord,
     LineCache,
     LineCacheBudget,
     load_beginnings,
+    load_call_records,
     load_revisions,
     unspill_entries,
 )
@@ -194,6 +196,10 @@ class SessionLog:
     async def nodes(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
         """These nodes with all words."""
         return await self._line.nodes(self.state.tree, nodes)
+
+    async def call_records(self, nodes: Sequence[NodeId]) -> dict[CallUid, CallRecord]:
+        """How the settled calls of these nodes went."""
+        return await load_call_records(self.state.tree, nodes, self._store)
 
     async def beginnings(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
         """These nodes with the beginning of their words, and no results."""

@@ -1,0 +1,54 @@
+"""What a resumed conversation shows of what was done before."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.chat_driver import RecordingScreen, driven_chat
+from tests.support.weft_program import call, text
+from weft.app import App
+from weft.view import AnyBlock, ThinkingBlock, ToolCard
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+
+def record(blocks: list[AnyBlock]) -> list[tuple[object, ...]]:
+    """What a screen says of thoughts and calls."""
+    return [
+        ("thought", block.text)
+        if isinstance(block, ThinkingBlock)
+        else (block.name, block.duration_ms, block.was_shown, block.allowed_for)
+        for block in blocks
+        if isinstance(block, ThinkingBlock | ToolCard)
+    ]
+
+
+async def allow(screen: RecordingScreen, row: int) -> None:
+    await screen.choice()
+    screen.answer(row)
+
+
+async def test_thoughts_times_and_approvals_are_there_again(app: App) -> None:
+    steps = (
+        [{"do": "thinking", "text": "Hm."}, call("shell", command="echo a > a")],
+        [text("More."), call("shell", command="echo b > b")],
+    )
+    async with driven_chat(app, *steps, "Done.") as talk:
+        screen = talk.screen
+        screen.typed("go")
+        await allow(screen, 0)
+        await allow(screen, 1)
+        await screen.until(lambda: screen.words().endswith("Done."))
+        await screen.idle()
+        before = record(screen.blocks)
+        assert before[0] == ("thought", "Hm.")
+        assert before[1][1], "a process takes some time"
+        assert [each[2:] for each in before[1:3]] == [(True, ""), (True, "session")]
+        session = talk.chat.conversation.session
+        assert session is not None
+        screen.blocks.clear()
+        screen.typed("/new")
+        await screen.until(lambda: talk.chat.conversation.session is None)
+        screen.typed(f"/resume {session.id}")
+        await screen.until(lambda: screen.words().endswith("Done."))
+        assert record(screen.blocks) == before
