@@ -31,6 +31,24 @@ def shell_permission(preview: str = "touch made") -> ChoiceQuestion:
     )
 
 
+def edit_permission(lines: int) -> ChoiceQuestion:
+    """As long as the question about an edit is."""
+    command = "\n".join(f"line {number};" for number in range(lines))
+    return ChoiceQuestion(
+        title="Allow this edit?",
+        rule=f"Edit calc.py ─ +{lines}",
+        preview=(PermissionBlock(tool="shell", target=command, preview=command),),
+        rows=(
+            ChoiceRow("Yes", key="y"),
+            ChoiceRow("Yes, and every edit of calc.py in this session"),
+            ChoiceRow("Yes, and all edits in this session", key="s-tab"),
+            ChoiceRow("No, and say what to do instead", key="n"),
+        ),
+        hint="Tab adds a note to yes · e opens it in your editor · Esc stops the turn",
+        other_keys=("tab", "e"),
+    )
+
+
 class Asked:
     """A question on the screen, and what became of it."""
 
@@ -61,10 +79,14 @@ class Asked:
 
 @asynccontextmanager
 async def asked(
-    question: ChoiceQuestion, tmp_path: Path, draft: str = "", columns: int = 80
+    question: ChoiceQuestion,
+    tmp_path: Path,
+    draft: str = "",
+    columns: int = 80,
+    rows: int = 24,
 ) -> AsyncIterator[Asked]:
     async with (
-        driven_screen(tmp_path, columns=columns) as driven,
+        driven_screen(tmp_path, columns=columns, rows=rows) as driven,
         anyio.create_task_group() as group,
     ):
         await driven.type(draft)
@@ -174,6 +196,24 @@ async def test_a_preview_that_does_not_fit_is_printed_whole_above(tmp_path: Path
         await state.terminal.shows("shown above: 60 lines", "Allow this command?", "4 No")
         history = "\n".join(state.terminal.history)
         assert all(history.count(f"echo {number}\n") == 1 for number in range(60))
+
+
+@pytest.mark.parametrize("columns", [30, 40, 100])
+@pytest.mark.parametrize("lines", [2, 9])
+async def test_a_preview_is_once_in_the_scrollback_and_the_question_leaves_nothing(
+    tmp_path: Path, columns: int, lines: int
+) -> None:
+    for rows in range(8, 25):
+        async with asked(edit_permission(lines), tmp_path, columns=columns, rows=rows) as state:
+            state.wait(CALM_SECONDS * 2)
+            await state.driven.redrawn()
+            history = state.terminal.history
+            shown = [sum(f"line {n};" in row for row in history) for n in range(lines)]
+            assert shown == [1] * lines, (rows, "\n".join(history))
+            await state.type("4")
+            await state.driven.redrawn()
+            left = "\n".join(state.terminal.history)
+            assert not any(text in left for text in ("Edit calc", "Allow", "Yes", "above")), rows
 
 
 async def test_nothing_of_a_preview_is_cut_at_the_edge_of_the_window(tmp_path: Path) -> None:

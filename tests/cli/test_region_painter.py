@@ -47,6 +47,41 @@ def test_the_screen_is_what_was_finished_and_then_the_region(
         assert terminal.cursor == (at - max(0, len(terminal.history) - ROWS), 1)
 
 
+@given(
+    st.integers(3, 8),
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from(["", "one", "two", "z" * (COLUMNS + 3)]), max_size=9),
+            st.lists(st.sampled_from(["", "a", "bb", "status"]), min_size=1, max_size=7),
+        ),
+        min_size=2,
+        max_size=6,
+    ),
+)
+@settings(max_examples=examples(100), deadline=None)
+def test_nothing_is_lost_or_left_when_more_comes_than_the_window_holds(
+    height: int, steps: list[tuple[list[str], list[str]]]
+) -> None:
+    terminal = MemoryWindow(COLUMNS, height)
+    painter = RegionPainter(terminal.write)
+    finished: list[str] = []
+    for above, rows in steps:
+        rows = rows[-(height - 1) :]
+        painter.draw(rows, None, above=above, columns=COLUMNS, height=height)
+        finished += [piece for line in above for piece in broken(line)]
+        assert "\n".join(terminal.history).rstrip() == "\n".join([*finished, *rows]).rstrip()
+
+
+def test_many_lines_above_a_region_that_grows_leave_it_whole() -> None:
+    terminal = MemoryWindow(COLUMNS, 8)
+    painter = RegionPainter(terminal.write)
+    painter.draw(["diff", "diff", "question", "yes", "no", "status"], None, height=8)
+    above = [f"line {n}" for n in range(5)]
+    rows = ["rule", "title", "question", "yes", "no", "status"]
+    painter.draw(rows, None, above=above, columns=COLUMNS, height=8)
+    assert terminal.history == [*above, *rows]
+
+
 def test_what_does_not_change_is_not_written() -> None:
     terminal = MemoryWindow(COLUMNS, ROWS)
     painter = RegionPainter(terminal.write)

@@ -142,6 +142,17 @@ def test_a_bug_is_fixed(user_at: Callable[..., DailyUser], columns: int) -> None
     assert (user.weft.project / "calc.py").read_text() == CALC.replace("a - b", "a + b")
 
 
+def test_an_edit_is_allowed_in_a_small_window(user_at: Callable[..., DailyUser]) -> None:
+    user = user_at(40, 16)
+    user.start(*calculator(user.weft))
+    user.say("fix the failing test")
+    user.sees("3 +     return a + b", "shown above", "Allow this edit?", "❯ 1 Yes", ASK)
+    user.window.keys("1")
+    user.sees("Allow this command?", "❯ 1 Yes", ASK)
+    screen = user.window.screen(history=True)
+    assert "Allow this edit?" not in screen, "a question leaves nothing behind"
+
+
 PROSE = """## What it does
 
 The parser reads *one line at a time* and keeps **no state** between lines.

@@ -204,6 +204,11 @@ class DrivenScreen:
         self.terminal.type(keys)
         await anyio.wait_all_tasks_blocked()
 
+    async def redrawn(self) -> None:
+        """Everything that waits to be drawn is drawn, without waiting for the next moment."""
+        self.screen._draw_stream()
+        await anyio.wait_all_tasks_blocked()
+
 
 @asynccontextmanager
 async def driven_screen(

@@ -658,6 +658,7 @@ class TerminalScreen(ChatScreen):
             cursor,
             above=above,
             columns=self._size.columns,
+            height=self._size.rows,
             # Also for a key on an idle line: a rule that is broken over two rows would stay.
             asks=True,
         )

@@ -83,12 +83,14 @@ class RegionPainter:
         *,
         above: Sequence[str] = (),
         columns: int = 0,
+        height: int = 0,
         asks: bool = False,
     ) -> None:
         """Make the region these rows, with `above` finished above it.
 
-        `columns` is the width of the window; a finished line may be wider and is wrapped by the
-        terminal, a row of the region may not.  `asks` has the terminal say how wide it is then.
+        `columns` and `height` are the window's; 0 for one without a limit.  A finished line may be
+        wider and is wrapped by the terminal, a row of the region may not.  `asks` has the terminal
+        say how wide it is then.
         """
         # A region of no rows is an empty one: what comes next begins on a line of its own.
         rows = list(rows) or [""]
@@ -98,7 +100,10 @@ class RegionPainter:
         erasure = ""
         if self._is_resized:
             erasure, found = self._erasure(columns)
-        changes = self._changes(total, len(above), columns)
+        # More than the window holds is written from the top down.  To make room for it first would
+        # scroll rows off that have to be written yet, and no move goes above the first row.
+        moved = "" if 0 < height < len(total) else self._make_room(total, len(above), columns)
+        changes = self._changes(total, len(above), columns, moved)
         if changes is not None or goal != self._goal():
             at, text = changes or (self._at, "")
             asks = asks and self.frames.is_asking
@@ -114,9 +119,12 @@ class RegionPainter:
     def _goal(self) -> tuple[int, int] | None:
         return (self._at, self._column) if self._is_shown else None
 
-    def _changes(self, total: list[str], settled: int, columns: int) -> tuple[int, str] | None:
-        """What to write, and the row in which that leaves the cursor; None for nothing."""
-        moved = self._make_room(total, settled, columns)
+    def _changes(
+        self, total: list[str], settled: int, columns: int, moved: str
+    ) -> tuple[int, str] | None:
+        """What to write behind `moved`, which made room, and the row in which that leaves the
+        cursor; None for nothing.
+        """
         old = self._rows
         first = next(
             (n for n, row in enumerate(total) if n >= len(old) or row != old[n]), len(total)
