@@ -148,6 +148,27 @@ async def test_a_model_without_a_key_says_how_to_get_one(keyed: App) -> None:
         await talk.screen.noted("there is no key for openai; /login openai adds one")
 
 
+async def test_a_switch_by_name_to_a_model_without_a_key_says_so(keyed: App) -> None:
+    async with driven_chat(keyed, "One.") as talk:
+        talk.screen.typed("/model openai:gpt-5.5")
+        await talk.screen.noted("the model is openai:gpt-5.5 from the next step on")
+        await talk.screen.noted("there is no key for openai; /login openai adds one")
+        talk.screen.blocks.clear()
+        talk.screen.typed("/model opus")
+        await talk.screen.noted("the model is anthropic:claude-opus-5-5 from the next step on")
+        talk.screen.typed("/todo")
+        await talk.screen.noted("no to-do list yet")
+        assert not [note for note in talk.screen.of(NoteBlock) if "no key" in note.text]
+
+
+async def test_an_error_about_a_key_names_the_command_of_the_chat(keyed: App) -> None:
+    refused = {"do": "error", "error": "AuthFailed", "message": "invalid key"}
+    async with driven_chat(keyed, [refused]) as talk:
+        talk.screen.typed("hi")
+        note = await talk.screen.noted("Invalid key")
+        assert note == "Invalid key; set it in the environment, or save it with `/login`"
+
+
 async def test_part_of_a_name_takes_the_newest_match_and_says_which(keyed: App) -> None:
     async with driven_chat(keyed, "One.") as talk:
         talk.screen.typed("/model claude-op")

@@ -78,7 +78,7 @@ def sentence_of(error: BaseException) -> str:
                 "those there are"
             )
         case AuthFailed():
-            return _ended(str(error), "weft auth", "`weft auth login PROVIDER` saves a key")
+            return _ended(str(error), "weft auth", "`weft auth login` saves a key")
         case ProviderError() | StoreError() | SessionError() | UsageError() | WeftError():
             return str(error)
         case OSError(filename=str(filename)) if error.strerror:

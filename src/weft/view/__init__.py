@@ -44,7 +44,13 @@ if TYPE_CHECKING:
     from weft.view.outline import OutlineRow, agent_status, outline_rows
     from weft.view.plan_steps import step_title, steps_of
     from weft.view.rewind_text import changed_paths, file_rows, rewind_summary
-    from weft.view.sentences import SUCCESSFUL, count_of, describe_call, finish_sentence
+    from weft.view.sentences import (
+        SUCCESSFUL,
+        chat_sentence,
+        count_of,
+        describe_call,
+        finish_sentence,
+    )
     from weft.view.session_view import SessionView, take_task_event
     from weft.view.snapshot import ChildInfo, EditorSnapshot, HistoryMessage, PlanProgress
     from weft.view.tree import CheckpointInfo, TreeMessage, TreeView
@@ -85,6 +91,7 @@ __all__ = [
     "ViewBlock",
     "agent_status",
     "changed_paths",
+    "chat_sentence",
     "command_row",
     "count_of",
     "describe_call",
@@ -139,6 +146,7 @@ _HOMES = {
     "file_rows": "rewind_text",
     "rewind_summary": "rewind_text",
     "SUCCESSFUL": "sentences",
+    "chat_sentence": "sentences",
     "count_of": "sentences",
     "describe_call": "sentences",
     "finish_sentence": "sentences",

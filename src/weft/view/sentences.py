@@ -37,11 +37,16 @@ def finish_sentence(reason: FinishReason, detail: str) -> str:
     plain = _REASONS.get(reason, reason)
     if reason == "auth_error":
         sentence = detail or plain
-        advice = "set it in the environment, or save it with `weft auth login PROVIDER`"
+        advice = "set it in the environment, or save it with `weft auth login`"
         # The provider's own sentence often says so already, and twice is no help.
         is_told = "weft auth" in sentence or "gcloud auth" in sentence
         return sentence if is_told else f"{sentence}; {advice}"
     return f"{plain}: {detail}" if detail and detail != plain else plain
+
+
+def chat_sentence(sentence: str) -> str:
+    """A sentence as a chat says it: in there, `/login` is the command that saves a key."""
+    return sentence.replace("weft auth login", "/login")
 
 
 def describe_call(name: str, args: dict[str, Any]) -> str:

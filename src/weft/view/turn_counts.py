@@ -16,7 +16,7 @@ from weft.events import (
 )
 from weft.messages import NOTHING_USED, Usage
 from weft.view.blocks import NoteBlock, TurnEndBlock
-from weft.view.sentences import finish_sentence
+from weft.view.sentences import chat_sentence, finish_sentence
 
 LONG_SECONDS = 10.0
 """A turn of so many seconds gets a closing line, also without a tool call."""
@@ -44,7 +44,8 @@ def finish_note(reason: FinishReason, detail: str) -> NoteBlock:
     """A turn that did not end well, as a note: what happened, and what to do about it."""
     # The provider's own sentence says more than that a provider failed.
     sentence = detail if reason == "provider_error" and detail else finish_sentence(reason, detail)
-    text = sentence[:1].upper() + sentence[1:]
+    said = chat_sentence(sentence)
+    text = said[:1].upper() + said[1:]
     return NoteBlock(text=text, level="error", advice=_ADVICE.get(reason, ""))
 
 

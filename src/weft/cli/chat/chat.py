@@ -56,6 +56,7 @@ from weft.view import (
     OpenRequest,
     PlanRequest,
     SessionView,
+    chat_sentence,
     history_blocks,
     live_of,
     open_calls,
@@ -285,7 +286,8 @@ class Chat:
         try:
             await call(*given)
         except WeftError as error:
-            self.screen.show(NoteBlock(text=sentence_of(error), level="error"))
+            said = chat_sentence(sentence_of(error))
+            self.screen.show(NoteBlock(text=said, level="error"))
         except Exception as error:
             logger.exception("the chat failed")
             self.screen.show(NoteBlock(text=f"that failed: {sentence_of(error)}", level="error"))

@@ -6,7 +6,7 @@ import msgspec
 
 from weft.api.inspection import ModelInfo
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
-from weft.cli.chat.commands.model_list import ModelList
+from weft.cli.chat.commands.model_list import ModelList, no_key
 from weft.cli.chat.screens.list_question import ListAnswer
 from weft.errors import UsageError, WeftError
 
@@ -38,6 +38,9 @@ class ModelCommands(CommandGroup):
         self._say(f"the model is {chat.live.model} from the next step on")
         self._say_of_level()
         chat.screen.refresh()
+        # Accepted all the same: the key may come with the next command.
+        if chat.conversation.app.host.missing_key(chat.live.model):
+            self._say(no_key(chat.live.model.partition(":")[0]))
 
     async def _meant(self, words: str) -> str:
         """The model that words mean: by its name, else the newest whose name has them."""

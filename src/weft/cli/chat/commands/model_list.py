@@ -73,7 +73,7 @@ class ModelList:
         provider = name.partition(":")[0]
         if provider in self._usable:
             return ""
-        return f"there is no key for {provider}; /login {provider} adds one"
+        return no_key(provider)
 
     def _row(self, name: str, info: ModelInfo) -> ListRow:
         is_current = name == self.current
@@ -123,3 +123,8 @@ def _abilities(info: ModelInfo) -> str:
         "no tools": not info.calls_tools,
     }
     return ", ".join(name for name, is_so in can.items() if is_so)
+
+
+def no_key(provider: str) -> str:
+    """What to do before models of this provider can be used."""
+    return f"there is no key for {provider}; /login {provider} adds one"
