@@ -254,6 +254,24 @@ async def test_a_message_carries_the_marks_of_a_prompt(tmp_path: Path) -> None:
         assert "\x1b]133;A;redraw=0\x1b\\" in driven.terminal.written
 
 
+async def test_the_record_keeps_typed_words_and_folds_the_paste_between_them(
+    tmp_path: Path,
+) -> None:
+    pasted = "".join(f"row {number}\n" for number in range(1, 63))
+    async with driven_screen(tmp_path) as driven:
+        driven.screen.watch(LiveArea(model="x:model"))
+        await driven.type("Explain this:\n" + PASTE.format(pasted))
+        assert "[Pasted 62 lines]" in driven.terminal.text
+        await driven.type("\nand be short please\r")
+        shown = "› Explain this:\n  row 1\n  row 2\n  row 3\n  … 59 more pasted lines\n"
+        assert shown[: shown.index("  row 3")] in driven.terminal.text
+        (sent,) = driven.sent()
+        assert isinstance(sent, LineSubmitted)
+        driven.screen.show(UserBlock(text=sent.text, node_id="n"))
+        await driven.terminal.until(lambda: "Waiting" not in driven.terminal.text)
+        assert f"{shown}  and be short please\n" in "\n".join(driven.terminal.history)
+
+
 async def test_keys_that_outrun_the_list_of_completions_are_what_is_sent(tmp_path: Path) -> None:
     (tmp_path / "calc.py").write_text("x")
     (tmp_path / "notes.txt").write_text("x")

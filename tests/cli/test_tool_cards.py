@@ -314,8 +314,22 @@ def test_a_to_do_list_has_boxes() -> None:
 
 
 def test_a_long_paste_is_folded_in_the_record() -> None:
-    pasted = UserBlock(text="\n".join(f"line {number}" for number in range(62)))
-    assert lines(pasted) == ["› line 0", "  line 1", "  line 2", "  … 59 more pasted lines"]
+    text = "\n".join(f"line {number}" for number in range(62))
+    shown = ["  line 1", "  line 2", "  … 59 more pasted lines"]
+    assert lines(UserBlock(text=text, pasted=((0, len(text)),))) == ["› line 0", *shown]
+    for end in ("", "\n"):
+        said = f"Explain this:\n{text}{end}\nand be short"
+        place = len("Explain this:\n")
+        block = UserBlock(text=said, pasted=((place, place + len(text + end)),))
+        assert lines(block) == ["› Explain this:", "  line 0", *shown, "  and be short"]
+    twice = UserBlock(text=text + text, pasted=((0, len(text)), (len(text), 2 * len(text))))
+    assert lines(twice) == ["› line 0", *shown, "  line 0", *shown]
+
+
+def test_a_long_message_of_which_is_not_known_what_was_pasted_is_folded_in_its_middle() -> None:
+    text = "\n".join(["Explain this:", *(f"line {number}" for number in range(62)), "be short"])
+    first = ["› Explain this:", "  line 0", "  line 1"]
+    assert lines(UserBlock(text=text)) == [*first, "  … 59 more lines", "  line 61", "  be short"]
 
 
 def test_a_new_file_has_no_removed_line() -> None:

@@ -30,6 +30,8 @@ class UserBlock(ViewBlock, frozen=True, tag="user"):
     attached: tuple[str, ...] = ()
     node_id: str = ""
     """The message in the tree; empty for an answer to a question, and for a typed command."""
+    pasted: tuple[tuple[int, int], ...] = ()
+    """Where in the text a paste begins and ends, in order; empty where that is not known."""
 
 
 class AnswerBlock(ViewBlock, frozen=True, tag="answer"):

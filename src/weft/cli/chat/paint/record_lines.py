@@ -36,8 +36,10 @@ from weft.view import (
 )
 
 PASTED_LINES = 8
-"""A message of more lines was pasted: the record shows its first ones."""
+"""Of more lines that were pasted, the record shows the first ones."""
 SHOWN_PASTED = 3
+SHOWN_LAST = 2
+"""Lines at the end of a message that are shown where it is not known what was pasted."""
 _MARKS = {"quiet": "·", "info": "·", "warning": "!", "error": "✗", "stopped": "■"}
 _MARK_STYLES = {"quiet": "quiet", "info": "quiet", "warning": "ask", "error": "bad"}
 _MARK_STYLES["stopped"] = "ask"
@@ -48,8 +50,8 @@ def block_lines(block: AnyBlock, width: int, theme: PaintTheme) -> list[StyledLi
     """The lines of a block, without an empty one around them."""
     text_width = min(width, MAX_WIDTH)
     match block:
-        case UserBlock(text=text, attached=attached):
-            return _user(text, attached, text_width)
+        case UserBlock():
+            return _user(block, text_width)
         case AnswerBlock(text=text):
             return markdown_painter(width, theme).lines(clean(text))
         case ThinkingBlock(seconds=seconds):
@@ -84,18 +86,60 @@ def _beside(mark: StyledSpan, spans: Sequence[StyledSpan], width: int) -> list[S
     return wrapped(spans, width, first=(mark,), rest=(StyledSpan(" " * cells(mark.text)),))
 
 
-def _user(text: str, attached: tuple[str, ...], width: int) -> list[StyledLine]:
-    lines = clean(text).expandtabs(4).strip("\n").split("\n")
-    said = lines if len(lines) <= PASTED_LINES else lines[:SHOWN_PASTED]
-    painted = _beside(StyledSpan("› ", "bold you"), [StyledSpan("\n".join(said), "bold")], width)
-    notes = []
-    if len(said) < len(lines):
-        notes.append(f"… {len(lines) - len(said)} more pasted lines")
-    if attached:
-        notes.append(f"+ {', '.join(clean_line(name) for name in attached)}")
-    for note in notes:
-        painted += _beside(StyledSpan("  "), [StyledSpan(note, "quiet")], width)
+def _user(block: UserBlock, width: int) -> list[StyledLine]:
+    said = _folded_pastes(block) if block.pasted else _folded_middle(_typed(block.text))
+    painted = _beside(StyledSpan("› ", "bold you"), said, width)
+    if block.attached:
+        names = f"+ {', '.join(clean_line(name) for name in block.attached)}"
+        painted += _beside(StyledSpan("  "), [StyledSpan(names, "quiet")], width)
     return painted
+
+
+def _typed(text: str) -> str:
+    return clean(text).expandtabs(4).strip("\n")
+
+
+def _folded_middle(text: str) -> list[StyledSpan]:
+    """A message of which is not known what was pasted: the user's words are mostly around it."""
+    lines = text.split("\n")
+    if len(lines) <= PASTED_LINES:
+        return [StyledSpan(text, "bold")]
+    left_out = len(lines) - SHOWN_PASTED - SHOWN_LAST
+    return [
+        StyledSpan("\n".join([*lines[:SHOWN_PASTED], ""]), "bold"),
+        StyledSpan(f"… {left_out} more lines", "quiet"),
+        StyledSpan("\n".join(["", *lines[-SHOWN_LAST:]]), "bold"),
+    ]
+
+
+def _folded_pastes(block: UserBlock) -> list[StyledSpan]:
+    """All that was typed, and the first lines of what was pasted."""
+    spans: list[StyledSpan] = []
+    place = 0
+    for first, last in block.pasted:
+        _add_typed(spans, block.text[place:first])
+        # What is pasted is cleaned by itself: it must not change how typed words are read.
+        lines = _typed(block.text[first:last]).split("\n")
+        if len(lines) <= PASTED_LINES:
+            _add_typed(spans, block.text[first:last])
+        else:
+            _add_typed(spans, "\n".join([*lines[:SHOWN_PASTED], ""]))
+            left_out = len(lines) - SHOWN_PASTED
+            spans.append(StyledSpan(f"… {left_out} more pasted lines", "quiet"))
+        place = last
+    _add_typed(spans, block.text[place:].rstrip("\n"))
+    return spans
+
+
+def _add_typed(spans: list[StyledSpan], text: str) -> None:
+    shown = clean(text).expandtabs(4)
+    if not spans:
+        shown = shown.lstrip("\n")
+    elif shown and spans[-1].style == "quiet" and not shown.startswith("\n"):
+        # The line that says how much is folded has nothing behind it.
+        shown = f"\n{shown}"
+    if shown:
+        spans.append(StyledSpan(shown, "bold"))
 
 
 def _todos(items: tuple[Todo, ...], width: int) -> list[StyledLine]:

@@ -26,6 +26,8 @@ class LineSubmitted(msgspec.Struct, frozen=True):
     """PromptParts when the turn has ended, not before its next step."""
     picked: tuple[str, ...] = ()
     """Files that the text mentions because the user has dropped or pasted them."""
+    pasted: tuple[tuple[int, int], ...] = ()
+    """Where in the text a paste begins and ends that was folded while it was typed."""
 
 
 class InterruptPressed(msgspec.Struct, frozen=True):

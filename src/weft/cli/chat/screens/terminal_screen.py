@@ -91,6 +91,9 @@ PLACE_SECONDS = 0.3
 """Between two looks at the work tree, and before the first: it must not delay the first key."""
 SENT_ROWS = 4
 INPUTS = 1000
+MOST_PASTED = 20
+"""Messages on their way of which it is known where pastes are."""
+_NOTHING_SENT = UserBlock(text="")
 MOST_COPIED = 100_000
 """What terminals take of text for the clipboard, in base64."""
 BACKGROUND_QUERY = "\x1b]11;?\x1b\\"
@@ -162,7 +165,9 @@ class TerminalScreen(ChatScreen):
         self._drawn_text = ""
         """The text that these rows are of."""
         self._greeting = ""
-        self._sent = ""
+        self._sent = _NOTHING_SENT
+        self._pasted: dict[str, tuple[tuple[int, int], ...]] = {}
+        """By message: where pastes are in it, until it comes back as a block."""
         """A message that is on its way to the session."""
         self._pending: list[AnyBlock | UnfoldedBlock] = []
         self._shown = ShownRecord()
@@ -253,7 +258,8 @@ class TerminalScreen(ChatScreen):
         self.redraw()
 
     def show(self, *blocks: AnyBlock) -> None:
-        self._sent = ""
+        self._sent = _NOTHING_SENT
+        blocks = tuple(map(self._with_pastes, blocks))
         self._pending.extend(blocks)
         for block in blocks:
             self._shown.add(block)
@@ -278,7 +284,7 @@ class TerminalScreen(ChatScreen):
         self._awake.set()
 
     def put_back(self, text: str) -> None:
-        self._sent = ""
+        self._sent = _NOTHING_SENT
         self.input.put_back(text)
         self._work.set()
 
@@ -335,7 +341,9 @@ class TerminalScreen(ChatScreen):
         if isinstance(happened, LineSubmitted) and _is_message(happened.text):
             # Shown in the same frame as the key: the first message makes the session, which takes
             # longer than a user waits for a sign.
-            self._sent = "" if self._live.is_busy else happened.text
+            shown = "" if self._live.is_busy else happened.text
+            self._sent = UserBlock(text=shown, pasted=happened.pasted if shown else ())
+            self._keep_pastes(happened)
             self._title.said(happened.text)
         try:
             self._sending.send_nowait(happened)
@@ -343,6 +351,19 @@ class TerminalScreen(ChatScreen):
             self.notify("too much at once; wait a moment")
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return  # leaving already
+
+    def _keep_pastes(self, line: LineSubmitted) -> None:
+        if line.pasted:
+            self._pasted[line.text] = line.pasted
+            # A message that never comes back, because it was refused, is not kept for ever.
+            while len(self._pasted) > MOST_PASTED:
+                del self._pasted[next(iter(self._pasted))]
+
+    def _with_pastes(self, block: AnyBlock) -> AnyBlock:
+        """A message with the places of its pastes: only this screen knows them."""
+        if not isinstance(block, UserBlock) or block.text not in self._pasted:
+            return block
+        return msgspec.structs.replace(block, pasted=self._pasted.pop(block.text))
 
     def redraw(self) -> None:
         """Something was typed: show it now."""
@@ -544,7 +565,7 @@ class TerminalScreen(ChatScreen):
             if text and self._clock.monotonic() >= until:
                 self._notice = ("", 0.0)
                 self._work.set()
-            if self._live.can_stop or self._sent or self._notice[0] or self.input.is_fresh:
+            if self._live.can_stop or self._sent.text or self._notice[0] or self.input.is_fresh:
                 await anyio.sleep(1 / FRAMES_PER_SECOND if self._is_animated else 1.0)
                 self._work.set()
             else:
@@ -723,9 +744,9 @@ class TerminalScreen(ChatScreen):
 
     def _sent_rows(self, rows: RegionRows) -> list[str]:
         """The message that is on its way, as it will be printed, and that it waits."""
-        if not self._sent:
+        if not self._sent.text:
             return []
-        painted = _lines(self._renderer().paint(UserBlock(text=self._sent)))
+        painted = _lines(self._renderer().paint(self._sent))
         waits = [] if self._live.is_busy else [rows.waiting()]
         return [*painted[:SENT_ROWS], "", *waits]
 

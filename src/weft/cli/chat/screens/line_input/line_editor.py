@@ -59,7 +59,7 @@ class LineEditor:
         pasted = self.pasted(character)
         if pasted is None:
             return None
-        lines = pasted.count("\n") + 1
+        lines = line_count(pasted)
         size = f"{lines} lines" if lines > 1 else f"{len(pasted):,} characters"
         return f"[Pasted {size}]"
 
@@ -119,6 +119,18 @@ class LineEditor:
     def dropped(self) -> tuple[str, ...]:
         """The paths of the dropped files that are still in the text."""
         return tuple(self._files[each][1] for each in self.text if each in self._files)
+
+    @property
+    def folded(self) -> tuple[tuple[int, int], ...]:
+        """Where in `whole_text` the folded pastes begin and end."""
+        places, place = [], 0
+        for each in self.text:
+            pasted = self.pasted(each)
+            length = len(pasted or each)
+            if pasted and each not in self._files:
+                places.append((place, place + length))
+            place += length
+        return tuple(places)
 
     def _put(self, text: str) -> None:
         self.text = self.text[: self.cursor] + text + self.text[self.cursor :]
@@ -329,6 +341,11 @@ class LineEditor:
         changed = change(self.text[self.cursor : last])
         self.text = self.text[: self.cursor] + changed + self.text[last:]
         self.cursor += len(changed)
+
+
+def line_count(text: str) -> int:
+    """Lines as people count them: a line break at the end begins no other."""
+    return text.count("\n") + (not text.endswith("\n"))
 
 
 def _is_word(character: str) -> bool:

@@ -308,14 +308,14 @@ class ChatInput:
             self._host.tell(LineSubmitted(""))  # tries again, where the last turn failed
 
     def _send(self, *, later: bool = False) -> None:
-        text, picked = self.editor.whole_text, self.editor.dropped
+        text, picked, pasted = self.editor.whole_text, self.editor.dropped, self.editor.folded
         self._history.add(text)
         self.editor.reset()
         self._menu, self._is_first = None, False
         if self._vi is not None:
             self._vi.insert_mode()
         self._host.notify("")
-        self._host.tell(LineSubmitted(text, later, picked))
+        self._host.tell(LineSubmitted(text, later, picked, pasted))
 
     def _send_later(self) -> None:
         """Send after this turn; where no turn runs, a new line."""
