@@ -165,6 +165,17 @@ def test_an_interrupted_turn_goes_on_with_continue_and_no_prompt(weft: WeftProgr
     assert "nothing to continue" in again.stderr
 
 
+def test_a_killed_session_is_listed_by_its_first_message(weft: WeftProgram) -> None:
+    running = started(weft, never_ending(weft))
+    running.kill()
+    running.communicate(timeout=5)
+    (row,) = weft.sessions()
+    assert row["turn_open"]
+    assert row["title"] == row["first_prompt"] != ""
+    listed = weft.run("session", "list").stdout
+    assert f"{row['title']} (interrupted)" in listed
+
+
 @pytest.mark.process
 def test_a_pipe_that_nobody_reads_leaves_no_empty_session(weft: WeftProgram) -> None:
     reading, writing = os.pipe()

@@ -141,7 +141,7 @@ class SessionManager:
         created = SessionCreated(
             project_path=state.about.project_path,
             project_id=state.about.project_id,
-            title=title or f"{state.settings.title} (fork)",
+            title=title or f"{state.title} (fork)",
             model=state.settings.model,
             # A fork inherits settings: it has a title of its own, and is not hidden because its
             # source is.
@@ -328,7 +328,7 @@ def _info(port: SessionPort) -> SessionInfo:
     return SessionInfo(
         id=port.session_id,
         status=port.status,
-        title=state.settings.title,
+        title=state.title,
         model=state.settings.model,
         mode=state.settings.mode,
         project_path=state.about.project_path,

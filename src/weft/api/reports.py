@@ -110,7 +110,7 @@ async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:
         context_used=last.total_tokens if last is not None else 0,
         context_window=context_window,
         cost_usd=state.ledger.total.cost_usd,
-        title=state.settings.title,
+        title=state.title,
     )
     # Everything else is taken before the first wait: a snapshot must be of one moment, the one that
     # its `seq` names.
@@ -134,7 +134,7 @@ def metadata_of(port: SessionPort) -> SessionMetadata:
     origin = about.parent or about.fork
     return SessionMetadata(
         id=port.session_id,
-        title=state.settings.title,
+        title=state.title,
         model=state.settings.model,
         provider=state.settings.model.partition(":")[0],
         created=about.created,

@@ -197,7 +197,7 @@ class _Gathered:
             version=VERSION,
             session=ExportedSession(
                 id=state.session_id,
-                title=state.settings.title,
+                title=state.title,
                 model=state.settings.model,
                 thinking=self._thinking(),
                 created=state.about.created,

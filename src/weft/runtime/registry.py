@@ -48,9 +48,6 @@ if TYPE_CHECKING:  # loaded with the first agent: it costs start-up time
 
 T = TypeVar("T")
 
-TITLE_LENGTH = 60
-"""Characters of a title that is made from the first prompt."""
-
 
 def only_match(given: str, matches: Sequence[SessionId]) -> SessionId | None:
     """The one session that fits what was given; None when none does.
@@ -435,7 +432,7 @@ class SessionRegistry:
             granted=self.granted.pop(session_id, GrantedPermissions()),
             stop_command=host.stop_command,
             is_awaited=lambda: self.signs().others_wait(session_id, store.run_folder),
-            title=title_of,
+            title=lambda state: state.about.short_title,
         )
 
     def _rules(self, project_path: str) -> tuple[PermissionRule, ...]:
@@ -590,11 +587,3 @@ def _set_or_drop(kept: dict[SessionId, T], session_id: SessionId, value: T | Non
         kept.pop(session_id, None)
     else:
         kept[session_id] = value
-
-
-def title_of(state: SessionState) -> str:
-    """A title from the first words that were said."""
-    words = " ".join(state.about.first_prompt.split())
-    if len(words) <= TITLE_LENGTH:
-        return words
-    return words[:TITLE_LENGTH].rsplit(" ", 1)[0] + "…"

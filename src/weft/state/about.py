@@ -5,9 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from weft.events import AnyFact, CallOrigin, ForkPoint, NewMessage, SessionCreated, TurnStarted
+from weft.state.settings import SessionSettings
 
 FIRST_PROMPT_LENGTH = 200
 """Characters of the first prompt that a list keeps."""
+TITLE_LENGTH = 60
+"""Characters of a title that is made from the first prompt."""
 
 
 class SessionSummary(msgspec.Struct, kw_only=True):
@@ -46,3 +49,18 @@ class SessionSummary(msgspec.Struct, kw_only=True):
                 self.turn_count += 1
             case _:
                 pass
+
+    @property
+    def short_title(self) -> str:
+        """A title from the first words that were said; empty before."""
+        words = " ".join(self.first_prompt.split())
+        if len(words) <= TITLE_LENGTH:
+            return words
+        return words[:TITLE_LENGTH].rsplit(" ", 1)[0] + "…"
+
+    def title(self, settings: SessionSettings) -> str:
+        """The title that was given, or that the first words make."""
+        # A session without a given title stores one only with the end of its first turn. One that
+        # was killed before would otherwise be listed by its date for ever.
+        by_itself = self.short_title if settings.get("auto_title") else ""
+        return by_itself or settings.title

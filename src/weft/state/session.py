@@ -225,6 +225,11 @@ class SessionState(msgspec.Struct, kw_only=True):
     prefix: BlobId | None = None
     """The rendered prefix of the present epoch."""
 
+    @property
+    def title(self) -> str:
+        """What lists call the session."""
+        return self.about.title(self.settings)
+
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in.  No I/O, no clock: replaying and living through it agree."""
         # Facts before the fork carry the id of their own log, and their `seq` counts there.

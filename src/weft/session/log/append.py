@@ -148,7 +148,7 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
     fork = about.fork.session_id if about.fork is not None else None
     return SessionRow(
         id=state.session_id,
-        title=settings.title,
+        title=about.title(settings),
         project_path=about.project_path,
         project_id=about.project_id,
         model=settings.model,
