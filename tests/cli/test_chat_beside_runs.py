@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
-from tests.support.weft_program import WeftProgram, text
+from tests.support.weft_program import WeftProgram, call, text
 from weft.events import NewMessage, decode
 from weft.store.sqlite import open_sqlite
 
@@ -169,3 +169,30 @@ def test_steer_reaches_a_turn_of_another_process_at_once(
     type_line(window, "/steer quick chat")
     assert ended(running) == (0, "to quick chat")
     assert said(weft)[2:] == ["slow run", "to slow run", "quick chat", "to quick chat"]
+
+
+def test_a_second_window_names_what_runs_and_takes_its_message_back_with_a_stop(
+    weft: WeftProgram, window: TmuxTerminal, tmp_path: Path
+) -> None:
+    command = "until test -e go; do echo tick; sleep 0.1; done"
+    work = {"when": {"user_says": "work"}, "steps": [call("shell", command=command)]}
+    made = weft.script(work, "to first", loop=True)
+    weft.run("-p", "-m", made, "--session-id", SESSION, "first")
+    window.start("-r", SESSION, "-m", made, "--permission-mode", "bypass")
+    window.wait_for("to first")
+    type_line(window, "work")
+    window.wait_for("Running until test", "Running 1 command", "tick")
+    (tmp_path / "second").mkdir()
+    second = TmuxTerminal(weft, tmp_path / "second", width=100, height=30)
+    try:
+        chat(second, made)
+        second.wait_for("Running until test", "Running 1 command")
+        type_line(second, "me too")
+        second.wait_for("Esc stops and brings them back")
+        second.keys("Escape")
+        second.wait_gone("Esc stops")
+        assert "› me too" in second.wait_for("■ Stopped.")
+        window.wait_gone("Esc stops")
+        assert "me too" not in said(weft)
+    finally:
+        second.close()

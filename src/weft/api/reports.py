@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -13,6 +13,8 @@ from weft.session import SessionPort
 from weft.state import ChildSession, PlanState, SessionState
 from weft.store import DraftCall, SessionRow
 from weft.view.snapshot import CallInFlight, ChildInfo, EditorSnapshot, PlanProgress
+
+AT_REST: Final[tuple[Status, ...]] = ("idle", "interrupted", "error")
 
 
 class SessionMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +99,8 @@ async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:
         draft="" if draft is None else draft.text,
         draft_thinking="" if draft is None else draft.thinking,
         draft_calls=() if draft is None else tuple(map(_call_in_flight, draft.calls)),
+        # An interrupted turn is open too, with the intents that a crash has left: nothing runs.
+        running=() if port.status in AT_REST else tuple(state.turn.intents.values()),
         queue=tuple(state.queue.entries.values()),
         steering_length=len(state.queue.waiting("steering")),
         follow_up_length=len(state.queue.waiting("follow_up")),

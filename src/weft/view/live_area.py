@@ -9,10 +9,17 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from weft.events import Delivery, PermissionRequest, QuestionAsked, Status, Todo
+from weft.events import (
+    Delivery,
+    PermissionRequest,
+    QuestionAsked,
+    Status,
+    Todo,
+    ToolExecuting,
+)
 from weft.view.blocks import LookupCard, user_block
 from weft.view.plan_steps import steps_of
-from weft.view.sentences import count_of
+from weft.view.sentences import count_of, describe_call
 from weft.view.snapshot import EditorSnapshot, PlanProgress
 
 KEPT_OUTPUT = 4_000
@@ -41,6 +48,12 @@ class RunningTool(msgspec.Struct, kw_only=True, omit_defaults=True):
             # cleans what is left never sees the rest of one.
             output = output.partition("\n")[2] or output
         self.output = output
+
+
+def running_tool(intent: ToolExecuting) -> RunningTool:
+    """A tool that has just begun."""
+    name, args = intent.tool_name, intent.args
+    return RunningTool(name=describe_call(name, args), tool=name, args=args)
 
 
 class TaskRow(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -165,6 +178,7 @@ def live_of(snapshot: EditorSnapshot) -> LiveArea:
         cost_usd=snapshot.cost_usd,
         is_architect=snapshot.mode == "architect",
         requests=waiting,
+        running={each.call_uid: running_tool(each) for each in snapshot.running},
         queue=[
             QueuedInput(
                 entry_id=entry.entry_id,

@@ -80,6 +80,7 @@ from weft.view.live_area import (
     RunningTool,
     TaskRow,
     command_row,
+    running_tool,
 )
 from weft.view.markdown import finished_length
 from weft.view.plan_steps import step_note
@@ -111,6 +112,11 @@ class SessionView:
             call_uid: ToolCall(call_uid=CallUid(call_uid), name=name, args=args)
             for call_uid, (name, args) in (open_calls or {}).items()
         }
+        # After those of the messages: what runs may have another input than the model gave.
+        for call_uid, tool in self.live.running.items():
+            self._calls[call_uid] = ToolCall(
+                call_uid=CallUid(call_uid), name=tool.tool, args=tool.args
+            )
         self._shown: set[str] = set()
         """Calls that the user was asked about."""
         self._allowed_for: dict[str, Literal["", "turn", "session"]] = {}
@@ -277,9 +283,7 @@ class SessionView:
         match event:
             case ToolExecuting(call_uid=call_uid, tool_name=name, args=args, at=at):
                 self._began_at[call_uid] = at
-                live.running[call_uid] = RunningTool(
-                    name=describe_call(name, args), tool=name, args=args
-                )
+                live.running[call_uid] = running_tool(event)
                 # What runs, and not what the model asked for: the user or a hook may have changed
                 # the input.
                 self._calls[call_uid] = ToolCall(call_uid=call_uid, name=name, args=args)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from weft.events import PermissionRequest, Status
+from weft.events import PermissionRequest, Status, ToolExecuting
 from weft.ids import NodeId, SessionId
 from weft.state import QueueEntry, Request
 
@@ -50,6 +50,8 @@ class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Reasoning in flight."""
     draft_calls: tuple[CallInFlight, ...] = ()
     """Tool calls in flight."""
+    running: tuple[ToolExecuting, ...] = ()
+    """The tools that run; empty while no turn does."""
     queue: tuple[QueueEntry, ...]
     steering_length: int
     follow_up_length: int

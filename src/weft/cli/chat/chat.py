@@ -379,8 +379,13 @@ class Chat:
         # An abort waits until the turn has settled its calls; without a notice the key would seem
         # to be ignored.
         self.screen.notify("stopping…")
-        await session.abort("stopped by the user")
-        self.screen.notify("")
+        try:
+            # Before the end of the turn, with which a message that waits for it is sent.
+            await self.take_back()
+        finally:
+            await session.abort("stopped by the user")
+            self.screen.notify("")
+        # What was sent between the two.
         await self.take_back()
 
     def _interrupt_apart(self) -> None:
