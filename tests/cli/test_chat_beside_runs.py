@@ -196,3 +196,21 @@ def test_a_second_window_names_what_runs_and_takes_its_message_back_with_a_stop(
         assert "me too" not in said(weft)
     finally:
         second.close()
+
+
+def test_a_run_that_waits_is_answered_when_the_chat_stops_its_turn(
+    weft: WeftProgram, window: TmuxTerminal
+) -> None:
+    work = {"when": {"user_says": "work"}, "steps": [call("shell", command="sleep 1000")]}
+    quick = {"when": {"user_says": "quick run"}, "steps": [text("to quick run")]}
+    made = weft.script(work, quick, "to first", loop=True)
+    weft.run("-p", "-m", made, "--session-id", SESSION, "first")
+    window.start("-r", SESSION, "-m", made, "--permission-mode", "bypass")
+    window.wait_for("to first")
+    type_line(window, "work")
+    window.wait_for("Running sleep")
+    running = run(weft, made, "quick run")
+    window.wait_for("› quick run")
+    window.keys("Escape")
+    assert ended(running) == (0, "to quick run")
+    until_answered(window, "to quick run")

@@ -380,8 +380,10 @@ class Chat:
         # to be ignored.
         self.screen.notify("stopping…")
         try:
-            # Before the end of the turn, with which a message that waits for it is sent.
-            await self.take_back()
+            # Before the end of the turn, with which a message that waits for it is sent.  One that
+            # a command line has sent is left for then: it waits for the answer.
+            if self.conversation.foreign.are_ours(each.entry_id for each in self.live.queue):
+                await self.take_back()
         finally:
             await session.abort("stopped by the user")
             self.screen.notify("")

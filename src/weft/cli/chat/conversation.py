@@ -150,7 +150,8 @@ class ChatConversation:
         port = await self.app.host.port(self.session.id)
         is_here = self.app.host.runs_here(self.session.id)
         turn = None if is_here else port.state.turn.open
-        self.foreign = ForeignTurns(after, turn.turn_id if turn is not None else None)
+        waiting = () if is_here else tuple(port.state.queue.entries)
+        self.foreign = ForeignTurns(after, turn.turn_id if turn is not None else None, waiting)
 
     async def whose_turn(self) -> Literal["none", "own", "foreign"]:
         """Whose turn it is that runs, or was left open."""

@@ -7,6 +7,8 @@ for the turn's end.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import anyio
 
 from weft.events import (
@@ -31,13 +33,17 @@ class ForeignTurns:
     What the session begins by itself, as when a background command has ended, has no id.
     """
 
-    def __init__(self, seq: int = 0, running: TurnId | None = None) -> None:
-        """`running` is the turn that another process is at work on when we come, after `seq`."""
+    def __init__(
+        self, seq: int = 0, running: TurnId | None = None, waiting: Iterable[EntryId] = ()
+    ) -> None:
+        """`running` is the turn that another process is at work on when we come, after `seq`, and
+        `waiting` are the messages that are queued there.
+        """
         self._seq = seq
         self._foreign = running
         self._sent: set[InputId] = set()
         self._queued: set[InputId] = set()
-        self._entries: set[EntryId] = set()
+        self._entries: set[EntryId] = set(waiting)
         """Queued messages of others."""
         self._begins = False
         """The append that is being taken in was asked for by another process."""
@@ -50,6 +56,10 @@ class ForeignTurns:
     def was_queued(self, input_id: InputId) -> bool:
         """True for a message of ours that was accepted while a turn ran."""
         return input_id in self._queued
+
+    def are_ours(self, entries: Iterable[str]) -> bool:
+        """True when no other process has queued any of these messages."""
+        return self._entries.isdisjoint(map(EntryId, entries))
 
     def is_foreign(self, turn_id: TurnId) -> bool:
         """True when another process began this turn."""
