@@ -89,6 +89,15 @@ def test_tab_offers_commands_from_files_but_none_in_place_of_ours(tmp_path: Path
     assert [each.text for each in offered].count("/rename") == 1
 
 
+def test_a_command_that_is_typed_whole_comes_before_one_that_was_used(tmp_path: Path) -> None:
+    completer = ChatCompleter(str(tmp_path))
+    (model, *_) = completer.items("/model")
+    completer.used(model)
+    assert [each.text for each in completer.items("/mod")][:2] == ["/model", "/mode"]
+    assert [each.text for each in completer.items("/mode")][:2] == ["/mode", "/model"]
+    assert completer.items("/q")[0].text == "/quit"
+
+
 def test_without_a_user_a_command_from_a_file_is_expanded_too(weft: WeftProgram) -> None:
     command(weft.project, "greet", "Say hello to $1.")
     model = weft.script(

@@ -66,24 +66,24 @@ class ChatCompleter:
 
     def known_commands(self, before: str) -> list[CompletionItem]:
         """The commands that begin so, without a look at the disk: a key press may wait for it."""
-        return self._by_use(self._commands(before)) if _is_command_name(before) else []
+        if not _is_command_name(before):
+            return []
+        built_in = [
+            OfferedCommand(each.name, each.shown, each.about, each.aliases) for each in COMMANDS
+        ]
+        names = {each.name: (each.name, *each.aliases) for each in [*built_in, *self._known]}
+        found = [
+            CompletionItem(each.name, len(before), clean_line(each.shown), clean_line(each.about))
+            for each in [*built_in, *self._known]
+            if any(name.startswith(before) for name in names[each.name])
+        ]
+        # What is typed whole is what Enter runs, however often a longer name was used.
+        return sorted(self._by_use(found), key=lambda item: before not in names[item.text])
 
     def _by_use(self, found: list[CompletionItem]) -> list[CompletionItem]:
         order = {text: place for place, text in enumerate(reversed(self._used))}
         # Stable: what was never used keeps its order.
         return sorted(found, key=lambda item: order.get(item.text, len(order)))
-
-    def _commands(self, before: str) -> list[CompletionItem]:
-        built_in = [
-            OfferedCommand(each.name, each.shown, each.about, each.aliases) for each in COMMANDS
-        ]
-        return [
-            CompletionItem(
-                command.name, len(before), clean_line(command.shown), clean_line(command.about)
-            )
-            for command in [*built_in, *self._known]
-            if any(name.startswith(before) for name in (command.name, *command.aliases))
-        ]
 
     def _mentions(self, before: str) -> list[CompletionItem]:
         word = mention_at_end(before)
