@@ -164,6 +164,8 @@ COMMAND_LINES = [
     BadInput(["config", "set", "theme"], "needs a setting and its value"),
     BadInput(["config", "set", "theme", "blue"], "it takes one of auto, dark, light, none"),
     BadInput(["config", "unset", "theem"], "did you mean 'theme'?"),
+    BadInput(["config", "gt"], "did you mean 'get'?"),
+    BadInput(["config", "theem"], "did you mean 'theme'?"),
     BadInput(["config", "get"], "takes the name of one setting"),
 ]
 SLASH_COMMANDS = [

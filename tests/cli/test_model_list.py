@@ -194,6 +194,10 @@ async def test_config_shows_sets_and_unsets_in_the_chat(keyed: App) -> None:
         talk.screen.typed("/config unset theme")
         await talk.screen.noted('theme is back at its default, "auto"; the chat takes')
         assert config_of(keyed).read_text() == ""
+        talk.screen.blocks.clear()
+        talk.screen.typed("/config unset theme")
+        note = await talk.screen.noted("theme is not set in ")
+        assert note.endswith('config.toml; it is "auto" (default)')
         for typed, told in (
             ("/config them dark", "did you mean 'theme'?"),
             ("/config theme blue", "theme: it takes one of"),

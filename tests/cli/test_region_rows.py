@@ -285,8 +285,8 @@ def test_an_unknown_price_is_not_shown_as_nothing() -> None:
 
 
 def test_a_notice_takes_the_left_half() -> None:
-    row = status_row(live(), PLACE, width=60, styles=_Bare(), notice="Ctrl-C again quits")
-    assert row.startswith(" Ctrl-C again quits  ")
+    row = status_row(live(), PLACE, width=60, styles=_Bare(), notice="Ctrl+C again quits")
+    assert row.startswith(" Ctrl+C again quits  ")
     assert row.endswith("main  calc")
 
 

@@ -162,7 +162,7 @@ def test_ctrl_c_stops_the_turn_and_twice_leaves(weft: WeftProgram, terminal: Tmu
     terminal.wait_for("■ Stopped")
     terminal.wait_gone("Writing")
     terminal.keys("C-c")
-    terminal.wait_for("Ctrl-C again quits")
+    terminal.wait_for("Ctrl+C again quits")
     terminal.keys("C-c")
     assert terminal.exit_code() == 0
     assert not weft.sessions()[0]["turn_open"]
@@ -534,6 +534,6 @@ def test_ctrl_c_in_plain_lines_stops_the_turn_and_twice_leaves(
     terminal.keys("Enter")
     terminal.wait_for("After that.\n\nYou:")
     terminal.keys("C-c")
-    terminal.wait_for("Ctrl-C again quits")
+    terminal.wait_for("Ctrl+C again quits")
     terminal.keys("C-c")
     assert terminal.exit_code() == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 
 from weft.cli.commands.table import print_table
 from weft.cli.exit_codes import OK
@@ -14,7 +14,9 @@ from weft.config.api_keys import is_secret_field
 from weft.config.paths import places
 from weft.config.setting_keys import KEYS, MODEL_KEYS, known
 from weft.config.settings import SettingValue, load_config
-from weft.errors import UsageError
+from weft.errors import UsageError, did_you_mean
+
+_VERBS: Final = ("list", "get", "set", "unset")
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -34,7 +36,7 @@ def _list(arguments: ParsedArguments) -> int:
         complain(f"left out: {problem}")
     values = app.config.all()
     for name in arguments.words:
-        known(name)
+        _check_name(name)
     chosen = {
         n: value for n, value in values.items() if not arguments.words or n in arguments.words
     }
@@ -88,6 +90,13 @@ def _change(arguments: ParsedArguments, *, is_set: bool) -> int:
     found = load_config(user=where.config, environ=os.environ).lookup(name)
     write_line(setting_note(found, name, file.path, was_there=was_there))
     return OK
+
+
+def _check_name(name: str) -> None:
+    """Refuse what is no setting; the word may be a command that was mistyped, too."""
+    if name not in KEYS and (hint := did_you_mean(name, _VERBS)):
+        raise UsageError(f"`weft config` has no command {name!r}{hint}")
+    known(name)
 
 
 def _name_and_value(arguments: ParsedArguments, *, is_set: bool) -> tuple[str, str]:

@@ -59,8 +59,11 @@ class SetupCommands(CommandGroup):
             self._show_setting(value.strip() if name == "get" else name)
 
     async def _change(self, name: str, value: str | None) -> None:
-        said = await self._chat.conversation.app.change_setting(name, value)
-        later = "; the chat takes it from its next start on" if name in AT_START else ""
+        app = self._chat.conversation.app
+        before = app.config.all().get(name)
+        said = await app.change_setting(name, value)
+        is_late = name in AT_START and app.config.all().get(name) != before
+        later = "; the chat takes it from its next start on" if is_late else ""
         self._say(f"{said}{later}")
 
     def _show_setting(self, name: str) -> None:

@@ -13,7 +13,7 @@ from weft.view import AnyBlock, LiveArea
 
 TWICE_SECONDS = 2.0
 """How close two Ctrl-C must be to mean "quit", and two Esc "go back"."""
-LEAVE_HINT = "Ctrl-C again quits"
+LEAVE_HINT = "Ctrl+C again quits"
 BACK_HINT = "Esc again goes back to an earlier message"
 CLEAR_HINT = "Esc again clears the line"
 
