@@ -206,14 +206,58 @@ async def test_a_preview_is_once_in_the_scrollback_and_the_question_leaves_nothi
     for rows in range(8, 25):
         async with asked(edit_permission(lines), tmp_path, columns=columns, rows=rows) as state:
             state.wait(CALM_SECONDS * 2)
-            await state.driven.redrawn()
+            state.driven.redraw()
             history = state.terminal.history
             shown = [sum(f"line {n};" in row for row in history) for n in range(lines)]
             assert shown == [1] * lines, (rows, "\n".join(history))
             await state.type("4")
-            await state.driven.redrawn()
+            state.driven.redraw()
             left = "\n".join(state.terminal.history)
             assert not any(text in left for text in ("Edit calc", "Allow", "Yes", "above")), rows
+
+
+@pytest.mark.parametrize("columns", [30, 40, 80])
+async def test_title_and_picked_row_are_seen_in_every_window(tmp_path: Path, columns: int) -> None:
+    for rows in range(8, 25):
+        async with asked(edit_permission(3), tmp_path, columns=columns, rows=rows) as state:
+            state.wait(CALM_SECONDS * 2)
+            for picked in ("❯ 1 Yes", "❯ 2 Yes, and every", "❯ 3 Yes, and all", "❯ 4 No, and"):
+                state.driven.redraw()
+                screen = state.terminal.text
+                assert "Allow this edit?" in screen, (rows, screen)
+                assert picked in screen, (rows, screen)
+                state.driven.screen.input.press("down")
+
+
+async def test_the_hint_goes_before_any_answer(tmp_path: Path) -> None:
+    async with asked(edit_permission(3), tmp_path, columns=40, rows=12) as state:
+        state.wait(CALM_SECONDS * 2)
+        state.driven.redraw()
+        screen = state.terminal.text
+        assert "── Edit calc.py" in screen
+        assert all(text in screen for text in ("❯ 1 Yes", "2 Yes, and every", "3 Yes, ", "4 No"))
+        assert "Esc stops the turn" not in screen
+        await state.type("q")
+        assert "press 1 to 4" in state.terminal.text, "what a key has done is said"
+
+
+async def test_an_answer_is_seen_with_all_that_it_covers_or_not_at_all(tmp_path: Path) -> None:
+    scope = "python3 -m pytest tests --maxfail=1"
+    rows = (ChoiceRow("Yes"), ChoiceRow("Yes, and again:", scope), ChoiceRow("No"))
+    for height in range(5, 12):
+        question = ChoiceQuestion(title="Go?", rows=rows)
+        async with asked(question, tmp_path, columns=24, rows=height) as state:
+            screen = state.terminal.text
+            assert ("2 Yes, and again:" in screen) == ("--maxfail=1" in screen), screen
+
+
+async def test_a_draft_takes_no_row_of_the_preview(tmp_path: Path) -> None:
+    for rows in range(14, 25):
+        draft = "\x1b[200~" + "\n".join("abcdefgh") + "\x1b[201~"
+        async with asked(edit_permission(6), tmp_path, draft=draft, rows=rows) as state:
+            state.driven.redraw()
+            history = state.terminal.history
+            assert all(sum(f"line {n};" in row for row in history) == 1 for n in range(6)), rows
 
 
 async def test_nothing_of_a_preview_is_cut_at_the_edge_of_the_window(tmp_path: Path) -> None:

@@ -204,10 +204,9 @@ class DrivenScreen:
         self.terminal.type(keys)
         await anyio.wait_all_tasks_blocked()
 
-    async def redrawn(self) -> None:
-        """Everything that waits to be drawn is drawn, without waiting for the next moment."""
+    def redraw(self) -> None:
+        """Draw everything that waits to be drawn, now."""
         self.screen._draw_stream()
-        await anyio.wait_all_tasks_blocked()
 
 
 @asynccontextmanager

@@ -26,6 +26,7 @@ from weft.cli.chat.paint.text_cells import fit, row_cells
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.completion import ChatCompleter, OfferedCommand
 from weft.cli.chat.screens.external_editor import edited
+from weft.cli.chat.screens.line_input.input_rows import InputRows
 from weft.cli.chat.screens.line_input.line_history import LineHistory
 from weft.cli.chat.screens.list_question import ListAnswer, ListQuestion
 from weft.cli.chat.screens.render import BlockRenderer
@@ -56,6 +57,7 @@ from weft.cli.chat.screens.terminal.region_frame import (
     answer_limit,
     frame_of,
     input_limit,
+    question_limit,
 )
 from weft.cli.chat.screens.terminal.region_painter import RegionPainter, ScreenSize
 from weft.cli.chat.screens.terminal.region_rows import (
@@ -663,10 +665,13 @@ class TerminalScreen(ChatScreen):
         if panel is None or panel.is_printed or not panel.question.preview:
             return []
         lines = _preview(panel, painter)
-        bare = panel.rows([], width=self._size.columns - 1, styles=self._styles)
+        width = self._size.columns - 1
+        bare = panel.rows([], width=width, styles=self._styles)
+        # A draft that stays below the question takes rows too.
+        room = question_limit(self._size, self._held(width), ())
         # A row of the region is cut at the edge of the window; above it, the terminal breaks it.
         is_cut = any(row_cells(line) > self._size.columns for line in lines)
-        if not is_cut and len(lines) + len(bare) + 2 <= self._size.rows - 5:
+        if not is_cut and len(lines) + len(bare) + 2 <= room - 1:
             return []
         panel.is_printed = True
         return ["", *lines]
@@ -689,7 +694,9 @@ class TerminalScreen(ChatScreen):
         rows = RegionRows(
             self._live, self._activity, width=width, styles=self._styles, mark=self._mark()
         )
-        asked = self._asked_rows(width)
+        held = self._held(width)
+        below = self.input.below(width=width, limit=size.rows // 3, styles=self._styles)
+        asked = self._asked_rows(width, question_limit(size, held, below))
         parts = RegionParts(
             answer=self._answer_rows,
             tools=[*self._lookup_rows(), *rows.tools()],
@@ -697,12 +704,15 @@ class TerminalScreen(ChatScreen):
             todo=rows.todo(unfolded=self.input.unfolds_todo),
             queue=rows.queue(hints=self.input.shows_queue_hint),
             rule=self._styles("quiet", "─" * size.columns),
-            input=self.input.rows(width=width, limit=input_limit(size), styles=self._styles),
-            below=self.input.below(width=width, limit=size.rows // 3, styles=self._styles),
+            input=held,
+            below=below,
             status=self._status(width),
             is_question=bool(asked),
         )
         return frame_of(parts, size)
+
+    def _held(self, width: int) -> InputRows | None:
+        return self.input.rows(width=width, limit=input_limit(self._size), styles=self._styles)
 
     def _status(self, width: int) -> str:
         notice = self.input.search_notice or self._notice[0] or self.input.mode_notice
@@ -721,7 +731,7 @@ class TerminalScreen(ChatScreen):
             return []
         return _lines(self._renderer().paint(self._live.lookups))
 
-    def _asked_rows(self, width: int) -> list[str]:
+    def _asked_rows(self, width: int, limit: int) -> list[str]:
         if self.input.label is not None:
             return self.input.label_rows(width=width, styles=self._styles)
         if self.input.list is not None:
@@ -732,7 +742,7 @@ class TerminalScreen(ChatScreen):
         preview = _preview(panel, self._renderer())
         if panel.is_printed and preview:
             preview = [self._styles("quiet", f"shown above: {len(preview)} lines")]
-        return panel.rows(preview, width=width, styles=self._styles)
+        return panel.rows(preview, width=width, styles=self._styles, limit=limit)
 
     def _list_rows(self, panel: ListPanel, width: int) -> list[str]:
         painter = self._renderer()

@@ -6,6 +6,9 @@ on, they would answer it or end up in the input line.
 
 from __future__ import annotations
 
+from enum import IntEnum
+from typing import NamedTuple
+
 from weft.cli.chat.paint.text_cells import cells, fit, joined_rows, word_wrap
 from weft.cli.chat.screens.picker import ChoicePicker
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
@@ -17,6 +20,30 @@ CALM_SECONDS = 0.4
 """A question takes answers only after so long: what was typed on is not meant for it."""
 NARROW = 60
 JUST_APPEARED = "just appeared: press again"
+
+
+class RowRank(IntEnum):
+    """What a row is; in a window that is too small the last of these goes first."""
+
+    PICKED = 0
+    TITLE = 1
+    DANGER = 2
+    NOTE = 3
+    CHOICE = 4
+    RULE = 5
+    TITLE_REST = 6
+    PREVIEW = 7
+    BLANK = 8
+    HINT = 9
+
+
+class RankedRow(NamedTuple):
+    """A row of the question."""
+
+    rank: RowRank
+    order: int
+    """Among those of its rank, the highest goes first."""
+    text: str
 
 
 class QuestionPanel:
@@ -73,26 +100,63 @@ class QuestionPanel:
 
     # -- drawing
 
-    def rows(self, preview: list[str], *, width: int, styles: RowStyles) -> list[str]:
-        """The question; `preview` is what it is about, as painted lines that fit."""
-        question = self.question
-        rows: list[str] = []
-        if preview or question.rule:
-            rows += [self._rule(width, styles), *preview, ""]
-        rows += self._title(width, styles)
-        for number, row in self.picker.visible():
-            rows += self._choice(number, row, width, styles)
-        return [*rows, *self._hint(width, styles)]
+    def rows(
+        self, preview: list[str], *, width: int, styles: RowStyles, limit: int | None = None
+    ) -> list[str]:
+        """The question; `preview` is what it is about, as painted lines that fit.
 
-    def _hint(self, width: int, styles: RowStyles) -> list[str]:
+        With more than `limit` rows, the title and the picked row are the last to go.
+        """
+        rows = [
+            *self._head(preview, width, styles),
+            *self._title(width, styles),
+            *self._choices(width, styles),
+            *self._hint(width, styles),
+        ]
+        ranked = sorted(range(len(rows)), key=lambda number: rows[number][:2])
+        kept, gone = ranked[:limit], ranked[len(ranked[:limit]) :]
+        if gone and (cut := rows[gone[0]]).rank is RowRank.CHOICE:
+            # An answer without the end of what it covers would seem to cover something else.
+            kept = [number for number in kept if rows[number][:2] != cut[:2]]
+        return [rows[number].text for number in sorted(kept)]
+
+    def _head(self, preview: list[str], width: int, styles: RowStyles) -> list[RankedRow]:
+        if not preview and not self.question.rule:
+            return []
+        # What is dangerous about an answer is seen as long as there is one to choose.
+        rank = RowRank.DANGER if self.question.danger else RowRank.RULE
+        return [
+            RankedRow(rank, 0, self._rule(width, styles)),
+            *(RankedRow(RowRank.PREVIEW, -number, row) for number, row in enumerate(preview)),
+            RankedRow(RowRank.BLANK, 0, ""),
+        ]
+
+    def _choices(self, width: int, styles: RowStyles) -> list[RankedRow]:
+        picked, rows = self.picker.picked(), []
+        for number, row in self.picker.visible():
+            rank = RowRank.PICKED if number == picked else RowRank.CHOICE
+            # No two have the same: the rows of one answer go together.
+            far = 2 * abs(number - (picked or 0)) + (number > (picked or 0))
+            rows += [
+                RankedRow(rank, far, text) for text in self._choice(number, row, width, styles)
+            ]
+        return rows
+
+    def _hint(self, width: int, styles: RowStyles) -> list[RankedRow]:
         parts = self.question.hint.split(" · ") if self.question.hint else []
         if self._note:
             # Never cut: behind the note stands which keys there are.
             shown = joined_rows([self._note, *([] if self.is_fresh else parts)], width - 1)
-            return [f" {styles('ask', row)}" for row in shown]
-        # Which keys there are is said when they count; the row is kept for it.
-        shown = joined_rows(parts, width - 1)
-        return ["" if self.is_fresh else f" {styles('quiet', row)}" for row in shown]
+            rows = [f" {styles('ask', row)}" for row in shown]
+        else:
+            # Which keys there are is said when they count; the row is kept for it.
+            shown = joined_rows(parts, width - 1)
+            rows = ["" if self.is_fresh else f" {styles('quiet', row)}" for row in shown]
+        first = RowRank.NOTE if self._note else RowRank.HINT
+        return [
+            RankedRow(RowRank.HINT if number else first, number, row)
+            for number, row in enumerate(rows)
+        ]
 
     def _gap(self, row: ChoiceRow, width: int) -> int:
         """Cells behind a label, so that all details stand in one column; none where one of them
@@ -120,9 +184,12 @@ class QuestionPanel:
         line = styles(style, "─" * (width - used))
         return f"{styles(style, head)}{red if danger else ''}{line}"
 
-    def _title(self, width: int, styles: RowStyles) -> list[str]:
+    def _title(self, width: int, styles: RowStyles) -> list[RankedRow]:
         title = clean(self.question.title).strip("\n")
-        return [styles("bold", row) for row in word_wrap(title, width)]
+        return [
+            RankedRow(RowRank.TITLE_REST if number else RowRank.TITLE, number, styles("bold", row))
+            for number, row in enumerate(word_wrap(title, width))
+        ]
 
     def _choice(self, number: int, row: ChoiceRow, width: int, styles: RowStyles) -> list[str]:
         is_picked = number == self.picker.picked()

@@ -6,6 +6,7 @@ a third.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.cli.chat.screens.line_input.input_rows import InputRows
@@ -47,14 +48,27 @@ def answer_limit(size: ScreenSize) -> int:
     return max(2, size.rows // 3)
 
 
+def question_limit(size: ScreenSize, held: InputRows | None, below: Sequence[str]) -> int:
+    """Rows that a question may take, with this input and these rows below it."""
+    taken = (len(held.rows) + 1 if held is not None else 0) + len(below) + 1
+    return max(1, _limit(size, is_question=True) - taken)
+
+
+def _limit(size: ScreenSize, *, is_question: bool) -> int:
+    return max(4, size.rows - 3 if is_question else size.rows // 2)
+
+
 def frame_of(parts: RegionParts, size: ScreenSize) -> RegionFrame:
-    """The frame; what has no room is left out from the top."""
-    limit = max(4, size.rows - 3 if parts.is_question else size.rows // 2)
+    """The frame; what has no room is left out from the top, but nothing of a question."""
+    limit = _limit(size, is_question=parts.is_question)
     bottom = [parts.rule, *parts.input.rows] if parts.input is not None else []
     start = len(bottom)
     bottom += [*parts.below, parts.status]
     room = max(0, limit - len(bottom))
-    fixed = _last([*parts.question, *parts.todo, *parts.queue], room)
+    beside = [*parts.todo, *parts.queue]
+    if parts.is_question:
+        beside = _last(beside, room - len(parts.question))
+    fixed = _last([*parts.question, *beside], room)
     # The answer is the last to lose a row: a row of it that is not shown would be lost when others
     # scroll off.
     tools = _last(parts.tools, room - len(fixed) - len(parts.answer))
