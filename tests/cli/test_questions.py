@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -258,6 +259,24 @@ async def test_a_draft_takes_no_row_of_the_preview(tmp_path: Path) -> None:
             state.driven.redraw()
             history = state.terminal.history
             assert all(sum(f"line {n};" in row for row in history) == 1 for n in range(6)), rows
+
+
+@pytest.mark.parametrize("rows", [10, 16, 24])
+async def test_what_is_approved_is_seen_while_a_note_is_written(tmp_path: Path, rows: int) -> None:
+    question = edit_permission(3)
+    async with asked(question, tmp_path, columns=60, rows=rows) as state:
+        state.wait(CALM_SECONDS * 2)
+        state.driven.redraw()
+        await state.type("\t")
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(state.driven.screen.ask_line, "A note:", about=question))
+            await anyio.wait_all_tasks_blocked()
+            state.driven.redraw()
+            screen, history = state.terminal.text, state.terminal.history
+            assert "── Edit calc.py" in screen, screen
+            assert "A note:" in screen
+            assert all(sum(f"line {n};" in row for row in history) == 1 for n in range(3))
+            group.cancel_scope.cancel()
 
 
 async def test_nothing_of_a_preview_is_cut_at_the_edge_of_the_window(tmp_path: Path) -> None:

@@ -102,7 +102,14 @@ class RecordingScreen(ChatScreen):
         # The test answers with a text.
         return await self._asked(text)  # type: ignore[no-any-return]
 
-    async def ask_line(self, label: str, text: str = "", *, is_secret: bool = False) -> str | None:
+    async def ask_line(
+        self,
+        label: str,
+        text: str = "",
+        *,
+        is_secret: bool = False,
+        about: ChoiceQuestion | None = None,
+    ) -> str | None:
         # The test answers with a text.
         return await self._asked(label)  # type: ignore[no-any-return]
 

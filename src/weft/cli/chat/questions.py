@@ -130,11 +130,11 @@ class UserQuestions:
         text: str | None = None
         while (chosen := await self._screen.choose(question)) is not None:
             if chosen < len(question.rows):
-                await self._answer(session, request, answer_actions(request)[chosen])
+                await self._answer(session, request, question, answer_actions(request)[chosen])
                 return
             assert args is not None, "only then a question has other keys"
             if question.other_keys[chosen - len(question.rows)] == NOTE_KEY:
-                if await self._allow_with_note(session, request):
+                if await self._allow_with_note(session, request, question):
                     return
                 continue
             given = editable_input(request.tool_name, args)
@@ -143,8 +143,10 @@ class UserQuestions:
                 return
         self._interrupt()
 
-    async def _allow_with_note(self, session: Session, request: PermissionRequest) -> bool:
-        note = (await self._screen.ask_line(NOTE_LABEL) or "").strip()
+    async def _allow_with_note(
+        self, session: Session, request: PermissionRequest, question: ChoiceQuestion
+    ) -> bool:
+        note = (await self._screen.ask_line(NOTE_LABEL, about=question) or "").strip()
         if not note:
             return False
         # First: the call may end before another command of ours arrives.
@@ -174,10 +176,12 @@ class UserQuestions:
         )
         return True
 
-    async def _answer(self, session: Session, request: PermissionRequest, action: str) -> None:
+    async def _answer(
+        self, session: Session, request: PermissionRequest, question: ChoiceQuestion, action: str
+    ) -> None:
         reason = ""
         if action == "deny":
-            reason = (await self._screen.ask_line(NO_LABEL) or "").strip()
+            reason = (await self._screen.ask_line(NO_LABEL, about=question) or "").strip()
         if action == "all_edits":
             # First: what the mode allows is no longer asked when this call goes on.
             await session.set_permission_mode("accept_edits")

@@ -284,7 +284,14 @@ class PlainScreen(ChatScreen):
             self._say(f"Warning: {clean_line(question.danger)}.")
         self.show(*question.preview)
 
-    async def ask_line(self, label: str, text: str = "", *, is_secret: bool = False) -> str | None:
+    async def ask_line(
+        self,
+        label: str,
+        text: str = "",
+        *,
+        is_secret: bool = False,
+        about: ChoiceQuestion | None = None,
+    ) -> str | None:
         async with self._one_question:
             before = f"(an empty line keeps: {clean(text)})\n" if text else ""
             with _without_echo() if is_secret else nullcontext():

@@ -181,10 +181,18 @@ class ChatScreen(Protocol):
         """
         ...
 
-    async def ask_line(self, label: str, text: str = "", *, is_secret: bool = False) -> str | None:
+    async def ask_line(
+        self,
+        label: str,
+        text: str = "",
+        *,
+        is_secret: bool = False,
+        about: ChoiceQuestion | None = None,
+    ) -> str | None:
         """Have the user write a line, or change `text`; None when they dismiss it.
 
-        What is typed of a secret is not shown.
+        What is typed of a secret is not shown.  `about` is the question that it belongs to, which
+        stays in sight.
         """
         ...
 

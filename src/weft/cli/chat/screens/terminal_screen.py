@@ -177,6 +177,10 @@ class TerminalScreen(ChatScreen):
         """What has the keys and the alternate screen; the region is drawn again behind it."""
         self._opening: Callable[[], BlockViewer] | None = None
         """A viewer that opens with the next drawing: in the middle of a resize there is none."""
+        self._about: QuestionPanel | None = None
+        """The question that the line which is asked for belongs to."""
+        self._printed: ChoiceQuestion | None = None
+        """The last question whose preview was printed above it."""
         self._notice = ("", 0.0)
         self._work, self._awake = anyio.Event(), anyio.Event()
         self._is_on = False
@@ -313,18 +317,35 @@ class TerminalScreen(ChatScreen):
     async def choose(self, question: ChoiceQuestion) -> int | None:
         async with self._one_question:
             self._close_viewer()
-            answer = await self.input.ask(QuestionPanel(question, self._clock))
+            answer = await self.input.ask(self._panel(question))
         return answer if type(answer) is int else None
+
+    def _panel(self, question: ChoiceQuestion) -> QuestionPanel:
+        panel = QuestionPanel(question, self._clock)
+        # Asked again, or for a line about it: the preview stands above already.
+        panel.is_printed = question is self._printed
+        return panel
 
     async def choose_from(self, question: ListQuestion) -> ListAnswer | None:
         async with self._one_question:
             self._close_viewer()
             return await self.input.ask_list(ListPanel(question))
 
-    async def ask_line(self, label: str, text: str = "", *, is_secret: bool = False) -> str | None:
+    async def ask_line(
+        self,
+        label: str,
+        text: str = "",
+        *,
+        is_secret: bool = False,
+        about: ChoiceQuestion | None = None,
+    ) -> str | None:
         async with self._one_question:
             self._close_viewer()
-            answer = await self.input.ask_line(label, text, is_secret=is_secret)
+            self._about = self._panel(about) if about is not None else None
+            try:
+                answer = await self.input.ask_line(label, text, is_secret=is_secret)
+            finally:
+                self._about = None
         return answer if isinstance(answer, str) else None
 
     async def edit(self, text: str, suffix: str) -> str | None:
@@ -661,19 +682,22 @@ class TerminalScreen(ChatScreen):
 
     def _preview_above(self, painter: BlockRenderer) -> list[str]:
         """The preview of a question that has no room for it, once."""
-        panel = self.input.panel
+        panel = self._about or self.input.panel
         if panel is None or panel.is_printed or not panel.question.preview:
             return []
         lines = _preview(panel, painter)
         width = self._size.columns - 1
-        bare = panel.rows([], width=width, styles=self._styles)
+        if self._about is not None:
+            bare = self.input.label_rows(width=width, styles=self._styles)
+        else:
+            bare = panel.rows([], width=width, styles=self._styles)
         # A draft that stays below the question takes rows too.
         room = question_limit(self._size, self._held(width), ())
         # A row of the region is cut at the edge of the window; above it, the terminal breaks it.
         is_cut = any(row_cells(line) > self._size.columns for line in lines)
         if not is_cut and len(lines) + len(bare) + 2 <= room - 1:
             return []
-        panel.is_printed = True
+        panel.is_printed, self._printed = True, panel.question
         return ["", *lines]
 
     def _draw(self, above: list[str] | tuple[str, ...] = ()) -> None:
@@ -733,16 +757,25 @@ class TerminalScreen(ChatScreen):
 
     def _asked_rows(self, width: int, limit: int) -> list[str]:
         if self.input.label is not None:
-            return self.input.label_rows(width=width, styles=self._styles)
+            label = self.input.label_rows(width=width, styles=self._styles)
+            if self._about is None:
+                return label
+            about = self._preview_rows(self._about)
+            styles = self._styles
+            return self._about.rows_above(label, about, width=width, styles=styles, limit=limit)
         if self.input.list is not None:
             return self._list_rows(self.input.list, width)
         panel = self.input.panel
         if panel is None:
             return []
+        preview = self._preview_rows(panel)
+        return panel.rows(preview, width=width, styles=self._styles, limit=limit)
+
+    def _preview_rows(self, panel: QuestionPanel) -> list[str]:
         preview = _preview(panel, self._renderer())
         if panel.is_printed and preview:
-            preview = [self._styles("quiet", f"shown above: {len(preview)} lines")]
-        return panel.rows(preview, width=width, styles=self._styles, limit=limit)
+            return [self._styles("quiet", f"shown above: {len(preview)} lines")]
+        return preview
 
     def _list_rows(self, panel: ListPanel, width: int) -> list[str]:
         painter = self._renderer()

@@ -120,6 +120,15 @@ class QuestionPanel:
             kept = [number for number in kept if rows[number][:2] != cut[:2]]
         return [rows[number].text for number in sorted(kept)]
 
+    def rows_above(
+        self, label: list[str], preview: list[str], *, width: int, styles: RowStyles, limit: int
+    ) -> list[str]:
+        """What the question is about, above the rows that ask for a line; `limit` is for both."""
+        head = [row.text for row in self._head(preview, width, styles)]
+        # The rule says the most in one row, and the blank row nothing.
+        room = max(0, limit - len(label))
+        return [*(head if len(head) <= room else head[:-1][:room]), *label]
+
     def _head(self, preview: list[str], width: int, styles: RowStyles) -> list[RankedRow]:
         if not preview and not self.question.rule:
             return []
