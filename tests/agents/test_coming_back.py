@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from tests.support.role_models import agent_call, agent_calls, only_child, role_model
-from tests.support.world import World, crash, facts, message_lines, running, until_idle
+from tests.support.world import World, crash, facts, message_lines, running, until, until_idle
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import StoreUnavailable
@@ -111,7 +111,8 @@ async def test_a_child_that_had_ended_gives_its_result_without_another_model_cal
     await session.send_prompt("ask")
     await model.gate().reached.wait()
     fast = await app.sessions.get((await session.children())[0].id)
-    await until_idle(fast)
+    # Not until it is idle: it is so before its turn begins, too.
+    await until(fast, TurnFinished)
     await crash(app)
     again = role_model({"ask": [agent_calls("fast", "slow"), "Done."], "slow": ["Slow."]})
     async with world.open(again) as app:
