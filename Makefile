@@ -60,7 +60,7 @@ suite: $(READY) ## The tests alone
 suite quick: export PYTHONDONTWRITEBYTECODE :=
 suite quick: export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 
-# About 85 seconds of CPU time, so less than a minute of two idle cores; the first run compiles, and takes longer.
+# About 90 seconds of CPU time: 58 seconds on two idle cores; the first run compiles, and takes longer.
 .PHONY: quick
 quick: $(READY) ## The tests that start no process: the inner loop, under a minute
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not process"

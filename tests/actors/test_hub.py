@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from anyio import fail_after, wait_all_tasks_blocked
+from anyio import fail_after
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.idle_loop import all_tasks_blocked
 from weft.actors import Hub, Inbox
 from weft.actors.hub import MOST_WEIGHT
 
@@ -98,12 +99,12 @@ async def test_a_reader_that_waits_is_woken_by_an_event_a_loss_and_the_end() -> 
     with fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(read)
-            await wait_all_tasks_blocked()
+            await all_tasks_blocked()
             hub.publish(1)
-            await wait_all_tasks_blocked()
+            await all_tasks_blocked()
             hub.publish(2)
             hub.publish(3)
-            await wait_all_tasks_blocked()
+            await all_tasks_blocked()
             hub.close()
     assert woken == [(1, 0, False), (0, 2, False), (0, 0, True)]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from anyio import fail_after, wait_all_tasks_blocked
+from anyio import fail_after
 from anyio.lowlevel import checkpoint
 
+from tests.support.idle_loop import all_tasks_blocked
 from weft.actors import Mailbox
 from weft.errors import SessionStopped, WeftError
 
@@ -56,7 +57,7 @@ async def test_an_actor_that_waits_is_woken_by_a_message() -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(actor)
             for word in ("a", "b"):
-                await wait_all_tasks_blocked()
+                await all_tasks_blocked()
                 await mailbox.post(word)
     assert taken == ["a", "b"]
 
@@ -73,13 +74,13 @@ async def test_a_sender_waits_while_the_mailbox_is_full_and_goes_on_in_turn() ->
         async with anyio.create_task_group() as group:
             for number in range(5):
                 group.start_soon(send, number)
-            await wait_all_tasks_blocked()
+            await all_tasks_blocked()
             assert len(mailbox) == 2
             assert posted == [0, 1]
             taken = []
             for _ in range(5):
                 taken.append((await mailbox.take()).message)
-                await wait_all_tasks_blocked()
+                await all_tasks_blocked()
                 assert len(mailbox) <= 2
     assert taken == [0, 1, 2, 3, 4]
 
@@ -100,7 +101,7 @@ async def test_a_caller_that_stops_waiting_does_not_undo_the_message() -> None:
     mailbox: Mailbox[str] = Mailbox("m")
     async with anyio.create_task_group() as group:
         group.start_soon(mailbox.call, "work")
-        await wait_all_tasks_blocked()
+        await all_tasks_blocked()
         group.cancel_scope.cancel()
     envelope = await mailbox.take()
     assert envelope.message == "work"
@@ -122,7 +123,7 @@ async def test_closing_fails_those_that_wait_for_an_answer_and_those_that_wait_f
         async with anyio.create_task_group() as group:
             for number in range(6):
                 group.start_soon(call, number)
-            await wait_all_tasks_blocked()
+            await all_tasks_blocked()
             mailbox.close(SessionStopped("ses_a", "told to"))
     assert sorted(number for number, _ in failed) == list(range(6))
     assert {words for _, words in failed} == {"session 'ses_a' has stopped: told to"}

@@ -7,10 +7,11 @@ import logging
 
 import anyio
 import pytest
-from anyio import fail_after, wait_all_tasks_blocked
+from anyio import fail_after
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.idle_loop import all_tasks_blocked
 from weft.actors import ForeignCancellation, RestartBudget, Supervisor, without_foreign_cancel
 from weft.clock import ManualClock
 
@@ -66,7 +67,7 @@ async def test_a_task_that_fails_hurts_itself_alone_and_is_named(
         supervisor.start(witness.run, "witness")
         await witness.started.wait()
         supervisor.start(ends, "unlucky")  # type: ignore[arg-type]  # the three coroutines above
-        await wait_all_tasks_blocked()
+        await all_tasks_blocked()
         assert witness.lives
         later = Witness()
         supervisor.start(later.run, "later")
@@ -97,7 +98,7 @@ async def test_closing_cancels_all_and_waits_for_their_clean_up() -> None:
             # Binds the number.
             supervisor.start(lambda number=number: work(number), f"work {number}")  # type: ignore[misc]
         await running.wait()
-        await wait_all_tasks_blocked()
+        await all_tasks_blocked()
         await supervisor.aclose()
     assert sorted(cleaned) == [0, 1, 2]
 
@@ -132,7 +133,7 @@ async def test_cancelling_the_caller_that_started_a_task_does_not_reach_it() -> 
             group.start_soon(starts)
             await witness.started.wait()
             group.cancel_scope.cancel()
-        await wait_all_tasks_blocked()
+        await all_tasks_blocked()
         assert witness.lives
         await supervisor.aclose()
 
@@ -144,7 +145,7 @@ async def test_those_who_cannot_wait_may_still_end_all() -> None:
         supervisor.start(witness.run, "witness")
         await witness.started.wait()
         supervisor.close_soon()
-        await wait_all_tasks_blocked()
+        await all_tasks_blocked()
         assert witness.cancelled
         await supervisor.aclose()
 
@@ -175,13 +176,13 @@ async def test_a_cancellation_that_was_meant_is_passed_on() -> None:
     with fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(guarded)
-            await wait_all_tasks_blocked()
+            await all_tasks_blocked()
             group.cancel_scope.cancel()
         with anyio.move_on_after(0.01) as scope:
             await without_foreign_cancel(anyio.sleep_forever())
         assert scope.cancelled_caught
         task = asyncio.get_running_loop().create_task(guarded())
-        await wait_all_tasks_blocked()
+        await all_tasks_blocked()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 import weft
+from tests.support.idle_loop import all_tasks_blocked
 from tests.support.role_models import agent_call, agent_calls, only_child, role_model
 from tests.support.world import World, crash, facts, message_lines, running, until, until_idle
 from weft.api.session import Session
@@ -184,7 +185,7 @@ async def test_a_child_that_was_named_and_never_made_is_made_then(world: World) 
     child = await only_child(session)
     async with anyio.create_task_group() as group:
         group.start_soon(crash, app)
-        await anyio.wait_all_tasks_blocked()
+        await all_tasks_blocked()
         gone.set()
     async with world.open(model) as app:
         session = await start(app)

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from tests.support.chat_driver import driven_chat
+from tests.support.idle_loop import all_tasks_blocked
 from tests.support.image_samples import picture as drawn
 from tests.support.memory_terminal import driven_screen
 from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
@@ -173,7 +174,7 @@ async def test_a_key_is_not_shown_while_it_is_pasted(tmp_path: Path) -> None:
             given.append(await driven.screen.ask_line("Paste the key:", is_secret=True))
 
         group.start_soon(ask)
-        await anyio.wait_all_tasks_blocked()
+        await all_tasks_blocked()
         await driven.type(PASTE.format("sk-secret-123"))
         await driven.terminal.shows("Paste the key:", "•" * 13)
         assert "secret" not in driven.terminal.written

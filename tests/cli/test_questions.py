@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.support.idle_loop import all_tasks_blocked
 from tests.support.memory_terminal import DrivenScreen, MemoryTerminal, driven_screen
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow, GoBack
 from weft.cli.chat.screens.terminal.question_panel import CALM_SECONDS
@@ -93,7 +94,7 @@ async def asked(
         await driven.type(draft)
         state = Asked(driven)
         group.start_soon(state.ask, question)
-        await anyio.wait_all_tasks_blocked()
+        await all_tasks_blocked()
         yield state
         group.cancel_scope.cancel()
 
@@ -270,7 +271,7 @@ async def test_what_is_approved_is_seen_while_a_note_is_written(tmp_path: Path, 
         await state.type("\t")
         async with anyio.create_task_group() as group:
             group.start_soon(partial(state.driven.screen.ask_line, "A note:", about=question))
-            await anyio.wait_all_tasks_blocked()
+            await all_tasks_blocked()
             state.driven.redraw()
             screen, history = state.terminal.text, state.terminal.history
             assert "── Edit calc.py" in screen, screen
@@ -316,7 +317,7 @@ async def test_a_second_question_waits_for_the_answer_to_the_first(tmp_path: Pat
         async with anyio.create_task_group() as group:
             rows = (ChoiceRow("Red"), ChoiceRow("Blue"))
             group.start_soon(second.ask, ChoiceQuestion(title="Which colour?", rows=rows))
-            await anyio.wait_all_tasks_blocked()
+            await all_tasks_blocked()
             assert "Which colour?" not in first.terminal.text
             first.wait(CALM_SECONDS * 2)
             await first.type("3")

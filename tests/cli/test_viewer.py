@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from tests.support.chat_driver import driven_chat
+from tests.support.idle_loop import all_tasks_blocked
 from tests.support.memory_terminal import DrivenScreen, driven_screen
 from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
 from tests.support.weft_program import WeftProgram, call, text
@@ -176,7 +177,7 @@ async def test_what_comes_meanwhile_is_shown_on_return(tmp_path: Path) -> None:
         await driven.type(CTRL_O)
         driven.screen.watch(LiveArea(model="x:model", status="thinking"))
         driven.screen.show(NoteBlock(text="something happened"))
-        await anyio.wait_all_tasks_blocked()
+        await all_tasks_blocked()
         assert "something happened" not in driven.terminal.text
         await driven.type("q")
         assert driven.terminal.text.count("something happened") == 1

@@ -11,6 +11,7 @@ import anyio.lowlevel
 import pytest
 
 import weft
+from tests.support.idle_loop import all_tasks_blocked
 from tests.support.world import (
     PATIENCE,
     World,
@@ -267,7 +268,7 @@ async def test_what_ended_before_an_overdue_abort_keeps_its_result(world: World)
         await session.send_prompt("go")
         with anyio.fail_after(PATIENCE):
             await quick_ended.wait()
-            await anyio.wait_all_tasks_blocked()
+            await all_tasks_blocked()
             await session.abort()
         results = {
             each.result.text: each.result.status for each in await facts(session, ToolComplete)
@@ -341,7 +342,7 @@ async def test_stopping_aborts_the_turn_and_says_why(world: World) -> None:
             why.append(await session.wait())
 
         async with running(wait):
-            await anyio.wait_all_tasks_blocked()
+            await all_tasks_blocked()
             await session.stop()
         assert why == ["stopped"]
         assert await app.sessions.list_active() == []

@@ -283,7 +283,7 @@ def test_a_long_output_is_folded_and_viewed(user: DailyUser) -> None:
     user.say("count")
     user.sees("Run a command", ASK)
     user.window.keys("1")
-    screen = user.sees("Three hundred rows.", "more lines · Ctrl+O")
+    screen = user.sees("Three hundred rows.", "more lines · Ctrl+O", "1 call ·")
     assert "row 300" in screen
     assert "row 150" not in screen
     before = user.window.screen(history=True).rpartition(READY)[0]

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from tests.support.example_count import cases
+from tests.support.idle_loop import all_tasks_blocked
 from tests.support.world import PATIENCE, World, crash, facts, running, until_idle
 from weft.api.session import Session
 from weft.events import (
@@ -236,7 +237,7 @@ async def test_unsubscribing_ends_the_iteration(world: World) -> None:
             seen.extend([event async for event in await session.subscribe(after=0)])
 
         async with running(read):
-            await anyio.wait_all_tasks_blocked()
+            await all_tasks_blocked()
             await session.unsubscribe()
         assert len(seen) == 1
         await session.unsubscribe()
@@ -251,7 +252,7 @@ async def test_stopping_the_session_ends_its_readers(world: World) -> None:
                 pass
 
         async with running(read):
-            await anyio.wait_all_tasks_blocked()
+            await all_tasks_blocked()
             await session.stop()
 
 
@@ -312,7 +313,7 @@ async def test_no_subscriber_hears_of_a_fact_before_the_session_has_it(plain_wor
         async with running(lambda: session.send_prompt("a")):
             await store.appended.wait()
             async with running(read):
-                await anyio.wait_all_tasks_blocked()
+                await all_tasks_blocked()
                 assert heard == [1]
                 store.tells.set()
         assert heard == list(range(1, len(heard) + 1))

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from tests.support.buggy_model import BuggyModel
+from tests.support.idle_loop import all_tasks_blocked
 from tests.support.requirements import TOUR_EVENTS
 from tests.support.role_models import agent_call, role_model
 from tests.support.world import World, running, until, until_idle
@@ -157,7 +158,7 @@ async def told_on(app: App, leg: Leg, model: Model) -> list[Event]:
     async with running(read):
         await reading.wait()
         await leg(session, model)  # type: ignore[arg-type]  # a scripted one
-        await anyio.wait_all_tasks_blocked()
+        await all_tasks_blocked()
         await app.sessions.stop_session(session.id)
     stored = [decode(record.body) for record in await app.store.read(session.id)]
     assert [event for event in seen if isinstance(event, FactBase)] == stored

@@ -7,6 +7,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from tests.support.idle_loop import all_tasks_blocked
 from tests.support.world import (
     World,
     crash,
@@ -148,7 +149,7 @@ async def test_a_turn_of_a_guest_is_finished_before_the_owner_goes_and_the_next_
             async with running(behind.run):
                 await until_queued(await second.sessions.get("s"))
                 async with running(leave):
-                    await anyio.wait_all_tasks_blocked()
+                    await all_tasks_blocked()
                     model.gate("g").opened.set()
         assert (asking.answer, behind.answer) == ("one", "two")
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
+from tests.support.idle_loop import all_tasks_blocked
 from tests.support.world import World, message_lines, running
 from weft.api.session import Session
 from weft.app import app as app_module
@@ -77,7 +78,7 @@ async def test_a_call_that_meets_an_unloading_session_brings_it_back(
             await store.reached.wait()
             async with running(use):
                 # The call waits in the mailbox of a session that is past the point of return.
-                await anyio.wait_all_tasks_blocked()
+                await all_tasks_blocked()
                 assert not done
                 store.opened.set()
         assert done == [name]
@@ -126,7 +127,7 @@ async def test_a_session_that_is_being_unloaded_can_be_stopped_and_deleted(
         async with running(lambda: app.sessions.unload_idle(0)):
             await store.reached.wait()
             async with running(end):
-                await anyio.wait_all_tasks_blocked()
+                await all_tasks_blocked()
                 store.opened.set()
         assert [info.id for info in await app.sessions.list_active()] == []
         is_left = bool(await app.sessions.list_saved())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from tests.support.idle_loop import all_tasks_blocked
 from weft.actors import Mailbox, Supervisor
 from weft.ids import SessionId, TurnId
 from weft.loop import Commit
@@ -43,7 +44,7 @@ async def test_the_end_of_a_turn_is_not_lost_behind_a_full_mailbox() -> None:
         work, state = BrokenWork(), SessionState(session_id=SessionId("s"))
         journal = SessionTurnJournal(None, None)  # type: ignore[arg-type]  # it writes nothing
         RunningWork(mailbox, supervisor, 1.0).start(work, journal, state)
-        await anyio.wait_all_tasks_blocked()
+        await all_tasks_blocked()
         assert len(mailbox) == 2, "it does not wait for room"
         await mailbox.take()
         ended = (await mailbox.take()).message

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 import weft
+from tests.support.idle_loop import all_tasks_blocked
 from weft.api.session import Session
 from weft.app import App
 from weft.events import Event, TurnFinished
@@ -55,7 +56,7 @@ async def test_a_turn_that_is_over_does_not_work_on_the_follow_up_after_it(app: 
         return ended == 2
 
     await until(session, second_turn_is_over)
-    await anyio.wait_all_tasks_blocked()
+    await all_tasks_blocked()
     assert model.request_count == 2
     said = [(message.role, message.content) for message in await session.messages()]
     assert said == [

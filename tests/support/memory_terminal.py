@@ -15,6 +15,7 @@ import anyio
 import pyte
 from anyio.streams.memory import MemoryObjectReceiveStream
 
+from tests.support.idle_loop import all_tasks_blocked
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.screen import Input
 from weft.cli.chat.screens.terminal.region_painter import ScreenSize
@@ -202,7 +203,7 @@ class DrivenScreen:
     async def type(self, keys: str) -> None:
         """Type, and wait until it was dealt with."""
         self.terminal.type(keys)
-        await anyio.wait_all_tasks_blocked()
+        await all_tasks_blocked()
 
     def redraw(self) -> None:
         """Draw everything that waits to be drawn, now."""
