@@ -2,11 +2,12 @@
 
 A walk lists the files of `weft` in the order in which their coroutines are first entered: the path
 that a call takes, without the plain functions that it uses on the way.  Where the caller is not the
-file in the line above, it is named.  A return is a call from another folder into a file of a folder
-that the walk has been in before; each has its reason.  To go on in one's own folder after a call is
-none.
+file in the line above, it is named.  A return is a call from another top-level folder into a folder
+that the walk has been in before; a sub-folder is a folder of its own, and each return has a reason.
+To go on in one's own top-level folder after a call is none.
 
-Two ways lead back up by design.  The loop knows a session only as the journal of its turn, which is
+Three ways lead back up by design.  A session knows its turns only as the factory that makes them,
+`runtime/turns/turn_factory.py`.  The loop knows a session only as the journal of its turn, which is
 in `session/turns/scheduler.py`: by it a turn reads its line and writes its facts.  A tool knows a
 project only as the workspace that it is handed, `runtime/workspaces/session_workspace.py`.
 """
@@ -61,6 +62,11 @@ class Entry(NamedTuple):
         """The folder, sub-folders included."""
         return os.path.dirname(self.file)
 
+    @property
+    def room(self) -> str:
+        """The top-level folder."""
+        return self.file.split("/")[0]
+
 
 class Walk:
     """Collects entries while it is the profiler of this thread."""
@@ -84,14 +90,21 @@ class Walk:
         self.entries.append(Entry(file, frame.f_code.co_name, origin))
 
     def returns(self) -> list[Entry]:
-        """The entries from another folder into a folder that was entered before."""
+        """The entries from elsewhere into a folder that was entered before."""
+        return self._again(lambda entry: entry.folder)
+
+    def room_returns(self) -> list[Entry]:
+        """The same where the sub-folders of a room are one with it: the stricter count."""
+        return self._again(lambda entry: entry.room)
+
+    def _again(self, place: Callable[[Entry], str]) -> list[Entry]:
         found: list[Entry] = []
         seen: set[str] = set()
         for entry in self.entries:
-            is_from_elsewhere = entry.caller.split("/")[0] != entry.file.split("/")[0]
-            if entry.caller and is_from_elsewhere and entry.folder in seen:
+            is_from_elsewhere = entry.caller.split("/")[0] != entry.room
+            if entry.caller and is_from_elsewhere and place(entry) in seen:
                 found.append(entry)
-            seen.add(entry.folder)
+            seen.add(place(entry))
         return found
 
 
@@ -151,7 +164,11 @@ def page(walks: dict[str, Walk]) -> str:
     """The page's text."""
     total = sum(len(walk.returns()) for walk in walks.values())
     lines = ["# Walks", "", *(__doc__ or "").split("\n")[2:-1], ""]
-    lines += [f"Returns in all walks: {total}.  Written by `make walks`; do not edit."]
+    by_room = sum(len(walk.room_returns()) for walk in walks.values())
+    lines += [
+        f"Returns in all walks: {total} ({by_room} if sub-folders did not count for themselves)."
+    ]
+    lines += ["Written by `make walks`; do not edit."]
     for title, walk in walks.items():
         lines += ["", f"## {title}", "", *_listed(walk)]
     return "\n".join(lines) + "\n"
@@ -167,7 +184,9 @@ def _listed(walk: Walk) -> list[str]:
             line += f", called by `{entry.caller}`"
         lines.append(f"{line} — back in `{entry.folder}/`" if entry in returns else line)
         above = entry.file
-    rooms = sorted({entry.file.split("/")[0] for entry in returns})
+    rooms = sorted({entry.room for entry in returns})
+    if unexplained := [room for room in rooms if room not in WHY]:
+        raise SystemExit(f"a walk comes back to {unexplained[0]}/: write the reason into WHY")
     reasons = [f"- Back in `{room}/`: {WHY[room]}" for room in rooms]
     if reasons:
         lines.append("")
@@ -179,17 +198,22 @@ def wrap(item: str) -> str:
     return "\n".join(textwrap.wrap(item, 100, subsequent_indent="  ", break_on_hyphens=False))
 
 
-def write_page() -> None:
+def walks_in(folder: Path) -> dict[str, Walk]:
+    """All four, in projects below a folder."""
+    for name in ("project", "other"):
+        (folder / name).mkdir()
+    walks = anyio.run(session_walks, folder / "project")
+    walks["`weft -p hello`"] = command_walk(folder / "other")
+    return walks
+
+
+def write_page(path: Path) -> None:
     """Walk, and write the page."""
     with tempfile.TemporaryDirectory() as folder:
-        base = Path(folder)
         os.environ.update(HOME=folder, WEFT_HOME=f"{folder}/h", XDG_CONFIG_HOME=f"{folder}/c")
-        for name in ("project", "other"):
-            (base / name).mkdir()
-        walks = anyio.run(session_walks, base / "project")
-        walks["`weft -p hello`"] = command_walk(base / "other")
-    PAGE.write_text(page(walks), encoding="utf-8")
+        text = page(walks_in(Path(folder)))
+    path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write_page()
+    write_page(Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +34,19 @@ def test_each_return_has_its_reason(walk: str) -> None:
 def test_the_ways_of_everyday_calls_lead_down() -> None:
     assert len(WALKS) == 4
     assert len(re.findall(r"— back in `", PAGE)) <= MOST_RETURNS
+
+
+@pytest.mark.process
+def test_the_page_names_the_files_of_the_walks_as_they_are_today(tmp_path: Path) -> None:
+    """In a process of its own: what other tests loaded and opened would shorten the ways."""
+    fresh = tmp_path / "walks.md"
+    subprocess.run([sys.executable, "-m", "scripts.walks", str(fresh)], cwd=ROOT, check=True)
+    walked = fresh.read_text(encoding="utf-8").split("\n## ")[1:]
+    # Files, not their order: tasks run side by side, and on a busy machine one overtakes another.
+    for old, new in zip(WALKS, walked, strict=True):
+        missing = _files(new) - _files(old)
+        assert not missing, f"run `make walks`: {missing}"
+
+
+def _files(walk: str) -> set[str]:
+    return set(re.findall(r"^\d+\. `([\w/]+\.py)`", walk, re.MULTILINE))

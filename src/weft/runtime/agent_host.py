@@ -23,12 +23,12 @@ from weft.loop import Build, Commit, TurnLimits
 from weft.messages import ModelName, Usage
 from weft.permissions import Mode
 from weft.redact import Redactor
-from weft.runtime.output_types import OutputTypes
 from weft.runtime.ports.local import LocalPort
-from weft.runtime.prompt_files import PromptFiles
 from weft.runtime.services import Services
 from weft.runtime.tool_table import AGENT, SessionTools
-from weft.runtime.turn_settings import TurnSettings
+from weft.runtime.turns.output_types import OutputTypes
+from weft.runtime.turns.prompt_files import PromptFiles
+from weft.runtime.turns.turn_settings import TurnSettings
 from weft.session import AbortTurn, SessionActor, SessionPort
 from weft.state import SessionState
 from weft.tools import ToolOutcome

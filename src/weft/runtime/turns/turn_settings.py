@@ -13,10 +13,10 @@ import msgspec
 from weft.errors import UsageError
 from weft.loop import TurnLimits
 from weft.messages import ModelName
-from weft.runtime.output_types import OutputTypes
-from weft.runtime.prompt_files import PromptFiles
 from weft.runtime.services import Services
 from weft.runtime.tool_table import named_tools
+from weft.runtime.turns.output_types import OutputTypes
+from weft.runtime.turns.prompt_files import PromptFiles
 from weft.state import SessionState
 from weft.thinking import THINKING_LEVELS, KnownLevels, thinking_level
 from weft.tools import COMPANIONS, Tool

@@ -33,7 +33,7 @@ from weft.project.environment import (
 )
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
-from weft.runtime.turn_settings import is_planned
+from weft.runtime.turns.turn_settings import is_planned
 from weft.state import SessionState
 from weft.tools import ALL, COMPANIONS, EDITS, BuiltinTool, DelegateTool, Tool
 

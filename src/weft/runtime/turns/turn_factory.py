@@ -34,9 +34,9 @@ from weft.messages import ModelName
 from weft.project.masked_text import masked_in_pieces
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
-from weft.runtime.session_prompt import SessionPrompt
-from weft.runtime.tool_contexts import ToolContexts
-from weft.runtime.turn_settings import SUBMIT_NAMES, is_planned, open_options
+from weft.runtime.turns.session_prompt import SessionPrompt
+from weft.runtime.turns.tool_contexts import ToolContexts
+from weft.runtime.turns.turn_settings import SUBMIT_NAMES, is_planned, open_options
 from weft.session import TurnFactory
 from weft.state import SessionState
 from weft.thinking import KnownLevels, level_note
@@ -44,7 +44,7 @@ from weft.tools import Tool, ToolContext
 
 if TYPE_CHECKING:  # loaded where there are such: they cost start-up time
     from weft.loop import CompactionWork
-    from weft.runtime.fallback_models import FallbackModels
+    from weft.runtime.turns.fallback_models import FallbackModels
     from weft.tools import SubmitTool
 
 
@@ -194,7 +194,7 @@ class SessionTurnFactory(TurnFactory):
         names = self._services.config.get("model.fallback")
         if not names or is_planned(options):
             return None
-        from weft.runtime.fallback_models import FallbackModels  # only where some are set
+        from weft.runtime.turns.fallback_models import FallbackModels  # only where some are set
 
         return FallbackModels(options, names, self._services.models)
 
