@@ -8,7 +8,16 @@ import pytest
 
 from tests.support.source_code import SRC, imported_modules, our_imports, parsed, python_files
 
-ANYWHERE = {"errors", "ids", "clock", "faults", "thinking", "file_io", "data_tables", "text_cache"}
+ANYWHERE = {
+    "errors",
+    "ids",
+    "clock",
+    "faults",
+    "thinking_levels",
+    "file_io",
+    "data_tables",
+    "text_cache",
+}
 """The root modules that everybody may import."""
 
 _PURE = "messages permissions redact events tree state decisions"

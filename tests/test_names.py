@@ -12,8 +12,8 @@ from tests.support.source_code import ROOT, SRC, nodes, python_files
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 DEFINED = set(re.findall(r"`(\w+)`", GLOSSARY))
 
-GERUNDS_THAT_ARE_NOUNS = {"testing", "thinking"}
-"""`weft.testing` is what every library calls it; thinking is the vendors' own word."""
+GERUNDS_THAT_ARE_NOUNS = {"testing"}
+"""`weft.testing` is what every library calls it."""
 
 
 @cache

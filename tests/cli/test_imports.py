@@ -41,7 +41,7 @@ NEVER = {
 HELP = {
     "weft",
     "weft.errors",
-    "weft.thinking",
+    "weft.thinking_levels",
     "weft.cli",
     "weft.cli.command_line",
     "weft.cli.entry_point",

@@ -13,7 +13,7 @@ from weft.api.session import Session
 from weft.app import App
 from weft.cli.chat.screens.list_question import ListAnswer
 from weft.cli.chat.screens.screen import ChoiceQuestion, GoBack
-from weft.thinking import THINKING_LEVELS
+from weft.thinking_levels import THINKING_LEVELS
 from weft.view import NoteBlock, TableBlock
 
 pytestmark = pytest.mark.anyio
@@ -175,7 +175,7 @@ async def test_going_back_takes_what_was_chosen_and_can_be_undone(
         talk.screen.answer(1)
         choice = await talk.screen.choice()
         assert choice.title == "→ Before “make b” (1 turn back)"
-        assert choice.rows[0].detail == "a.txt +1 −1 goes back, b.txt +1 −0 is deleted"
+        assert choice.rows[0].detail == "a.txt +1 −1 is restored, b.txt +1 −0 is deleted"
         talk.screen.answer([row.label for row in choice.rows].index(what))
         note = await talk.screen.noted("/undo takes it back")
         assert ("restored a.txt, deleted b.txt" in note) == ("iles" in what)

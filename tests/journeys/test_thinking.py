@@ -20,7 +20,7 @@ from weft.events import SessionCreated, SettingChanged, SystemNote
 from weft.providers.base import ModelInfo
 from weft.providers.script import SayText, ScriptedAnswer
 from weft.providers.scripted import ScriptedModel
-from weft.thinking import ThinkingLevel
+from weft.thinking_levels import ThinkingLevel
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.messages import ModelName, parse_model_name
-from weft.thinking import THINKING_LEVELS, ThinkingLevel
+from weft.thinking_levels import THINKING_LEVELS, ThinkingLevel
 
 pieces = st.sampled_from(["a", "m", "8b", "free", "high", "off", "default", "max", "v1", "0", ""])
 texts = st.lists(st.tuples(pieces, st.sampled_from(":/")), max_size=6).map(

@@ -12,7 +12,7 @@ import pytest
 from tests.support.oracles.conversations import CONVERSATIONS, Conversation
 from tests.support.oracles.sdk_types import SDKS
 from tests.support.oracles.vendor_world import ORACLE_MODELS, oracle_world
-from weft.thinking import THINKING_LEVELS
+from weft.thinking_levels import THINKING_LEVELS
 
 # A PDF is read by a process.
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(900)]

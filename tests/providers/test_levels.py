@@ -23,7 +23,7 @@ from weft.providers.openai.encode import encode as openai
 from weft.providers.openai_chat.encode import COMPATIBLE, OPENAI
 from weft.providers.openai_chat.encode import encode as chat
 from weft.providers.openai_chat.stream import DIALECTS
-from weft.thinking import THINKING_LEVELS, ThinkingLevel
+from weft.thinking_levels import THINKING_LEVELS, ThinkingLevel
 from weft.transport.proxy import target
 
 MODELS = cases(

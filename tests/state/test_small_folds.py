@@ -43,7 +43,7 @@ from weft.state import (
     UsageLedger,
     inputs,
 )
-from weft.thinking import THINKING_LEVELS
+from weft.thinking_levels import THINKING_LEVELS
 
 # --- settings
 

@@ -33,7 +33,7 @@ from weft.providers.openai_chat.encode import encode as encode_chat
 from weft.providers.script import CallTogether, CallTool, SayText, Step, Think
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.ports.local import LocalPort
-from weft.thinking import THINKING_LEVELS
+from weft.thinking_levels import THINKING_LEVELS
 
 Json = dict[str, Any]
 

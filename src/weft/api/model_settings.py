@@ -64,7 +64,7 @@ class SettingsCalls(SessionBase):
         await self._set("model", str(self._host.model_named(model)), input_id)
 
     async def set_thinking_level(self, level: str, *, input_id: str | None = None) -> None:
-        """How hard the model thinks: one of `weft.thinking.THINKING_LEVELS`.
+        """How hard the model thinks: one of `weft.thinking_levels.THINKING_LEVELS`.
 
         A model that lacks the level thinks at the nearest that it has, and a note says so; the
         level stays set for other models.

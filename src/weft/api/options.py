@@ -10,7 +10,7 @@ from weft.errors import UsageError, did_you_mean
 from weft.providers import Model
 from weft.runtime.tool_table import AGENT, tool_table
 from weft.store.location import StoreArgument
-from weft.thinking import ThinkingLevel
+from weft.thinking_levels import ThinkingLevel
 from weft.tools import Tool
 from weft.view.snapshot import HistoryMessage
 

@@ -25,7 +25,7 @@ from weft.runtime.session_host import CheckedStart, SessionHost
 from weft.runtime.tool_table import tool_table
 from weft.session import SessionPort
 from weft.store.location import StoreArgument
-from weft.thinking import level_note, thinking_level
+from weft.thinking_levels import level_note, thinking_level
 from weft.tools import Tool
 from weft.view.snapshot import HistoryMessage
 

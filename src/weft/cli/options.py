@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from weft.thinking import THINKING_LEVELS
+from weft.thinking_levels import THINKING_LEVELS
 
 Kind: TypeAlias = Literal["flag", "text", "whole", "number", "many", "maybe"]
 """`many` may be given several times; `maybe` takes the next word unless that is an option."""

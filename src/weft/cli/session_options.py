@@ -16,7 +16,7 @@ from weft.protocol.session_options import (
     model_and_effort,
     split_rules,
 )
-from weft.thinking import level_note, thinking_level
+from weft.thinking_levels import level_note, thinking_level
 
 if TYPE_CHECKING:  # loaded where a program drives us: it costs start-up time
     from weft.hooks.config import HookTable

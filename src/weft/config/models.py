@@ -15,7 +15,7 @@ from weft.errors import UsageError, WeftError, did_you_mean
 from weft.messages import ModelName, Usage, parse_model_name
 from weft.providers import Model, ModelInfo, Provider
 from weft.providers.catalogue import shipped
-from weft.thinking import THINKING_LEVELS, KnownLevels
+from weft.thinking_levels import THINKING_LEVELS, KnownLevels
 
 FALLBACK = "anthropic:claude-sonnet-5-5"
 OWN_CREDENTIALS = ("azure", "bedrock", "vertex")

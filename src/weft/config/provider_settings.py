@@ -16,7 +16,7 @@ from weft.errors import UsageError, did_you_mean
 from weft.messages import parse_model_name
 from weft.providers.catalogue import CatalogueModel, ModelCatalogue
 from weft.providers.vendors import PROTOCOLS
-from weft.thinking import THINKING_LEVELS, ThinkingLevel
+from weft.thinking_levels import THINKING_LEVELS, ThinkingLevel
 from weft.transport import HttpTimeouts
 
 _Seconds = Annotated[float, msgspec.Meta(gt=0)]

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.errors import UsageError, did_you_mean
-from weft.thinking import ThinkingLevel
+from weft.thinking_levels import ThinkingLevel
 
 _LONGEST_NAME: Final = 60
 _SWITCHES: Final = {"on": True, "off": False, "yes": True, "no": False}

@@ -43,7 +43,7 @@ from weft.export.document import (
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import File, Image, Part, Text, ToolCall, ToolResult
 from weft.messages import Node as MessageNode
-from weft.thinking import THINKING_LEVELS
+from weft.thinking_levels import THINKING_LEVELS
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _MOST_NAMES: Final = 50

@@ -18,7 +18,7 @@ from weft.messages import DraftPart, Usage
 from weft.permissions import PermissionRule, PolicyDecision, ToolAction
 from weft.providers import Model
 from weft.state import SessionState
-from weft.thinking import ThinkingLevel
+from weft.thinking_levels import ThinkingLevel
 from weft.tools import ChangedFile, Tool, ToolContext
 
 if TYPE_CHECKING:  # loaded with the first structured result: it costs start-up time

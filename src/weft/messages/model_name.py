@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import msgspec
 
-from weft.thinking import ThinkingLevel, thinking_level
+from weft.thinking_levels import ThinkingLevel, thinking_level
 
 
 class ModelName(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 
 from weft.messages import CallResult, CallResults, ChatMessage, Message, Usage
-from weft.thinking import ThinkingLevel, nearest_level
+from weft.thinking_levels import ThinkingLevel, nearest_level
 
 __all__ = [
     "CallArgs",

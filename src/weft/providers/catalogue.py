@@ -22,7 +22,7 @@ from weft.clock import SystemClock
 from weft.errors import UsageError
 from weft.messages import parse_model_name
 from weft.providers.base import ModelInfo
-from weft.thinking import ThinkingLevel
+from weft.thinking_levels import ThinkingLevel
 
 # What may stand behind a name without making it another model: a date, a release number, `latest`,
 # `preview`, or the size in a tag of Ollama. `-mini` is another model.

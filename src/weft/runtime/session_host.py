@@ -37,7 +37,7 @@ from weft.session import (
 )
 from weft.store import SessionRow, Store
 from weft.store.location import StoreArgument
-from weft.thinking import KnownLevels, ThinkingLevel
+from weft.thinking_levels import KnownLevels, ThinkingLevel
 from weft.tools import EDITS, Tool
 
 if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up time

@@ -84,7 +84,7 @@ from weft.session.work.mailbox_messages import (
 from weft.session.work.running_work import RunningWork
 from weft.state import QueueEntry, SessionState
 from weft.store import Lease, Store
-from weft.thinking import KnownLevels
+from weft.thinking_levels import KnownLevels
 
 if TYPE_CHECKING:  # loaded where something is rewound
     from weft.session.rewind.work import RewindWork

@@ -18,7 +18,7 @@ from weft.messages import Part, Usage, clean_value
 from weft.permissions import PermissionRule
 from weft.session.answers import AbortReceipt, Accepted, QueuedMessages, RewindPlan
 from weft.state import QueueEntry
-from weft.thinking import ThinkingLevel
+from weft.thinking_levels import ThinkingLevel
 from weft.tree import Branch
 
 T = TypeVar("T")

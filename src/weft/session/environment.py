@@ -16,7 +16,7 @@ from weft.permissions import Mode, PermissionRule
 from weft.session.log.line import LineCacheBudget
 from weft.session.permission_gate import GrantedPermissions
 from weft.state import SessionState
-from weft.thinking import KnownLevels
+from weft.thinking_levels import KnownLevels
 
 if TYPE_CHECKING:  # loaded where something was left open
     from weft.loop import RecoveredCall

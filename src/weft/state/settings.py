@@ -8,7 +8,7 @@ import msgspec
 
 from weft.events import AnyFact, ModeChanged, SessionCreated, SettingChanged
 from weft.permissions import MODES, Mode
-from weft.thinking import ThinkingLevel, thinking_level
+from weft.thinking_levels import ThinkingLevel, thinking_level
 
 
 class SessionSettings(msgspec.Struct):

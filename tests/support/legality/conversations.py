@@ -27,7 +27,7 @@ from weft.messages import (
     ToolCall,
 )
 from weft.providers.base import ModelRequest, ToolSpec
-from weft.thinking import THINKING_LEVELS
+from weft.thinking_levels import THINKING_LEVELS
 
 PROVIDERS = ["anthropic", "openai", "openai-chat", "google", "ollama"]
 MODELS = ["claude-sonnet-4-6", "claude-sonnet-4-5", "gpt-5", "gemini-2.5-flash", "gemini-3-pro"]

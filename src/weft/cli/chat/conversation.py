@@ -23,7 +23,7 @@ from weft.protocol.session_options import (
     model_and_effort,
     open_session,
 )
-from weft.thinking import THINKING_LEVELS, thinking_level
+from weft.thinking_levels import THINKING_LEVELS, thinking_level
 from weft.view import EditorSnapshot, LiveArea
 
 NO_MODEL = "no model"

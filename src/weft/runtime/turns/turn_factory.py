@@ -39,7 +39,7 @@ from weft.runtime.turns.tool_contexts import ToolContexts
 from weft.runtime.turns.turn_settings import SUBMIT_NAMES, is_planned, open_options
 from weft.session import TurnFactory
 from weft.state import SessionState
-from weft.thinking import KnownLevels, level_note
+from weft.thinking_levels import KnownLevels, level_note
 from weft.tools import Tool, ToolContext
 
 if TYPE_CHECKING:  # loaded where there are such: they cost start-up time

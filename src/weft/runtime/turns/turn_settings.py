@@ -18,7 +18,7 @@ from weft.runtime.tool_table import named_tools
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.prompt_files import PromptFiles
 from weft.state import SessionState
-from weft.thinking import THINKING_LEVELS, KnownLevels, thinking_level
+from weft.thinking_levels import THINKING_LEVELS, KnownLevels, thinking_level
 from weft.tools import COMPANIONS, Tool
 
 if TYPE_CHECKING:  # loaded with the first structured result: it costs start-up time

@@ -51,7 +51,7 @@ from weft.session.commands import (
 )
 from weft.session.environment import FoundFile
 from weft.state import SessionState
-from weft.thinking import KnownLevels
+from weft.thinking_levels import KnownLevels
 
 PromptCommand: TypeAlias = SendPrompt | ContinueTurn
 QueueCommand: TypeAlias = EditQueued | RemoveQueued | ReorderQueue | RecallQueues | DequeueSteering

@@ -24,7 +24,7 @@ from weft.session.decide.base import (
     SettingCommand,
 )
 from weft.state import SessionSettings, SessionState
-from weft.thinking import (
+from weft.thinking_levels import (
     THINKING_LEVELS,
     KnownLevels,
     ThinkingLevel,

@@ -12,7 +12,7 @@ from weft.api.inspection import ModelInfo
 from weft.cli.chat.screens.list_picker import matching
 from weft.cli.chat.screens.list_question import ListKey, ListQuestion, ListRow
 from weft.config.providers import NEVER_BY_KEY
-from weft.thinking import thinking_level
+from weft.thinking_levels import thinking_level
 
 PROVIDER, PRICE, WINDOW, ABILITIES, ALIASES, STATE = range(6)
 """The columns of a row."""

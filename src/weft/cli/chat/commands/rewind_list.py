@@ -21,7 +21,7 @@ FILES = 3
 """Files that an answer names; the others are counted."""
 TIME, CALLS, CHANGES = range(3)
 """The columns of a row."""
-_VERBS = {"restore": "goes back", "delete": "is deleted", "recreate": "comes back"}
+_VERBS = {"restore": "is restored", "delete": "is deleted", "recreate": "is recreated"}
 
 
 class RewindList:
@@ -81,11 +81,11 @@ class RewindList:
         back = len(self._turns) - row
         title = f"→ Before “{turn.label[:NAMED]}” ({count_of(back, 'turn')} back)"
         edits = summed(edit for each in self._turns[row:] for edit in each.files)
-        step = RewindStep(self._chat, self._session, turn.parent, title, edits=edits)
-        return await step.ask(turn.text)
+        asked = RewindQuestion(self._chat, self._session, turn.parent, title, edits=edits)
+        return await asked.ask(turn.text)
 
 
-class RewindStep:
+class RewindQuestion:
     """One place to go back to: what would happen, what the user wants of it, and doing that."""
 
     def __init__(

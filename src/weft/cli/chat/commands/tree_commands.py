@@ -12,7 +12,7 @@ from typing import TypeAlias
 from weft.api import RewindPlan
 from weft.api.session import Session
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
-from weft.cli.chat.commands.rewind_list import RewindList, RewindStep, ask_overwrite
+from weft.cli.chat.commands.rewind_list import RewindList, RewindQuestion, ask_overwrite
 from weft.cli.chat.commands.tree_list import TreeList
 from weft.cli.chat.screens.list_question import ListRow
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
@@ -219,7 +219,7 @@ class TreeCommands(CommandGroup):
         self._must_be_idle("going back")
         if words:
             title = f"→ Back to checkpoint “{words}”"
-            await RewindStep(self._chat, session, words, title, name=words).ask("")
+            await RewindQuestion(self._chat, session, words, title, name=words).ask("")
         else:
             await RewindList(self._chat, session).pick()
 

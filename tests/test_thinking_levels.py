@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.source_code import SRC, files_with, nodes
-from weft.thinking import THINKING_LEVELS, ThinkingLevel, nearest_level, thinking_level
+from weft.thinking_levels import THINKING_LEVELS, ThinkingLevel, nearest_level, thinking_level
 
 levels = st.sampled_from(THINKING_LEVELS)
 available = st.lists(st.sampled_from(THINKING_LEVELS[1:]), unique=True, max_size=7).map(
@@ -96,4 +96,4 @@ def test_there_is_no_second_list_of_the_levels() -> None:
         if isinstance(node, ast.Tuple | ast.List | ast.Set)
         and len({each.value for each in node.elts if isinstance(each, ast.Constant)} & NAMED) > 2
     }
-    assert lists == {"thinking.py"}
+    assert lists == {"thinking_levels.py"}
