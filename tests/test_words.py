@@ -1,7 +1,8 @@
 """What users read says permission, approval and user: words that only we understood stay out.
 
-Held for the string literals of the source (not for comments and docstrings), for the help of every
-command, and for the README and the pages of `docs/`.
+Held for the string literals of the source (not for comments and docstrings), for the tables and
+tool descriptions that lie beside them, for the help of every command and the man page, and for the
+README, the pages of `docs/`, and the notes on changes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scripts.man_page import MAN_PAGE
 
 from tests.support.source_code import ROOT, SRC, parsed, python_files
 from weft.cli.help import main_help, topic_help
@@ -33,12 +35,22 @@ WORDS: dict[str, tuple[str, str]] = {
         "Leave ends with the program",
     ),
     "May it?": (r"\bMay it\b", "May it run this?"),
-    "person": (r"\b[Pp]ersons?\b", "ask the person"),
-    "somebody": (r"\b[Ss]omebody\b", "somebody else changed it"),
-    "nobody": (r"\b[Nn]obody\b", "nobody can be asked"),
+    # Not the old value of a field, nor the Unix user: both stand as code.
+    "person": (r"\b[Pp]ersons?\b(?!\"?`)", "ask the person"),
+    "somebody": (r"\b(?:[Ss]ome|[Aa]ny|[Ee]very)body\b", "somebody else changed it"),
+    "nobody": (r"\b[Nn]obody\b(?!`)", "nobody can be asked"),
     "whoever": (r"\b[Ww]ho(?:m)?ever\b", "whoever reads it"),
     "trespass": (r"\b[Tt]respass", "trespasses were found"),
     "workshop": (r"\b[Ww]orkshops?\b", "the workshop is closed"),
+    "equipment": (r"\b[Ee]quipment\b", "the equipment of a turn"),
+    "desk": (r"\b[Dd]esks?\b", "the desk of the session"),
+    "door": (r"\b[Dd]oors?\b", "through the door of the workspace"),
+    "family": (
+        r"\b(?:the|its|a) famil(?:y|ies) of (?:the )?(?:agent|session)s?\b",
+        "the family of agents",
+    ),
+    "strays": (r"\b[Ss]trays?\b", "strays were killed"),
+    "carrier": (r"\b[Cc]arriers?\b", "the carrier of the overlay"),
     "household": (r"\b[Hh]ousehold\b", "the household of the session"),
     "errand": (r"\b[Ee]rrands?\b", "an errand ended"),
     "purse": (r"\b[Pp]urse\b", "the purse is empty"),
@@ -110,9 +122,15 @@ def helps(specs: tuple[CommandSpec, ...] = VERBS, before: tuple[str, ...] = ()) 
 
 
 def pages() -> list[Path]:
-    """The README and what stands directly in `docs/`."""
-    documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    """The pages at the top, those of `docs/` with its folders, and the notes on changes."""
+    below = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "changes").glob("*.md")]
+    documents = [*sorted(ROOT.glob("*.md")), *sorted(below)]
     return [each for each in documents if each.name not in DEFINES_WORDS]
+
+
+def data_files() -> list[Path]:
+    """What lies beside the modules and is read by them: tool descriptions, the catalogue."""
+    return sorted([*SRC.rglob("*.json"), *SRC.rglob("*.tsv")])
 
 
 def test_a_string_of_the_source_has_none_of_the_words() -> None:
@@ -129,6 +147,16 @@ def test_no_help_has_one_of_the_words() -> None:
     topics = [("slash",), ("keys",), ("exit-codes",)]
     texts = [main_help(100), *helps(), *(topic_help(topic, 100) for topic in topics)]
     assert [names for text in texts if (names := found(text))] == []
+
+
+@pytest.mark.parametrize("file", [*data_files(), MAN_PAGE], ids=lambda file: file.name)
+def test_a_table_a_tool_description_and_the_man_page_have_none_of_the_words(file: Path) -> None:
+    lines = file.read_text("utf-8").splitlines()
+    assert [(each.strip()[:80], names) for each in lines if (names := found(each))] == []
+
+
+def test_the_descriptions_of_the_tools_are_among_what_is_read() -> None:
+    assert {"manifest.json", "agent.json"} <= {file.name for file in data_files()}
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
