@@ -24,14 +24,16 @@ DEFINES_WORDS = {"glossary.md", "renames.md"}
 
 _BEFORE_LEAVE = (
     r"(?:your|their|its|his|our|my|whose|\w+'s|the|a|any|no|more|widens?|ask(?:s|ed|ing)?"
-    r"|needs?|needed|gives?|gave|given|gets?|got|have|has|had|with|without|for|of|is)"
+    r"|needs?|needed|gives?|gave|given|gets?|got|have|has|had|with|without|for|of|is"
+    r"|grant(?:s|ed)?|requests?|requires?|obtains?|by)"
 )
 
 WORDS: dict[str, tuple[str, str]] = {
     # What comes back: a pattern for it, and an example that has to be found.
     "leave (permission)": (rf"\b{_BEFORE_LEAVE} leave\b(?! (?:out|it|them|alone))", "needs leave"),
     "Leave (permission), first": (
-        r"\bLeave (?:to run|that|ends|is|was|given|for)\b|\| leave \|",
+        r"\bLeave (?:that|ends|given|for)\b|\| leave \||\b[Ll]eave (?:is|was|granted|denied|refused)\b"
+        r"|\b[Ll]eave to (?:run|edit|read|write|use)\b|\b[Ll]eave of the user\b",
         "Leave ends with the program",
     ),
     "May it?": (r"\bMay it\b", "May it run this?"),
@@ -171,6 +173,23 @@ def test_each_word_is_found_where_it_is_planted(name: str, example: str) -> None
     assert name in found(f"weft: {example}")
     planted = ast.parse(f'"""Docstring."""\ndef f(x):\n    return f"{{x}} {example}"')
     assert [names for _, text in literals(planted) if name in (names := found(text))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "leave was granted",
+        "the user granted leave",
+        "requires leave",
+        "leave denied",
+        "leave to edit calc.py",
+        "Leave to run it was given",
+        "by leave of the user",
+        "| leave | what the user allowed |",
+    ],
+)
+def test_leave_is_found_wherever_it_stands_for_permission(text: str) -> None:
+    assert found(text) != []
 
 
 @pytest.mark.parametrize(
