@@ -32,7 +32,8 @@ WORDS: dict[str, tuple[str, str]] = {
     # What comes back: a pattern for it, and an example that has to be found.
     "leave (permission)": (rf"\b{_BEFORE_LEAVE} leave\b(?! (?:out|it|them|alone))", "needs leave"),
     "Leave (permission), first": (
-        r"\bLeave (?:that|ends|given|for)\b|\| leave \||\b[Ll]eave (?:is|was|granted|denied|refused)\b"
+        r"\bLeave (?:that|ends|given|for)\b|\| leave \|"
+        r"|\b[Ll]eave (?:is|was|granted|denied|refused)\b"
         r"|\b[Ll]eave to (?:run|edit|read|write|use)\b|\b[Ll]eave of the user\b",
         "Leave ends with the program",
     ),
