@@ -61,6 +61,18 @@ def test_p_attaches_lines_and_says_which_file_is_missing(weft: WeftProgram) -> N
     assert sent(weft)[1:] == [{"type": "file", "name": "calc.py (lines 1-2)", "text": "one\ntwo\n"}]
 
 
+@pytest.mark.parametrize(
+    "said", ["/look nofile.py", "/none with @nofile.py", "/tmp/x: see @nofile.py"]
+)
+def test_p_says_which_file_is_missing_that_a_command_names(weft: WeftProgram, said: str) -> None:
+    command(weft.project, "look", "Look at @$1 and @calc.py, @bob")
+    command(weft.project, "none", "Look.")
+    (weft.project / "calc.py").write_text("one\n")
+    done = weft.run("-p", "-m", weft.script("Fine."), said)
+    assert done.stdout == "Fine.\n"
+    assert done.stderr == "weft: there is no file 'nofile.py'; nothing of it is attached\n"
+
+
 @pytest.mark.parametrize("said", ["@{}", "What is in @{}?", "/look {}", "/none @{}"])
 def test_p_ends_with_one_sentence_that_names_add_dir_for_a_file_outside(
     weft: WeftProgram, said: str
@@ -268,4 +280,13 @@ async def test_the_chat_says_which_file_is_missing_and_sends_the_rest(app: App) 
         await talk.screen.until(lambda: "Fine." in talk.screen.words())
         (shown,) = talk.screen.of(UserBlock)
         assert shown.attached == ("calc.py (lines 2-3)",)
+        await talk.screen.noted("there is no file 'nofile.py'; nothing of it is attached")
+
+
+@pytest.mark.anyio
+async def test_the_chat_says_which_file_is_missing_that_a_command_names(app: App) -> None:
+    command(Path(app.project_path), "look", "Look at @$1")
+    async with driven_chat(app, "Fine.") as talk:
+        talk.screen.typed("/look nofile.py")
+        await talk.screen.until(lambda: "Fine." in talk.screen.words())
         await talk.screen.noted("there is no file 'nofile.py'; nothing of it is attached")

@@ -103,13 +103,14 @@ async def attached(
 
     def tell_missing(names: tuple[str, ...]) -> None:
         if tell is not None:
-            tell(_missing_text(names))
+            tell(missing_text(names))
 
     files = await app.attach_files(naming, ask=ask, missing=tell_missing) if naming else ()
     return (*files, *(await app.read_images(picked) if picked else ()))
 
 
-def _missing_text(names: tuple[str, ...]) -> str:
+def missing_text(names: tuple[str, ...]) -> str:
+    """The sentence about names of no file."""
     shown = ", ".join(repr(name) for name in names[:MOST_MISSING])
     more = f" and {len(names) - MOST_MISSING} more" if len(names) > MOST_MISSING else ""
     return f"there is no file {shown}{more}; nothing of it is attached"

@@ -96,6 +96,8 @@ class ExpandedCommand(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     agent: str = ""
     """The agent that the file wants it done by."""
+    missing: tuple[str, ...] = ()
+    """The names in it that look like paths, and of which there is no file."""
 
 
 # --- finding -----------------------------------------------------------------------------
@@ -260,11 +262,14 @@ async def expand(
     if command.agent:
         text = f"Have this done by the agent {command.agent!r}:\n\n{text}"
     names += mentions_in(arguments)
+    missing: list[str] = []
+    attached = await files.named(names, missing=missing.extend)
     return ExpandedCommand(
-        content=(Text(text=text), *await files.named(names)),
+        content=(Text(text=text), *attached),
         options={"model": command.model} if command.model else {},
         name=command.name,
         agent=command.agent,
+        missing=tuple(missing),
     )
 
 

@@ -129,14 +129,20 @@ class MentionReader:
             missing(missed)
         return parts
 
-    async def named(self, names: Iterable[str]) -> Parts:
+    async def named(self, names: Iterable[str], *, missing: TellMissing | None = None) -> Parts:
         """The files of these names, which stand without their `@`; a name of no file gives nothing.
+
+        `missing` is called once, where some of them look like paths of no file.
 
         Raises:
             UsageError: one may not be read, or cannot be attached.
         """
         given = list(names)
-        return await self._parts(await anyio.to_thread.run_sync(self._locate_all, given))
+        found, missed = await anyio.to_thread.run_sync(self._locate_names, given, given)
+        parts = await self._parts(found)
+        if missed and missing is not None:
+            missing(missed)
+        return parts
 
     async def images(self, paths: Iterable[str]) -> tuple[Image | File, ...]:
         """The images and PDFs at these absolute paths.
@@ -190,12 +196,21 @@ class MentionReader:
             else:
                 texts.append(word)
         names = [name for text in texts for name in mentions_in(text)]
+        meant = [name for text in texts for name in _meant_as_files(text)]
+        named, missed = self._locate_names(names, meant)
+        return [*found, *named], missed
+
+    def _locate_names(
+        self, names: list[str], meant: list[str]
+    ) -> tuple[list[_Located], tuple[str, ...]]:
+        """The same of names; only of those that are `meant` as files it is said that one is
+        missing.
+        """
         named = self._locate_all(names)
         there = {each.said for each in named}
-        meant = dict.fromkeys(name for text in texts for name in _meant_as_files(text))
-        looked_for = (name for name in islice(meant, MOST_NAMES) if name not in there)
-        missed = [name.rstrip(_SENTENCE_END) for name in looked_for if self._is_missed(name)]
-        return [*found, *named], tuple(missed)
+        looked_for = islice(dict.fromkeys(meant), MOST_NAMES)
+        missed = [name for name in looked_for if name not in there and self._is_missed(name)]
+        return named, tuple(name.rstrip(_SENTENCE_END) for name in missed)
 
     def _is_missed(self, name: str) -> bool:
         """True for what only a path looks like.  `@types/node` is a package and `@/views/x.vue` an

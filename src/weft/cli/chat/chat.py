@@ -41,7 +41,7 @@ from weft.cli.chat.task_watch import follow_task, tasks_of
 from weft.cli.exit_codes import sentence_of
 from weft.cli.headless.answers import whole
 from weft.cli.local_model import make_ready
-from weft.cli.prompt_input import PromptParts, attached, compose
+from weft.cli.prompt_input import PromptParts, attached, compose, missing_text
 from weft.cli.trust_text import left_out
 from weft.errors import SessionBusy, SessionInterrupted, UsageError, WeftError
 from weft.events import ChildStarted, FactBase, PermissionRequest, TurnFinished, TurnStarted
@@ -345,6 +345,8 @@ class Chat:
             expanded = await session.expand_command(
                 text, ask=self._asker.ask_shell, ask_read=self._asker.ask_read
             )
+            if expanded.missing:
+                self._quiet_note(missing_text(expanded.missing))
             await self._deliver(expanded.content, text, expanded.options)
         except WeftError:
             self.screen.put_back(text)

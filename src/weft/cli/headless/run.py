@@ -329,7 +329,9 @@ class _Run:
                 )
 
                 words = self._arguments.words
-                content, more = await expanded(self._app, session, self._prompt, words)
+                content, more = await expanded(
+                    self._app, session, self._prompt, words, tell=output.complain
+                )
                 options = {**options, **more}
             return await session.send_message(content, input_id=input_id, **options)
         if await session.get_status() != "interrupted":
