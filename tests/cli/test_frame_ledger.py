@@ -9,12 +9,14 @@ from weft.cli.chat.paint.text_cells import row_behind, word_wrap
 from weft.cli.chat.screens.terminal.frame_ledger import (
     MOST_UNANSWERED,
     FrameLedger,
+    RecordLine,
     SentFrame,
     lines_behind,
 )
 
 WIDE, NARROW = "a" * 90, "b" * 30
 FRAME = SentFrame((WIDE, NARROW, "rule", "input"), at=3, column=2, up=3, columns=100)
+RECORD = tuple(map(RecordLine, ("first", "second", "third")))
 
 
 def test_a_frame_at_its_own_width_leaves_nothing() -> None:
@@ -51,7 +53,7 @@ def test_a_terminal_that_cuts_rows_has_none_above_a_torn_frame() -> None:
 def test_lines_that_a_wider_window_had_pulled_down_are_printed_again() -> None:
     ledger = FrameLedger()
     # Erased by five rows, as at 40 columns; at 100 the rows were whole again, and three.
-    ledger.sent(FRAME._replace(up=5, columns=40, record=("first", "second", "third")))
+    ledger.sent(FRAME._replace(up=5, columns=40, record=RECORD))
     assert ledger.answered(20, 100)
     assert ledger.lost == ["second", "third"]
 

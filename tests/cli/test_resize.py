@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.tmux_terminal import SECONDS, TmuxTerminal, needs_tmux
-from tests.support.weft_program import WeftProgram, text
+from tests.support.weft_program import WeftProgram, call, text
 
 pytestmark = [needs_tmux, pytest.mark.process]
 
@@ -155,3 +155,31 @@ def test_a_resize_while_idle_leaves_one_region(weft: WeftProgram, terminal: Tmux
     assert screen.count("asks first") == 1
     assert screen.count("Weft 0.1.0") == 1
     assert screen.count("────") * 4 <= 100, "one rule"
+
+
+@pytest.mark.parametrize("answer", ["Done.", "row\n" * 30], ids=["empty", "full"])
+def test_a_question_that_was_too_large_for_a_while_leaves_nothing_behind(
+    weft: WeftProgram, tmp_path: Path, answer: str
+) -> None:
+    (weft.project / "calc.py").write_text("".join(f"row {number}\n" for number in range(9)))
+    edit = call("edit", path="calc.py", old_string="row 4\n", new_string="ROW 4\nROW 5\n")
+    model = weft.script([text(answer), call("read", path="calc.py")], [edit], "Done.")
+    window = TmuxTerminal(weft, tmp_path, width=80, height=24)
+    window.start("-m", model)
+    window.wait_for("asks first")
+    window.type("go")
+    window.keys("Enter")
+    window.wait_for("Edit calc.py ─", "ROW 5", "Esc stops the turn")
+    for _ in range(2):
+        window.resize(80, 12)
+        window.wait_for("Allow this edit?", "❯ 1 Yes", "asks first")
+        wait_until(lambda: "4 No" not in window.screen() or "Esc stops" not in window.screen())
+        window.resize(80, 24)
+        window.wait_for("Edit calc.py ─", "4 No", "Esc stops the turn")
+    try:
+        shown = window.screen(history=True)
+        assert shown.count("Edit calc.py ─") == 1, shown
+        assert shown.count("Allow this edit?") == 1, shown
+        assert shown.count("asks first") == 1, shown
+    finally:
+        window.close()

@@ -849,7 +849,10 @@ class TerminalScreen(ChatScreen):
             return
         above, left = self._painter.rows_above_cursor(size.columns), []
         if row is not None and above > row - 1:
-            left = self._painter.leave_rows(above - (row - 1), size.columns)
+            said = len(self._answer_rows)
+            left = self._painter.leave_rows(above - (row - 1), size.columns, said=said)
+        elif row is not None:
+            self._lost += self._painter.bring_back_rows(row - 1 - above, size.columns)
         self._lost += self._painter.erase_resized()
         self._print_left(left)
         self._size = size

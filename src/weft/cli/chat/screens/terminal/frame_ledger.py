@@ -29,6 +29,14 @@ MOST_UNANSWERED = 48
 _F3_MODIFIERS = 8
 
 
+class RecordLine(NamedTuple):
+    """A line above the region."""
+
+    text: str
+    is_stale: bool = False
+    """A row of the region that scrolled off in a window which became too low for it."""
+
+
 class SentFrame(NamedTuple):
     """A frame on its way to the terminal."""
 
@@ -43,7 +51,7 @@ class SentFrame(NamedTuple):
     """Finished lines that it brought."""
     columns: int = 0
     """The width that it was measured for."""
-    record: tuple[str, ...] = ()
+    record: tuple[RecordLine, ...] = ()
     """For one that erases first: the lines above what it erases."""
     true: int | None = None
     """How many of the rows, from the first on, are true text; None for all of them."""
@@ -142,8 +150,9 @@ class FrameLedger:
         for line in reversed(frame.record):
             if excess <= 0:
                 break
-            lines.insert(0, line)
-            excess -= height_of(line, width)
+            if not line.is_stale:
+                lines.insert(0, line.text)
+            excess -= height_of(line.text, width)
         return lines
 
     def _height(self, rows: list[str], frame: SentFrame, width: int) -> int:

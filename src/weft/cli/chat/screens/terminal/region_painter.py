@@ -16,6 +16,7 @@ from weft.cli.chat.paint.text_cells import row_cells
 from weft.cli.chat.screens.terminal.frame_ledger import (
     ASK_WIDTH,
     FrameLedger,
+    RecordLine,
     SentFrame,
     height_of,
     rows_within,
@@ -57,8 +58,8 @@ class RegionPainter:
         """The row of the region that the cursor is in."""
         self._column = 0
         self._is_shown = True
-        self._record: deque[str] = deque(maxlen=_RECORD_LINES)
-        """The last lines that were finished."""
+        self._record: deque[RecordLine] = deque(maxlen=_RECORD_LINES)
+        """The last lines above the region: those that were finished, and rows that scrolled off."""
         self._is_resized = False
         """The next frame erases what stands there, in one with it: the screen is never seen empty.
         """
@@ -112,7 +113,7 @@ class RegionPainter:
             self._write(f"{_BEGIN}{question}{_NO_WRAP}{erasure}{text}{place}{_WRAP}{_END}")
             if asks:
                 self.frames.sent(found._replace(above=tuple(above), columns=columns))
-        self._record.extend(above)
+        self._record.extend(map(RecordLine, above))
         self._rows = rows
         self._at -= len(above)
 
@@ -197,11 +198,17 @@ class RegionPainter:
             self._write(f"{_BEGIN}{_down(0 - self._at)}\r{_CLEAR_BELOW}{_SHOW}{_END}")
         self._rows, self._at, self._column, self._is_shown = [], 0, 0, True
         self.frames.forget()
+        self._keep_stale_rows()
 
     def forget(self) -> None:
         """What was drawn is no longer ours: the screen was cleared, or another program had it."""
         self._rows, self._at, self._column, self._is_resized = [], 0, 0, False
         self.frames.forget()
+        self._keep_stale_rows()
+
+    def _keep_stale_rows(self) -> None:
+        """Others may write below them now: they can't be found by counting any more."""
+        self._record = deque((RecordLine(line.text) for line in self._record), _RECORD_LINES)
 
     # -- resize
 
@@ -223,21 +230,51 @@ class RegionPainter:
         column = min(self._column, frames.width - 1) if frames.width else self._column
         return sum(height_of(row, columns) for row in rows) + column // columns
 
-    def leave_rows(self, height: int, columns: int) -> list[str]:
+    def leave_rows(self, height: int, columns: int, *, said: int = 0) -> list[str]:
         """After a resize: so many rows of the window have scrolled off and can't be erased.
 
         The rows that they belong to stay where they are, and the region begins below them; returns
-        these rows.
+        these rows.  The first `said` rows of the region are text that is printed by that.
         """
         if self.frames.leftovers:
             left = self.frames.left(height, columns)
+            said = len(left)
         else:
             count = rows_within(self._rows[: self._at], height, columns)
             left, self._rows = self._rows[:count], self._rows[count:]
             self._at -= count
         # A window that grows again brings them back, and a frame may erase them there.
-        self._record.extend(left)
+        self._record.extend(RecordLine(row, at >= said) for at, row in enumerate(left))
         return left
+
+    def bring_back_rows(self, height: int, columns: int) -> list[str]:
+        """After a resize: so many rows of the window stand above the region, some of them perhaps
+        again.
+
+        Rows of the region that had scrolled off are erased with it by the next frame; returns the
+        finished lines below them, which go with them and are to be printed again.
+        """
+        # What stands below a torn frame's leftovers is not known row by row.
+        count = (
+            0 if self.frames.width or self.frames.leftovers else self._stale_depth(height, columns)
+        )
+        back = [self._record.pop() for _ in range(count)][::-1]
+        self._rows = [*(line.text for line in back), *self._rows]
+        self._at += count
+        return [line.text for line in back if not line.is_stale]
+
+    def _stale_depth(self, height: int, columns: int) -> int:
+        """How many lines above the region, within so many rows of the window, there are down from
+        the first stale one.
+        """
+        depth = 0
+        for count, line in enumerate(reversed(self._record), 1):
+            # One that a terminal which does not rewrap broke at another width can't be counted.
+            if height <= 0 or (not self._rewraps and row_cells(line.text) > columns):
+                break
+            height -= height_of(line.text, columns)
+            depth = count if line.is_stale else depth
+        return depth
 
     def erase_resized(self) -> list[str]:
         """Have the next frame erase the region by the height that it has at the frame's width;
