@@ -78,6 +78,7 @@ async def test_a_dropped_picture_is_one_token_and_is_sent_as_a_mention(
         real = os.path.realpath(picture)
         assert line.text == f'look at @"{real}" please'
         assert line.picked == (real,)
+        assert line.typed == "look at [Image my shot.png] please"
 
 
 async def test_a_picture_that_was_dropped_is_sent_without_a_question(
@@ -89,10 +90,18 @@ async def test_a_picture_that_was_dropped_is_sent_without_a_question(
     path.write_bytes(drawn("PNG"))
     async with driven_chat(app, "Nice.", "Nice.") as talk:
         real = os.path.realpath(path)
-        talk.screen.typed(LineSubmitted(f'look at @"{real}"', picked=(real,)))
+        typed = "look at [Image shot.png]"
+        talk.screen.typed(LineSubmitted(f'look at @"{real}"', picked=(real,), typed=typed))
         await talk.screen.until(lambda: "Nice." in talk.screen.words())
         (said,) = talk.screen.of(UserBlock)
-        assert len(said.attached) == 1
+        assert (said.text, said.attached) == ("look at [Image shot.png]", ())
+        session = talk.chat.conversation.session
+        assert session is not None
+        talk.screen.blocks.clear()
+        await talk.chat.switch(session.id)
+        (said,) = talk.screen.of(UserBlock)
+        assert (said.text, said.attached) == ("look at [Image shot.png]", ())
+        assert real in (await session.messages())[0].content, "the model knows where it is"
         # The same path, typed: that is asked about as ever once it was not picked.
         other = outside / "other.png"
         other.write_bytes(drawn("PNG"))
@@ -159,11 +168,21 @@ def test_ctrl_v_takes_the_picture_from_the_clipboard(
     terminal.start("-m", weft.script("A shot."), PATH=path, DISPLAY=":0")
     terminal.wait_for("asks first")
     terminal.keys("C-v")
-    terminal.wait_for("› [Image pasted-1.png]")
-    terminal.type("what is it?")
+    terminal.wait_for("› [Image #1]")
+    terminal.type(" what is it?")
     terminal.keys("Enter")
     screen = terminal.wait_for("A shot.")
     assert "Allow reading" not in screen
+    assert "› [Image #1] what is it?" in screen
+    assert "pasted-1" not in screen
+    terminal.keys("Up")
+    terminal.wait_for("\n› [Image #1] what is it?")
+    terminal.keys("C-c", "C-c", "C-c")
+    terminal.exit_code()
+    terminal.again("-c", "-m", weft.script("Again."))
+    screen = terminal.wait_for("A shot.", "asks first")
+    assert "› [Image #1] what is it?" in screen
+    assert "pasted-1" not in screen
 
 
 async def test_a_key_is_not_shown_while_it_is_pasted(tmp_path: Path) -> None:

@@ -48,7 +48,16 @@ async def test_a_command_from_a_file_is_sent_after_its_shell_command_was_allowed
         talk.screen.answer(0)
         await talk.screen.until(lambda: "Reviewed." in talk.screen.words())
         (said,) = talk.screen.of(UserBlock)
-        assert (said.text, said.attached) == ("Review @a.txt: 2 lines.", ("a.txt",))
+        assert (said.text, said.attached) == ("/review a.txt", ("a.txt",))
+        session = talk.chat.conversation.session
+        assert session is not None
+        sent = [each.content for each in await session.messages() if each.role == "user"]
+        assert sent[0].startswith("Review @a.txt: 2 lines.")
+        assert (await session.metadata()).first_prompt == "/review a.txt"
+        talk.screen.blocks.clear()
+        await talk.chat.switch(session.id)
+        (said,) = talk.screen.of(UserBlock)
+        assert (said.text, said.attached) == ("/review a.txt", ("a.txt",)), "as it was shown"
 
 
 @pytest.mark.process

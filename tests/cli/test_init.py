@@ -6,13 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chat_driver import driven_chat
+from tests.support.chat_driver import ChatDriver, driven_chat
 from tests.support.weft_program import call
 from weft.app import App
 from weft.cli.chat.screens.screen import ChoiceQuestion
 from weft.view import UserBlock
 
 pytestmark = pytest.mark.anyio
+
+
+async def sent(talk: ChatDriver) -> str:
+    """The message as the model reads it."""
+    session = talk.chat.conversation.session
+    assert session is not None
+    return (await session.messages())[0].content
+
 
 WRITES = [call("write", path="AGENTS.md", content="# Project\n")]
 
@@ -27,7 +35,9 @@ async def test_it_asks_the_model_for_agents_md_and_the_user_before_it_is_written
         assert not made.exists()
         talk.screen.answer(0)
         await talk.screen.until(lambda: "Written." in talk.screen.words())
-        said = talk.screen.of(UserBlock)[-1].text
+        shown = [block.text for block in talk.screen.of(UserBlock)]
+        assert shown == ["/init mention the tests"], "what was typed, once"
+        said = await sent(talk)
         assert said.startswith("Write AGENTS.md")
         assert said.endswith("The user adds: mention the tests")
     assert made.read_text() == "# Project\n"
@@ -38,7 +48,7 @@ async def test_a_file_that_is_there_is_improved(app: App) -> None:
     async with driven_chat(app, "Fine as it is.") as talk:
         talk.screen.typed("/init")
         await talk.screen.until(lambda: "Fine as it is." in talk.screen.words())
-        said = talk.screen.of(UserBlock)[-1].text
+        said = await sent(talk)
         assert said.startswith("Improve AGENTS.md")
         assert "Write AGENTS.md" not in said
 

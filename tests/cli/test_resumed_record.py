@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.chat_driver import RecordingScreen, driven_chat
 from tests.support.weft_program import call, text
 from weft.app import App
-from weft.view import AnyBlock, ThinkingBlock, ToolCard
+from weft.view import AnyBlock, ThinkingBlock, ToolCard, UserBlock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -52,3 +54,18 @@ async def test_thoughts_times_and_approvals_are_there_again(app: App) -> None:
         screen.typed(f"/resume {session.id}")
         await screen.until(lambda: screen.words().endswith("Done."))
         assert record(screen.blocks) == before
+
+
+async def test_a_message_with_a_file_is_shown_as_it_was_typed(app: App) -> None:
+    (Path(app.project_path) / "notes.txt").write_text("one\n")
+    async with driven_chat(app, "Read.") as talk:
+        talk.screen.typed("what is in @notes.txt")
+        await talk.screen.until(lambda: "Read." in talk.screen.words())
+        before = talk.screen.of(UserBlock)
+        session = talk.chat.conversation.session
+        assert session is not None
+        talk.screen.blocks.clear()
+        await talk.chat.switch(session.id)
+        (said,) = talk.screen.of(UserBlock)
+        assert (said.text, said.attached) == ("what is in @notes.txt", ("notes.txt",))
+        assert said.attached == before[0].attached

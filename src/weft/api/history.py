@@ -7,9 +7,10 @@ from itertools import takewhile
 
 from weft.ids import EntryId, NodeId
 from weft.loop import LineEntry
-from weft.messages import Node, Thinking
+from weft.messages import Node, Thinking, typed_text
 from weft.state import QueueEntry, SessionState, combine_queue_entries_to_text
 from weft.tree import TreeNote
+from weft.view.blocks import attached_names
 from weft.view.snapshot import HistoryMessage
 
 
@@ -61,12 +62,15 @@ def _shown(node: Node) -> str:
 
 def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
     node = entry.node
+    content, typed = _shown(node), typed_text(node.parts)
     rows = [
         (
             str(node.id),
             HistoryMessage(
                 role=node.role,
-                content=_shown(node),
+                content=content,
+                typed=typed if typed != content and node.role == "user" else "",
+                attached=tuple(attached_names(node.parts)),
                 tool_calls=tuple(
                     {"id": call.call_uid, "name": call.name, "args": call.args}
                     for call in node.calls

@@ -19,7 +19,7 @@ from weft.api.reports import (
 )
 from weft.events import Event, SessionStatus, Status
 from weft.ids import NodeId
-from weft.messages import ToolCall, ToolResult
+from weft.messages import ToolCall, ToolResult, typed_text
 
 # Handed on under its own name: the screens show models, and may not import providers.
 from weft.providers import ModelInfo as ModelInfo
@@ -270,7 +270,7 @@ async def line_turns(session: InspectionCalls) -> list[LineTurn]:
         LineTurn(
             node=node.id,
             parent=node.parent,
-            text=node.text,
+            text=typed_text(node.parts),
             calls=tuple(
                 (call, entry.results[call.call_uid])
                 for entry in entries[start:end]

@@ -91,7 +91,8 @@ async def _words(port: SessionPort, wanted: Sequence[NodeId]) -> dict[NodeId, st
 
 
 def _beginning(parts: Sequence[Part]) -> str:
-    text = " ".join(part.text for part in parts if isinstance(part, Text) and part.text.strip())
+    said = [part.typed or part.text for part in parts if isinstance(part, Text)]
+    text = " ".join(each for each in said if each.strip())
     if not text:
         text = ", ".join(part.name for part in parts if isinstance(part, File | Image))
     return " ".join(text[: 4 * BEGINNING].split())[:BEGINNING]

@@ -22,6 +22,7 @@ from weft.messages.parts import (
     ToolCall,
     clean_text,
     clean_value,
+    typed_text,
 )
 from weft.messages.usage import NOTHING_USED, Usage
 
@@ -67,6 +68,7 @@ __all__ = [
     "image_info",
     "image_problem",
     "parse_model_name",
+    "typed_text",
 ]
 
 _HOMES = {

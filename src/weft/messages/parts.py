@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -24,6 +25,8 @@ class Text(PartBase, frozen=True, tag="text"):
     blob: BlobId | None = None
     signature: str = ""
     """A vendor's proof that must come back with the text (Gemini's thought signature)."""
+    typed: str = ""
+    """What the user typed for it, where that is something else (`/init`): screens show this."""
 
 
 class Thinking(PartBase, frozen=True, tag="thinking"):
@@ -95,6 +98,11 @@ class File(PartBase, frozen=True, tag="file"):
 Part: TypeAlias = Text | Thinking | ToolCall | Image | File
 DraftPart: TypeAlias = Literal["text", "thinking", "arguments"]
 """What an answer in flight is made of."""
+
+
+def typed_text(parts: Iterable[Part]) -> str:
+    """What the user typed: the text of a message as screens show it."""
+    return "".join(part.typed or part.text for part in parts if isinstance(part, Text))
 
 
 def clean_value(value: Any) -> Any:

@@ -264,8 +264,9 @@ async def expand(
     names += mentions_in(arguments)
     missing: list[str] = []
     attached = await files.named(names, missing=missing.extend)
+    typed = f"/{command.name} {arguments}".rstrip()
     return ExpandedCommand(
-        content=(Text(text=text), *attached),
+        content=(Text(text=text, typed=typed), *attached),
         options={"model": command.model} if command.model else {},
         name=command.name,
         agent=command.agent,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from weft.events import AnyFact, CallOrigin, ForkPoint, NewMessage, SessionCreated, TurnStarted
+from weft.messages import typed_text
 from weft.state.settings import SessionSettings
 
 FIRST_PROMPT_LENGTH = 200
@@ -43,7 +44,7 @@ class SessionSummary(msgspec.Struct, kw_only=True):
                 # the same state.
                 self.last_message = at
                 if node.role == "user" and not self.first_prompt:
-                    self.first_prompt = node.text[:FIRST_PROMPT_LENGTH]
+                    self.first_prompt = typed_text(node.parts)[:FIRST_PROMPT_LENGTH]
             # A turn that continues one that was interrupted or hit a limit is counted with it.
             case TurnStarted(continued=False):
                 self.turn_count += 1

@@ -6,13 +6,17 @@ removes escape sequences, a page builds elements and never markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from weft.events import FinishReason, Todo
-from weft.messages import File, Image, Part, Text, ToolResult
+from weft.messages import PDF_TYPE, File, Image, Part, ToolResult, typed_text
+
+_PICTURE_LABEL = re.compile(r"\[(?:Image|PDF) [^\]\n]+\]")
+"""What stands in a message for a picture that was pasted or dropped."""
 
 NoteLevel: TypeAlias = Literal["quiet", "info", "warning", "error", "stopped"]
 
@@ -170,6 +174,18 @@ AnyBlock: TypeAlias = (
 
 def user_block(parts: Iterable[Part], node_id: str = "") -> UserBlock:
     """The user's message, with the names of what was attached."""
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    attached = [part.name for part in parts if isinstance(part, File | Image)]
-    return UserBlock(text="".join(texts), attached=tuple(attached), node_id=node_id)
+    given = tuple(parts)
+    return UserBlock(text=typed_text(given), attached=tuple(attached_names(given)), node_id=node_id)
+
+
+def attached_names(parts: Sequence[Part]) -> list[str]:
+    """The names of what was attached to a message, and is not shown in its text."""
+    pictures = [part for part in parts if isinstance(part, Image)]
+    # A picture that was pasted has a label in the text; its path says nothing.
+    are_shown = 0 < len(pictures) <= len(_PICTURE_LABEL.findall(typed_text(parts)))
+    return [
+        part.name
+        for part in parts
+        if isinstance(part, File | Image)
+        and not (are_shown and (isinstance(part, Image) or part.media_type == PDF_TYPE))
+    ]

@@ -79,7 +79,8 @@ def _single_blocks(messages: Iterable[HistoryMessage]) -> list[AnyBlock]:
     for message in messages:
         match message.role:
             case "user":
-                blocks.append(UserBlock(text=message.content))
+                said = message.typed or message.content
+                blocks.append(UserBlock(text=said, attached=message.attached))
             case "assistant":
                 if message.thinking.strip():
                     blocks.append(ThinkingBlock(text=message.thinking))

@@ -104,6 +104,10 @@ class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     is_partial: bool = False
     diff: str = ""
     """Of a tool message: what the call changed in a file."""
+    typed: str = ""
+    """Of the user's message: what they typed, where `content` is something else."""
+    attached: tuple[str, ...] = ()
+    """Of the user's message: the names of what was attached, and is not shown in its text."""
     thinking: str = ""
     """Of an answer: the model's reasoning."""
     duration_ms: int = 0

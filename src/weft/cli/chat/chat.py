@@ -46,7 +46,7 @@ from weft.cli.trust_text import left_out
 from weft.errors import SessionBusy, SessionInterrupted, UsageError, WeftError
 from weft.events import ChildStarted, FactBase, PermissionRequest, TurnFinished, TurnStarted
 from weft.ids import SessionId
-from weft.messages import Content
+from weft.messages import Content, Text
 from weft.protocol.session_options import SessionOptions
 from weft.view import (
     SUCCESSFUL,
@@ -190,9 +190,9 @@ class Chat:
 
     async def _take(self, given: Input) -> None:
         match given:
-            case LineSubmitted(text=text, later=later, picked=picked):
+            case LineSubmitted(text=text, later=later, picked=picked, typed=typed):
                 self._asker.picked.update(picked)
-                await self._submitted(text, later=later)
+                await self._submitted(text, later=later, typed=typed)
             case GoBack():
                 await self._commands.go_back()
             case InterruptPressed():
@@ -205,7 +205,7 @@ class Chat:
             case ChatClosed():
                 pass
 
-    async def _submitted(self, text: str, *, later: bool = False) -> None:
+    async def _submitted(self, text: str, *, later: bool = False, typed: str = "") -> None:
         stripped = text.strip()
         if not stripped:
             await self._try_again()
@@ -220,9 +220,9 @@ class Chat:
             await self._commands.run(stripped)
             return
         if later:
-            await self.say_later(text)
+            await self.say_later(text, typed=typed)
         else:
-            await self.say_text(text)
+            await self.say_text(text, typed=typed)
 
     async def _try_again(self) -> None:
         """Enter on the empty line: go on with a turn that failed or was stopped, else nothing."""
@@ -232,15 +232,17 @@ class Chat:
             self._may_retry = False
             await self.go_on()
 
-    async def say_text(self, text: str, *, steers: bool = False) -> None:
+    async def say_text(self, text: str, *, steers: bool = False, typed: str = "") -> None:
         """Say something: it starts a turn, or is heard before the next step; in a turn of another
-        process only when it `steers`.
+        process only when it `steers`.  Screens show what was `typed`, where that is given.
         """
+        # What stands for files goes back as their paths: a label alone would lose them.
+        back = typed if typed.startswith("/") else text
         try:
-            await self.say(await self._composed(text), text, steers=steers)
+            await self.say(await self._composed(text, typed), back, steers=steers)
         except WeftError:
             # Nothing typed is lost: it goes back where it was typed.
-            self.screen.put_back(text)
+            self.screen.put_back(back)
             raise
 
     async def _say_after(
@@ -258,20 +260,23 @@ class Chat:
         assert self._group is not None
         self._group.start_soon(self._safely, call, *given)
 
-    async def say_later(self, text: str) -> None:
+    async def say_later(self, text: str, *, typed: str = "") -> None:
         """Say something when the turn has ended."""
         session = self.conversation.session
         if session is None or not self.live.is_busy:
-            await self.say_text(text)
+            await self.say_text(text, typed=typed)
             return
         try:
-            await self.conversation.say(await self._composed(text), later=True)
+            await self.conversation.say(await self._composed(text, typed), later=True)
         except WeftError:
             self.screen.put_back(text)
             raise
 
-    async def _composed(self, text: str) -> PromptParts:
-        return (*compose([text]), *await self._attached([text]))
+    async def _composed(self, text: str, typed: str = "") -> PromptParts:
+        said = compose([text])
+        if typed:
+            said = tuple(Text(text=text, typed=typed) for _ in said)
+        return (*said, *await self._attached([text]))
 
     async def _attached(self, words: Sequence[str]) -> PromptParts:
         ask = self._asker.ask_read

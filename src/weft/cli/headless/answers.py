@@ -47,7 +47,9 @@ async def whole(event: Event, app: App) -> Event:
         if isinstance(part, Text) and part.blob is not None:
             data = await app.store.blob(part.blob)
             # A blob that is gone leaves the beginning, which is better than nothing.
-            part = part if data is None else Text(text=data.decode("utf-8", "replace"))
+            if data is not None:
+                said = data.decode("utf-8", "replace")
+                part = msgspec.structs.replace(part, text=said, blob=None)
         parts.append(part)
     return msgspec.structs.replace(
         event, node=msgspec.structs.replace(event.node, parts=tuple(parts))

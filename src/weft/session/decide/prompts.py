@@ -161,9 +161,10 @@ def clean_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
     cleaned: list[Part] = []
     for part in parts:
         match part:
-            case Text(text=text):
+            case Text(text=text, typed=typed):
                 if text.strip():
-                    cleaned.append(msgspec.structs.replace(part, text=clean_text(text)))
+                    said, typed = clean_text(text), clean_text(typed)
+                    cleaned.append(msgspec.structs.replace(part, text=said, typed=typed))
             case File(text=text):
                 cleaned.append(msgspec.structs.replace(part, text=clean_text(text)))
             case Image():

@@ -97,7 +97,8 @@ class ChatCommands(CommandGroup):
         word, _, rest = text.partition(" ")
         slash = find_slash(word.lower())
         if slash is not None:
-            self._chat.screen.show(UserBlock(text=text))
+            if slash.name != "/init":  # shown as the message that it sends
+                self._chat.screen.show(UserBlock(text=text))
             await self._handler(slash.name)(rest.strip())
             return
         from_files = await self._chat.file_commands()

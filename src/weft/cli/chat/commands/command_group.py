@@ -67,7 +67,7 @@ class CommandChat(Protocol):
         """Say something when the turn has ended."""
         ...
 
-    async def say_text(self, text: str, *, steers: bool = False) -> None:
+    async def say_text(self, text: str, *, steers: bool = False, typed: str = "") -> None:
         """Say something: it starts a turn, or is heard before the next step."""
         ...
 

@@ -96,7 +96,8 @@ class SetupCommands(CommandGroup):
 
         # In the middle of a turn it would be taken for a remark on the task.
         self._must_be_idle("/init")
-        await self._chat.say_text(init_prompt(self._chat.conversation.app.project_path, words))
+        asked = init_prompt(self._chat.conversation.app.project_path, words)
+        await self._chat.say_text(asked, typed=f"/init {words}".rstrip())
 
     async def _skills(self, words: str) -> None:
         app, session = self._chat.conversation.app, self._chat.conversation.session

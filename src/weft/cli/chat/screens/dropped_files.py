@@ -70,7 +70,8 @@ class ClipboardPictures:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._folder = ""
-        self._count = 0
+        self.count = 0
+        """How many there were."""
 
     def take(self) -> str:
         """The picture in the clipboard, as a file; blocks.
@@ -82,8 +83,8 @@ class ClipboardPictures:
         if not self._folder:
             # Only the user may look into it.
             self._folder = os.path.realpath(tempfile.mkdtemp(prefix="weft-pictures-"))
-        self._count += 1
-        path = Path(self._folder, f"pasted-{self._count}.png")
+        self.count += 1
+        path = Path(self._folder, f"pasted-{self.count}.png")
         path.write_bytes(data)
         return str(path)
 

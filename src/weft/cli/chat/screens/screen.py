@@ -27,7 +27,14 @@ class LineSubmitted(msgspec.Struct, frozen=True):
     picked: tuple[str, ...] = ()
     """Files that the text mentions because the user has dropped or pasted them."""
     pasted: tuple[tuple[int, int], ...] = ()
-    """Where in the text a paste begins and ends that was folded while it was typed."""
+    """Where in `shown` a paste begins and ends that was folded while it was typed."""
+    typed: str = ""
+    """The text with labels for those files, where it mentions any."""
+
+    @property
+    def shown(self) -> str:
+        """The text as screens show it."""
+        return self.typed or self.text
 
 
 class InterruptPressed(msgspec.Struct, frozen=True):

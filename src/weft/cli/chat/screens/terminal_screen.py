@@ -364,10 +364,10 @@ class TerminalScreen(ChatScreen):
         if isinstance(happened, LineSubmitted) and _is_message(happened.text):
             # Shown in the same frame as the key: the first message makes the session, which takes
             # longer than a user waits for a sign.
-            shown = "" if self._live.is_busy else happened.text
+            shown = "" if self._live.is_busy else happened.shown
             self._sent = UserBlock(text=shown, pasted=happened.pasted if shown else ())
             self._keep_pastes(happened)
-            self._title.said(happened.text)
+            self._title.said(happened.shown)
         try:
             self._sending.send_nowait(happened)
         except anyio.WouldBlock:
@@ -377,7 +377,7 @@ class TerminalScreen(ChatScreen):
 
     def _keep_pastes(self, line: LineSubmitted) -> None:
         if line.pasted:
-            self._pasted[line.text] = line.pasted
+            self._pasted[line.shown] = line.pasted
             # A message that never comes back, because it was refused, is not kept for ever.
             while len(self._pasted) > MOST_PASTED:
                 del self._pasted[next(iter(self._pasted))]
@@ -422,7 +422,7 @@ class TerminalScreen(ChatScreen):
         except (UsageError, OSError) as error:  # a full disk, say
             self.notify(str(error))
             return
-        self.input.drop([path])
+        self.input.drop([path], f"[Image #{self._pictures.count}]")
         self.redraw()
 
     def open_viewer(self) -> None:

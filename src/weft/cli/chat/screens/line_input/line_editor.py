@@ -121,13 +121,22 @@ class LineEditor:
         return tuple(self._files[each][1] for each in self.text if each in self._files)
 
     @property
+    def shown_text(self) -> str:
+        """As `whole_text`, with the labels of dropped files instead of their paths."""
+        return "".join(self._shown(each) for each in self.text)
+
+    def _shown(self, character: str) -> str:
+        if character in self._files:
+            return self._files[character][0]
+        return self.pasted(character) or character
+
+    @property
     def folded(self) -> tuple[tuple[int, int], ...]:
-        """Where in `whole_text` the folded pastes begin and end."""
+        """Where in `shown_text` the folded pastes begin and end."""
         places, place = [], 0
         for each in self.text:
-            pasted = self.pasted(each)
-            length = len(pasted or each)
-            if pasted and each not in self._files:
+            length = len(self._shown(each))
+            if self.pasted(each) and each not in self._files:
                 places.append((place, place + length))
             place += length
         return tuple(places)

@@ -104,6 +104,8 @@ class ChatInput:
         self._history = history
         self._twice = DoublePress(clock)
         self.editor = LineEditor()
+        self._labels: dict[str, str] = {}
+        """By the path of a file that was dropped: what stands for it."""
         self._vi = ViKeys(self.editor) if vi else None
         self.panel: QuestionPanel | None = None
         self.list: ListPanel | None = None
@@ -183,15 +185,28 @@ class ChatInput:
             self.editor.paste(text)
         self._changed()
 
-    def drop(self, paths: list[str]) -> bool:
+    def drop(self, paths: list[str], label: str = "") -> bool:
         """Take files that were dropped or pasted into the input; False without any."""
         if not paths:
             return False
         from weft.cli.chat.screens.dropped_files import picture_label  # with the first of them
 
         for path in paths:
-            self.editor.drop(path, picture_label(path))
+            self._labels[path] = label or picture_label(path)
+            self.editor.drop(path, self._labels[path])
         return True
+
+    def _insert(self, text: str) -> None:
+        """Text that was sent or typed before, with files that were dropped as what they were."""
+        while text:
+            places = {text.find(f'@"{path}"'): path for path in self._labels}
+            at = min((place for place in places if place >= 0), default=len(text))
+            self.editor.insert(text[:at])
+            if at < len(text):
+                path = places[at]
+                self.editor.drop(path, self._labels[path])
+                at += len(path) + 3
+            text = text[at:]
 
     def _press_line(self, key: str) -> None:
         if key == "enter":
@@ -309,13 +324,14 @@ class ChatInput:
 
     def _send(self, *, later: bool = False) -> None:
         text, picked, pasted = self.editor.whole_text, self.editor.dropped, self.editor.folded
+        typed = self.editor.shown_text if picked else ""
         self._history.add(text)
         self.editor.reset()
         self._menu, self._is_first = None, False
         if self._vi is not None:
             self._vi.insert_mode()
         self._host.notify("")
-        self._host.tell(LineSubmitted(text, later, picked, pasted))
+        self._host.tell(LineSubmitted(text, later, picked, pasted, typed))
 
     def _send_later(self) -> None:
         """Send after this turn; where no turn runs, a new line."""
@@ -374,7 +390,8 @@ class ChatInput:
 
     def _recall(self, text: str | None) -> None:
         if text is not None:
-            self.editor.set_text(text)
+            self.editor.set_text("" if self._labels else text)
+            self._insert(text if self._labels else "")
 
     def _fold_todo(self) -> None:
         if not self._host.live.todos:
@@ -394,7 +411,7 @@ class ChatInput:
         draft = self.editor.text
         # Through `insert`, so that folded pastes in the draft stay what they are.
         self.editor.start()
-        self.editor.insert(f"{text}\n" if draft.strip() else text)
+        self._insert(f"{text}\n" if draft.strip() else text)
         self.editor.end()
 
     # -- completions
