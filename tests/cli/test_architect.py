@@ -170,7 +170,7 @@ async def test_a_plan_that_is_turned_down_does_nothing_and_the_reason_is_kept(ap
 async def test_dismissing_a_plan_stops_the_turn_and_carries_nothing_out(app: App) -> None:
     async with driven_chat(app, PLAN, "Never.", flags=("--architect", "--yolo")) as talk:
         talk.screen.typed("/mode default")
-        await talk.screen.noted("mode: default")
+        await talk.screen.noted("mode: asks first (default)")
         talk.screen.typed("make them")
         await talk.screen.choice()
         talk.screen.answer(None)

@@ -34,7 +34,7 @@ CHAT_KEYS = (
     ChatKey("Ctrl+R", "Search earlier lines", "search earlier messages"),
     ChatKey("Ctrl+G", "Write in $VISUAL or $EDITOR", "write in your editor"),
     ChatKey("Tab", "Complete @files and /commands", "complete"),
-    ChatKey("Shift+Tab", "Next mode: default, accept_edits, plan", "next permission mode"),
+    ChatKey("Shift+Tab", "Next mode: asks first, edits allowed, plan only", "next permission mode"),
     ChatKey("Esc", "Stop the turn; what it did stays", "stop"),
     ChatKey(
         "Esc Esc", "Go back to an earlier message; clear the line if it is not empty", "rewind"

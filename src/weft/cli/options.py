@@ -114,8 +114,16 @@ PROFILE = CommandOption(
 JSON = CommandOption(("--json",), "Print JSON.")
 ALL = CommandOption(("-a", "--all"), "Of every folder, not just this one.")
 
+MODE_WORDS = {
+    "default": "asks first",
+    "accept_edits": "edits allowed",
+    "plan": "plan only",
+    "auto": "auto in sandbox",
+    "bypass": "asks nothing",
+}
+"""What a permission mode is called wherever the user reads of it, by its value."""
 MODES = (
-    *("default", "plan", "accept_edits", "auto", "bypass"),
+    *MODE_WORDS,
     *("acceptEdits", "bypassPermissions", "dontAsk"),
 )
 
@@ -204,8 +212,8 @@ RUN: tuple[OptionSection, ...] = (
         (
             CommandOption(
                 ("--permission-mode",),
-                "default, plan, accept_edits, auto or bypass (acceptEdits, "
-                "bypassPermissions and dontAsk too).",
+                f"{', '.join(f'{value} ({words})' for value, words in MODE_WORDS.items())}; "
+                "acceptEdits, bypassPermissions and dontAsk too.",
                 "text",
                 "MODE",
                 MODES,

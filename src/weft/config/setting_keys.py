@@ -192,9 +192,9 @@ KEYS: dict[str, SettingKey] = {
     "permissions.mode": SettingKey(
         kind=Literal["default", "plan", "accept_edits", "auto", "bypass"],
         default="default",
-        about="Permission mode of new sessions: default asks before changes and commands, plan "
-        "changes nothing, accept_edits asks before commands only, auto runs sandboxed commands, "
-        "bypass never asks.",
+        about="Permission mode of new sessions: default (asks first), accept_edits (edits allowed, "
+        "asks before commands), plan (plan only, changes nothing), auto (auto in sandbox: commands "
+        "in it run without asking), bypass (asks nothing).",
     ),
     "permissions.allow": SettingKey(
         kind=list[str],

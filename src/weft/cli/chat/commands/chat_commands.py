@@ -6,18 +6,14 @@ import os
 
 from weft.cli.chat.commands.command_group import CommandChat, CommandGroup, Handler
 from weft.cli.keys import KEYS
+from weft.cli.mode_words import MODE_DETAILS, described_mode, mode_of_words
+from weft.cli.options import MODE_WORDS
 from weft.cli.session_options import find_id, format_of
 from weft.errors import UsageError
 from weft.project.slash_commands import COMMANDS, command_problem, find_slash
+from weft.protocol.session_options import PERMISSION_MODES
 from weft.view import AnswerBlock, TableBlock, UserBlock, count_of
 
-MODES = {
-    "default": "asks before files are changed and commands are run",
-    "accept_edits": "changes files without asking; asks before commands",
-    "plan": "changes nothing",
-    "auto": "runs sandboxed commands without asking",
-    "bypass": "never asks",
-}
 LISTED = 50
 
 
@@ -178,16 +174,21 @@ class ChatCommands(CommandGroup):
     # -- settings
 
     async def _mode(self, words: str) -> None:
-        names = tuple(MODES)
-        mode = words or await self._pick_word(
-            "Permission mode?", names, MODES, now=self._chat.live.mode
+        chosen = words or await self._pick_word(
+            "Permission mode?",
+            tuple(MODE_WORDS.values()),
+            {MODE_WORDS[each]: f"{each}: {about}" for each, about in MODE_DETAILS.items()},
+            now=MODE_WORDS.get(self._chat.live.mode, ""),
         )
-        if mode is None:
+        if chosen is None:
             return
-        if mode not in MODES:
-            raise UsageError(f"no mode {mode!r}; there are {', '.join(MODES)}")
+        mode = mode_of_words(chosen)
+        mode = PERMISSION_MODES.get(mode, mode)
+        if mode not in MODE_WORDS:
+            there_are = ", ".join(map(described_mode, MODE_WORDS))
+            raise UsageError(f"no mode {mode!r}; there are {there_are}")
         await self._chat.set_mode(mode)
-        self._say(f"mode: {mode} ({MODES[mode]})")
+        self._say(f"mode: {described_mode(mode)}: {MODE_DETAILS[mode]}")
 
     async def _plan(self, words: str) -> None:
         await self._mode("plan")

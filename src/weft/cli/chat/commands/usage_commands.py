@@ -11,6 +11,7 @@ from weft.cli.chat.commands.turn_outline import summed, turn_outlines
 from weft.cli.chat.paint.card_text import card_target, long_duration
 from weft.cli.chat.paint.record_lines import thousands
 from weft.cli.chat.screens.terminal.region_rows import short_model
+from weft.cli.options import MODE_WORDS
 from weft.errors import WeftError
 from weft.messages import Usage
 from weft.view import TableBlock, count_of
@@ -49,7 +50,8 @@ class UsageCommands(CommandGroup):
 
     def _model_words(self) -> str:
         live = self._chat.live
-        mode = f"{live.mode}, architect" if live.is_architect else live.mode
+        words = MODE_WORDS.get(live.mode, live.mode)
+        mode = f"{words}, architect" if live.is_architect else words
         return f"{live.model}, effort {live.effort}, mode {mode}"
 
     # -- money and time

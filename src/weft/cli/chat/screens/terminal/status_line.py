@@ -11,16 +11,10 @@ from weft.cli.chat.paint.text_cells import cells, fit
 from weft.cli.chat.screens.terminal.region_rows import short_model
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.git_branch import branch_of
+from weft.cli.options import MODE_WORDS
 from weft.cli.sanitize import clean_line
 from weft.view import LiveArea
 
-MODE_WORDS = {
-    "default": "asks first",
-    "accept_edits": "edits allowed",
-    "plan": "plan only",
-    "auto": "auto in sandbox",
-    "bypass": "asks nothing",
-}
 _MODE_STYLES = {"default": "quiet", "auto": "mode", "bypass": "bold bad"}
 CONTEXT_HIGH, CONTEXT_FULL = 75, 90
 _GAP = 2
