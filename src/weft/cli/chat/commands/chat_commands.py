@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from weft.cli.chat.commands.command_group import CommandChat, CommandGroup, Handler
+from weft.cli.chat.mode_words import MODE_DETAILS, described_mode, mode_of_words
 from weft.cli.keys import KEYS
-from weft.cli.mode_words import MODE_DETAILS, described_mode, mode_of_words
 from weft.cli.options import MODE_WORDS
 from weft.cli.session_options import find_id, format_of
 from weft.errors import UsageError
