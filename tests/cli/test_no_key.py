@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -22,7 +23,7 @@ from weft.cli.chat.chat import Chat
 from weft.cli.chat.screens.screen import ChatClosed
 from weft.cli.parse import parse
 from weft.cli.session_options import session_options_of
-from weft.config.api_keys import KeyFile
+from weft.config.api_keys import KeyFile, key_variables
 from weft.providers.script import SayText, ScriptedAnswer
 from weft.transport import HttpClient, HttpRequest
 
@@ -39,6 +40,22 @@ def test_a_run_without_a_key_says_what_to_do_in_three_lines_and_exits_3(weft: We
     assert "weft auth login" in lines[1]
     assert "local:smollm2" in lines[2]
     assert "downloading" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("-p", "hi"), ("auth", "list"), ("auth", "login"), ("doctor",), ("-p", "-m", "gpt-5", "hi")],
+    ids=" ".join,
+)
+@pytest.mark.process  # `doctor` looks for programs
+def test_a_command_that_is_named_can_be_pasted(weft: WeftProgram, words: tuple[str, ...]) -> None:
+    done = weft.run(*words)
+    said = done.stdout + done.stderr
+    named = re.findall(r"`(weft auth login[^`]*|-m [^`]*)`", said)
+    assert any(each.startswith("weft auth login ") for each in named), said
+    for each in named:
+        *_, last = each.split()
+        assert last in key_variables() or last in ("ollama:qwen3", "local:smollm2"), each
 
 
 def test_nothing_is_stored_of_a_run_that_nothing_could_answer(weft: WeftProgram) -> None:

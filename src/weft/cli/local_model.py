@@ -17,8 +17,8 @@ from weft.errors import UsageError
 NO_KEY_LINES = (
     "no API key was found, so there is no model to answer.\n"
     "With a key: set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY or "
-    "another one, or save it with `weft auth login PROVIDER`.\n"
-    "Without one: `-m ollama:MODEL` uses a server on this machine, and `-m local:smollm2` a small "
+    "another one, or save it: `weft auth login anthropic` (or openai, google, openrouter, …).\n"
+    "Without one: `-m ollama:qwen3` uses a server on this machine, and `-m local:smollm2` a small "
     "embedded model that is not meant for coding (98 MB, once)."
 )
 """What a run that has no key says: three lines, and each of them something to do."""

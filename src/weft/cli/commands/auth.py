@@ -33,8 +33,9 @@ def run(arguments: ParsedArguments) -> int:
 
 def _provider(arguments: ParsedArguments) -> str:
     if len(arguments.words) != 1:
+        first, *others = key_variables()
         raise UsageError(
-            f"`weft {arguments.verb}` needs a provider, such as {', '.join(key_variables())}"
+            f"a provider is missing: `weft {arguments.verb} {first}`, or {', '.join(others)}"
         )
     name = arguments.words[0].lower()
     if not all(letter.isalnum() or letter in "-_." for letter in name):
@@ -77,7 +78,10 @@ def _list(keys: KeyFile, arguments: ParsedArguments) -> int:
         write_pretty(found)
         return OK
     if not found:
-        tell("no provider has a key; set one in the environment, or `weft auth login PROVIDER`")
+        tell(
+            "no provider has a key; set one in the environment, or save it: "
+            "`weft auth login anthropic` (or openai, google, openrouter, …)"
+        )
         return OK
     print_table([(name, source) for name, source in found.items()], head=("provider", "key from"))
     if not keys.is_private():

@@ -131,7 +131,8 @@ def _keys(app: App) -> DoctorFinding:
             "keys", "wrong", f"{keys.path} can be read by others: chmod 600 {keys.path}"
         )
     if not found:
-        return DoctorFinding("keys", "missing", "no provider has a key: `weft auth login PROVIDER`")
+        said = "no provider has a key: `weft auth login anthropic` (or openai, google, …) saves one"
+        return DoctorFinding("keys", "missing", said)
     return DoctorFinding(
         "keys", "ok", ", ".join(f"{name} ({source})" for name, source in found.items())
     )
