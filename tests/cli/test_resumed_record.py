@@ -9,6 +9,7 @@ import pytest
 from tests.support.chat_driver import RecordingScreen, driven_chat
 from tests.support.weft_program import call, text
 from weft.app import App
+from weft.cli.chat.screens.list_question import ListQuestion
 from weft.view import AnyBlock, ThinkingBlock, ToolCard, UserBlock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -69,3 +70,31 @@ async def test_a_message_with_a_file_is_shown_as_it_was_typed(app: App) -> None:
         (said,) = talk.screen.of(UserBlock)
         assert (said.text, said.attached) == ("what is in @notes.txt", ("notes.txt",))
         assert said.attached == before[0].attached
+
+
+def head_of(app: App, branch: str) -> None:
+    git = Path(app.project_path) / ".git"
+    for folder in ("objects", "refs"):
+        (git / folder).mkdir(parents=True, exist_ok=True)
+    (git / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+
+
+async def test_the_list_says_on_which_branch_a_conversation_was_last_active(app: App) -> None:
+    head_of(app, "main")
+    async with driven_chat(app, "One.", "Two.") as talk:
+        screen = talk.screen
+        screen.typed("first")
+        await screen.until(lambda: "One." in screen.words())
+        await screen.idle()
+        head_of(app, "feat/x")
+        screen.typed("second")
+        await screen.until(lambda: "Two." in screen.words())
+        await screen.idle()
+        head_of(app, "elsewhere")
+        screen.typed("/new")
+        await screen.until(lambda: talk.chat.conversation.session is None)
+        screen.typed("/resume")
+        question = await screen.asked()
+        assert isinstance(question, ListQuestion)
+        assert "feat/x" in question.rows[0].details
+        screen.answer(None)

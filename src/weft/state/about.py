@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.events import AnyFact, CallOrigin, ForkPoint, NewMessage, SessionCreated, TurnStarted
+from weft.events import (
+    AnyFact,
+    CallOrigin,
+    ForkPoint,
+    NewMessage,
+    SessionCreated,
+    SystemNote,
+    TurnStarted,
+)
 from weft.messages import typed_text
 from weft.state.settings import SessionSettings
 
@@ -24,6 +32,8 @@ class SessionSummary(msgspec.Struct, kw_only=True):
     message_count: int = 0
     turn_count: int = 0
     first_prompt: str = ""
+    branch: str = ""
+    """The git branch, or the commit, when the model was last told of it."""
     parent: CallOrigin | None = None
     fork: ForkPoint | None = None
     imported: bool = False
@@ -48,6 +58,8 @@ class SessionSummary(msgspec.Struct, kw_only=True):
             # A turn that continues one that was interrupted or hit a limit is counted with it.
             case TurnStarted(continued=False):
                 self.turn_count += 1
+            case SystemNote(environment=environment) if environment:
+                self.branch = _branch_in(environment.get("git", ""))
             case _:
                 pass
 
@@ -65,3 +77,9 @@ class SessionSummary(msgspec.Struct, kw_only=True):
         # was killed before would otherwise be listed by its date for ever.
         by_itself = self.short_title if settings.get("auto_title") else ""
         return by_itself or settings.title
+
+
+def _branch_in(sentence: str) -> str:
+    """The branch in the sentence that the model is told: `Git: on branch main; a merge is …`."""
+    place = sentence.removeprefix("Git: ").partition(";")[0]
+    return place.removeprefix("on branch ").removeprefix("no branch, at commit ")

@@ -77,6 +77,8 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     message_count: int = 0
     turn_count: int = 0
     first_prompt: str = ""
+    branch: str = ""
+    """The git branch, or the commit, at its last turn; empty outside of a repository."""
     cost_usd: float | None = 0.0
     parent_id: SessionId | None = None
     """The session it was forked from, or works for."""

@@ -158,6 +158,7 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         message_count=about.message_count,
         turn_count=about.turn_count,
         first_prompt=about.first_prompt,
+        branch=about.branch,
         cost_usd=total.cost_usd,
         parent_id=parent or fork,
         is_child=parent is not None,

@@ -22,7 +22,7 @@ from weft.view import NoteBlock, count_of, history_blocks
 LISTED = 200
 PEEKED = 6
 """Messages that a look into a conversation shows."""
-TURNS, WHEN, FOLDER, STATE, COST = range(5)
+TURNS, WHEN, FOLDER, BRANCH, STATE, COST = range(6)
 """The columns of a row."""
 _KEYS = (
     ListKey("space", "preview"),
@@ -94,7 +94,7 @@ class ResumeList:
             rows=tuple(map(self._row, self._rows)) if others else (),
             picked=here,
             keys=keys,
-            keeps=(WHEN, FOLDER, TURNS, STATE, COST),
+            keeps=(WHEN, FOLDER, BRANCH, TURNS, STATE, COST),
             empty=f"No other conversation in {where}. Tab shows {toggle}.",
         )
 
@@ -116,6 +116,7 @@ class ResumeList:
                 count_of(row.turn_count, "turn"),
                 _ago(row.last_active, time.time()),
                 _folder_name(row.project_path) if self._everywhere else "",
+                clean_line(row.branch),
                 "now" if is_here else state,
                 money(row.cost_usd),
             ),
