@@ -40,6 +40,7 @@ NO_RESULT: Final = (
 CUT_OFF: Final = "[The answer above was cut off before it was finished.]"
 CONTINUE_PROMPT: Final = "[Go on from where you stopped.]"
 BEGINNING: Final = "[The conversation begins here.]"
+NO_NOTES: Final[Mapping[NodeId | None, Sequence[str]]] = {}
 
 
 class LineEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +64,28 @@ class ComposedMessages(msgspec.Struct, frozen=True):
     tokens: int
 
 
+class _ComposedBeginning:
+    """The messages of a line's first entries, which all later requests begin with too."""
+
+    def __init__(
+        self, summary: str, upto: NodeId | None, notes: Mapping[NodeId | None, Sequence[str]]
+    ) -> None:
+        self.head = (summary, upto)
+        self.notes = notes
+        self.entries: list[LineEntry] = []
+        self.messages: list[Message] = [_user(summary)] if summary else []
+        self.messages += [_user(text) for text in notes.get(None, ())]
+        if upto is not None:
+            self.messages += [_user(text) for text in notes.get(upto, ())]
+        self.tokens = estimate(self.messages)
+
+    def is_of(self, line: Sequence[LineEntry]) -> bool:
+        """Whether the line begins with these entries."""
+        # One comparison without a step in Python for each entry: they are the same objects, up to
+        # the first that differs.
+        return list(line[: len(self.entries)]) == self.entries
+
+
 class MessageComposer:
     """Builds the messages for one target again and again, and renders each entry of a growing line
     only once.
@@ -72,11 +95,14 @@ class MessageComposer:
         self._target = target
         self._rendered: dict[NodeId, tuple[LineEntry, list[Message], int]] = {}
         self._without_pictures: set[NodeId] = set()
+        self._beginning: _ComposedBeginning | None = None
+        """Of the line that was composed last, all but its last entry."""
 
     def leave_out_pictures(self, node: NodeId) -> None:
         """Name the pictures of a node from now on, in place of showing them."""
         self._without_pictures.add(node)
         self._rendered.pop(node, None)
+        self._beginning = None
 
     def compose(
         self,
@@ -90,23 +116,41 @@ class MessageComposer:
         they were said.
 
         What was noted at the very place where the summary ends comes after it: it may have been
-        said after the summary was made.
+        said after the summary was made.  A mapping of notes is not changed once it was given here.
         """
-        notes = notes or {}
-        said: list[Message] = [_user(summary)] if summary else []
-        said += [_user(text) for text in notes.get(None, ())]
-        if upto is not None:
-            said += [_user(text) for text in notes.get(upto, ())]
-        tokens = estimate(said)
-        for entry in line:
-            messages, size = self._render(entry)
-            said += messages
-            tokens += size
-            if entry.node.id in notes:
-                noted = [_user(text) for text in notes[entry.node.id]]
-                said += noted
-                tokens += estimate(noted)
+        notes = NO_NOTES if notes is None else notes
+        begun = self._beginning
+        if (
+            begun is None
+            or begun.notes is not notes
+            or begun.head != (summary, upto)
+            or not begun.is_of(line)
+        ):
+            begun = self._beginning = _ComposedBeginning(summary, upto, notes)
+        for entry in line[len(begun.entries) : -1]:
+            begun.tokens += self._say(entry, notes, begun.messages)
+            begun.entries.append(entry)
+        said, tokens = begun.messages.copy(), begun.tokens
+        # The last entry stays apart: it is replaced when its calls are settled, and a note may
+        # still come behind it.
+        if len(line) > len(begun.entries):
+            tokens += self._say(line[-1], notes, said)
         return ComposedMessages(_with_legal_ends(said), tokens)
+
+    def _say(
+        self,
+        entry: LineEntry,
+        notes: Mapping[NodeId | None, Sequence[str]],
+        said: list[Message],
+    ) -> int:
+        """Add the messages of one entry, and the notes behind it; returns their tokens."""
+        messages, tokens = self._render(entry)
+        said += messages
+        if entry.node.id in notes:
+            noted = [_user(text) for text in notes[entry.node.id]]
+            said += noted
+            tokens += estimate(noted)
+        return tokens
 
     def _render(self, entry: LineEntry) -> tuple[list[Message], int]:
         known = self._rendered.get(entry.node.id)

@@ -37,6 +37,8 @@ class TurnLine:
         # request).  The key holds all that can change it: the composer, and how many notes there
         # are.
         self._composed: tuple[MessageComposer, int, ComposedMessages] | None = None
+        self._notes: tuple[int, dict[NodeId | None, list[str]]] | None = None
+        """What the system said to the model too, and how many notes there were then."""
         self._refused: set[NodeId] = set()
         """Nodes whose pictures a vendor has refused."""
 
@@ -76,7 +78,7 @@ class TurnLine:
         """Read the line from the session."""
         self._context = await self._journal.line()
         self._entries = list(self._context.entries)
-        self._composed = None
+        self._composed = self._notes = None
         nodes = self._journal.state.tree.nodes
         for entry in self._entries:
             holder = nodes.get(entry.node.id)
@@ -140,10 +142,17 @@ class TurnLine:
                 self._entries,
                 summary=self._context.summary,
                 upto=self._context.upto,
-                notes=notes_for_model(tree),
+                notes=self._notes_now(noted),
             )
             composed = self._composed = (self._composer, noted, messages)
         return composed[2]
+
+    def _notes_now(self, count: int) -> dict[NodeId | None, list[str]]:
+        # Only added to, so their number tells whether there are new ones.  The same mapping as long
+        # as there are none: by it the composer sees that what it has composed still holds.
+        if self._notes is None or self._notes[0] != count:
+            self._notes = (count, notes_for_model(self._journal.state.tree))
+        return self._notes[1]
 
 
 def _composer(info: ModelInfo) -> MessageComposer:
