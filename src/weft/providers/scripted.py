@@ -197,7 +197,7 @@ class _Player:
     def __init__(self, model: ScriptedModel, answer: ScriptedAnswer, request: ModelRequest) -> None:
         self._model = model
         self._answer = answer
-        self._turn = assistant_turns(request)
+        self._request = request
         self._pace = model._script.pace_seconds
         self._calls = 0
         self._written = 0
@@ -293,10 +293,9 @@ class _Player:
     def _begin(self, name: str, given_id: str, signature: str = "") -> CallStarted:
         index = self._calls
         self._calls += 1
-        made_up = f"call_{self._turn}_{index}"
-        return CallStarted(
-            index=index, name=name, provider_id=given_id or made_up, signature=signature
-        )
+        # The number of the answer makes the id another one in each: vendors repeat none.
+        provider_id = given_id or f"call_{assistant_turns(self._request)}_{index}"
+        return CallStarted(index=index, name=name, provider_id=provider_id, signature=signature)
 
     def _garbage(self, step: Garbage) -> list[StreamEvent]:
         match step.kind:
@@ -391,7 +390,8 @@ def fits(when: When, request: ModelRequest) -> bool:
 
 def assistant_turns(request: ModelRequest) -> int:
     """How many messages of the model are in the request."""
-    return sum(isinstance(m, ChatMessage) and m.role == "assistant" for m in request.messages)
+    # A list and its `count`: a generator would be resumed for each message of a long turn.
+    return [m.role for m in request.messages if isinstance(m, ChatMessage)].count("assistant")
 
 
 def _user_text(message: ChatMessage | CallResults) -> str:
