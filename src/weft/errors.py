@@ -23,6 +23,8 @@
         Corrupt               stored data is damaged
         TooNew                stored data was written by a newer program
         StoreUnavailable      locked, full, or gone
+          StoreOutage         cannot be reached for now; comes back without the user
+        OutcomeUnknown        the answer to an append was lost: stored or not
       SessionError            the actor's state
         SessionNotFound  SessionBusy  SessionStopped  SessionInterrupted  AmbiguousId
         NoPendingRequest  StaleEdit  OwnerLost
@@ -236,6 +238,16 @@ class TooNew(StoreError):
 
 class StoreUnavailable(StoreError):
     """The store is locked, full, or cannot be reached; nothing was written."""
+
+
+# Apart from the others, because a full disk waits for the user and this one only for time.
+class StoreOutage(StoreUnavailable):
+    """The store cannot be reached for now, and comes back without the user; nothing was written."""
+
+
+# No `StoreUnavailable`: that one promises that nothing was written, and its handlers rely on it.
+class OutcomeUnknown(StoreError):
+    """The connection broke while an append was committed: it is stored whole, or not at all."""
 
 
 # --- the session -----------------------------------------------------------------------

@@ -222,6 +222,12 @@ class SessionActor:
                 await self._keep_due_snapshot()
 
     async def _handle(self, envelope: Envelope[Message]) -> Any:
+        try:
+            await self.log.catch_up()
+        except StoreError:
+            # An end that is lost would leave the session busy for ever; it needs no new state.
+            if not isinstance(envelope.message, TurnEnded | AbortOverdue):
+                raise
         match envelope.message:
             case TurnWrites(journal=journal, build=build):
                 return await self._turns.commit_for(journal, build)

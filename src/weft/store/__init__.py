@@ -38,6 +38,7 @@ from weft.store.base import (
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
 from weft.store.drafts import DraftPiece, ends_draft, joined_drafts
 from weft.store.follower import FollowerBell, RecordFollower
+from weft.store.lost_answer import AppendLog, append_once, is_stored
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.store.memory import MemoryData, MemoryStore
@@ -46,6 +47,7 @@ __all__ = [
     "PROJECT_STREAM",
     "READER_VERSION",
     "Append",
+    "AppendLog",
     "Blob",
     "Draft",
     "DraftCall",
@@ -64,11 +66,13 @@ __all__ = [
     "SessionRow",
     "Snapshot",
     "Store",
+    "append_once",
     "check_appends",
     "check_leasable",
     "check_place",
     "check_reader",
     "ends_draft",
+    "is_stored",
     "joined_drafts",
     "needs_lease",
     "words",

@@ -203,8 +203,11 @@ class Store(Protocol):
     loop.
 
     Every method may raise `StoreUnavailable` (locked beyond patience, disk full, file gone):
-    nothing was written then. A cancelled wait leaves a handed-in append to its fate: it is
-    committed whole or not at all.
+    nothing was written then.  Its kind `StoreOutage` is for what passes without the user: a
+    database that is being restarted, a lock.  `append` alone may raise `OutcomeUnknown`, where the
+    connection broke while it was committed (`append_once` finds out what became of it); all other
+    methods can be called again without harm.  A cancelled wait leaves a handed-in append to its
+    fate: it is committed whole or not at all.
     """
 
     owner: Owner
@@ -228,6 +231,7 @@ class Store(Protocol):
                 stream.
             UsageError: the records do not follow on `expected_seq`; the row is another session's; a
                 blob is named that is not there.
+            OutcomeUnknown: the answer was lost; the batch is stored whole or not at all.
         """
         ...
 

@@ -26,8 +26,10 @@ from weft.errors import (
     Conflict,
     Corrupt,
     Fenced,
+    OutcomeUnknown,
     Owned,
     StoreError,
+    StoreOutage,
     StoreUnavailable,
     TooNew,
     UsageError,
@@ -47,7 +49,9 @@ from weft.store import (
     SessionRow,
     Snapshot,
     Store,
+    append_once,
 )
+from weft.testing.scripted_store import AppendFault, ScriptedStore
 
 A = SessionId("ses_aaaa")
 B = SessionId("ses_bbbb")
@@ -239,6 +243,59 @@ class StoreContract:
                 Append(stream=A, expected_seq=1, records=(), fence=lease.fence, row=renamed)
             )
             assert await store.row(A) == renamed
+            assert await store.last_seq(A) == 1
+
+    # -- answers that are lost
+
+    async def test_an_append_whose_answer_was_lost_is_stored_once(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            wire = ScriptedStore(store)
+            lease = await store.take_lease(A)
+            plans: tuple[tuple[AppendFault, ...], ...] = (
+                ("stored",),
+                ("unstored",),
+                ("unstored", "stored"),
+                ("unstored", "unstored"),
+            )
+            for number, plan in enumerate(plans):
+                wire.faults.extend(plan)
+                batch = facts(lease, number, f"a{number}"), project(number, f"p{number}")
+                await append_once(wire, *batch)
+                assert not wire.faults
+            assert bodies(await store.read(A)) == [b"a0", b"a1", b"a2", b"a3"]
+            assert bodies(await store.read(PROJECT)) == [b"p0", b"p1", b"p2", b"p3"]
+
+    async def test_a_lost_answer_hides_no_rival(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            wire = ScriptedStore(one)
+            lease = await one.take_lease(A)
+            wire.faults.append("unstored")
+            await two.append(project(0, "theirs"))
+            with refuses(Conflict):
+                await append_once(wire, project(0, "ours"))
+            # Stored, and then the lease was taken over: it counts, for the new owner reads it.
+            wire.faults.append("stored")
+            await append_once(wire, facts(lease, 0, "one"))
+            await two.take_lease(A, steal=True)
+            wire.faults.append("unstored")
+            with refuses(Fenced):
+                await append_once(wire, facts(lease, 1, "two"))
+            assert bodies(await two.read(A)) == [b"one"]
+
+    async def test_an_answer_that_stays_lost_is_said_to_be(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            wire = ScriptedStore(store)
+            lease = await store.take_lease(A)
+            wire.faults.append("stored")
+            for _ in range(99):
+                wire.faults.append("unstored")
+            await append_once(wire, facts(lease, 0, "found by reading"))
+            wire.is_down = True
+            with refuses(StoreOutage):
+                await append_once(wire, facts(lease, 1, "x"))
+            wire.is_down = False
+            with refuses(OutcomeUnknown):
+                await append_once(wire, facts(lease, 1, "x"))
             assert await store.last_seq(A) == 1
 
     # -- project streams

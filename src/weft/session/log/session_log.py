@@ -13,7 +13,7 @@ import msgspec
 
 from weft.actors import Supervisor
 from weft.clock import Clock
-from weft.errors import StoreError
+from weft.errors import OutcomeUnknown, StoreError, StoreOutage
 from weft.events import (
     AnswerRestarted,
     CommandCause,
@@ -29,7 +29,7 @@ from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
 from weft.session.log.answer_in_flight import AnswerInFlight, with_delta
-from weft.session.log.append import stamp
+from weft.session.log.append import StampedFacts, stamp
 from weft.session.log.line import (
     CallRecord,
     LineCache,
@@ -42,7 +42,7 @@ from weft.session.log.line import (
 from weft.session.log.load import load_state
 from weft.session.subscriptions.event_hub import EventHub
 from weft.state import QueueEntry, SessionState
-from weft.store import Draft, DraftChunk, Lease, Store
+from weft.store import Append, Draft, DraftChunk, Lease, Store, append_once, is_stored
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +80,8 @@ class SessionLog:
             # find that.
             self._line.start_empty()
         self._draft: AnswerInFlight | None = None
+        self._unsure: tuple[StampedFacts, Append] | None = None
+        """What may be stored or not: its answer was lost, and the store is out of reach."""
         self._history_bytes = history_bytes
         self._untrimmed = history_bytes
         """Bytes of file history since it was last trimmed.
@@ -93,16 +95,42 @@ class SessionLog:
         """Append, then apply and publish; returns the facts as they are stored."""
         if not commit.facts:
             return ()
+        if self._unsure is not None:
+            raise StoreOutage("the store is out of reach; it is tried again with the next command")
         stamped = stamp(commit, self.state, now=self._clock.now(), cause=cause)
         append = stamped.append(self.state, self._lease, commit)
         # If this raises, nothing was applied or published: state and subscribers still agree with
         # the log.
-        await self._store.append(append)
+        try:
+            await append_once(self._store, append)
+        except OutcomeUnknown:
+            self._unsure = stamped, append
+            raise
+        self._take_in(stamped, append)
+        return stamped.facts
+
+    async def catch_up(self) -> None:
+        """Take in an append whose answer was lost, if it turns out to be stored.
+
+        Before anything else is done: decisions on a state that is behind the log would conflict
+        with it.
+
+        Raises:
+            StoreError: it still cannot be told.
+        """
+        if self._unsure is None:
+            return
+        stamped, append = self._unsure
+        is_there = await is_stored(self._store, [append])
+        self._unsure = None
+        if is_there:
+            self._take_in(stamped, append)
+
+    def _take_in(self, stamped: StampedFacts, append: Append) -> None:
         for fact, record in zip(stamped.facts, append.records, strict=True):
             self._apply(fact, len(record.body))
         if stamped.history:
             self._hold_to_quota(stamped.history_bytes)
-        return stamped.facts
 
     def _apply(self, fact: Fact, weight: int) -> None:
         self.state.apply(fact)
@@ -154,6 +182,7 @@ class SessionLog:
     async def reload(self) -> None:
         """Build the state from the log again."""
         self.state = await load_state(self.session_id, self._store)
+        self._unsure = None
         self._line.drop()
 
     def close(self) -> None:

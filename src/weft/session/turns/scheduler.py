@@ -13,7 +13,14 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from weft.actors import Mailbox, RestartBudget
-from weft.errors import Fenced, SessionError, SessionStopped, StoreError, WeftError
+from weft.errors import (
+    Fenced,
+    OutcomeUnknown,
+    SessionError,
+    SessionStopped,
+    StoreError,
+    WeftError,
+)
 from weft.events import (
     CommandCause,
     Compacted,
@@ -345,6 +352,10 @@ class TurnScheduler:
             return
         if self._is_suspended(turn):
             self._let_go(error)
+            return
+        # Its end was stored after all; only the answer to that append was lost.
+        if isinstance(error, OutcomeUnknown) and self._log.state.turn.open is None:
+            await self._release()
             return
         # Held on to: a restart begins a turn with an event of its own, and those who wait for this
         # one must be woken too.

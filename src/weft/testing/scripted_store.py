@@ -1,0 +1,52 @@
+"""A store whose connection fails as a script says; what it holds is another store's."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Literal, TypeAlias, cast
+
+from weft.errors import OutcomeUnknown, StoreOutage
+from weft.store import Append, Record, Store
+
+AppendFault: TypeAlias = Literal["", "stored", "unstored", "outage"]
+"""How one append goes: well; stored or not with its answer lost; refused, out of reach."""
+
+
+class ScriptedStore:
+    """A wrapped store, with faults in its appends and a switch for the whole connection."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.faults: deque[AppendFault] = deque()
+        """How the next appends go; when it is empty, well."""
+        self.is_down = False
+        """Neither appends nor reads get through."""
+        self.asked = 0
+        """Appends that came while it was down or a fault was due."""
+
+    async def append(self, *appends: Append) -> None:
+        """Append, or fail as planned."""
+        fault = "outage" if self.is_down else self.faults.popleft() if self.faults else ""
+        self.asked += bool(fault)
+        if fault == "outage":
+            raise StoreOutage("the store cannot be reached, nothing was written")
+        if fault != "unstored":
+            await self._store.append(*appends)
+        if fault:
+            raise OutcomeUnknown("the connection to the store broke in the middle of an append")
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
+        """Read, unless it is down."""
+        if self.is_down:
+            raise StoreOutage("the store cannot be reached")
+        return await self._store.read(stream, after=after, limit=limit)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def scripted_store(store: Store) -> tuple[Store, ScriptedStore]:
+    """A store to hand out, and the same one to plan its faults with."""
+    scripted = ScriptedStore(store)
+    # By delegation and not as a subclass: a protocol's own methods would hide the wrapped ones.
+    return cast("Store", scripted), scripted
