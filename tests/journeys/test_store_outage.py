@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 
-from tests.support.world import World, facts, message_lines
-from weft.events import SessionRestarted, TurnFinished
-from weft.providers.script import CallTool
+from tests.support.buggy_model import BuggyModel
+from tests.support.world import (
+    PATIENCE,
+    World,
+    facts,
+    message_lines,
+    running,
+    until,
+    until_idle,
+)
+from weft.clock import ManualClock
+from weft.errors import SessionInterrupted
+from weft.events import ErrorRaised, SessionRestarted, TurnFinished
+from weft.providers.script import CallTogether, CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.store import MemoryStore, Store
 from weft.store.jsonl import open_jsonl
@@ -62,3 +75,85 @@ async def test_an_answer_that_is_lost_once_costs_nothing(
         assert await facts(session, SessionRestarted) == []
         events = await store.read(session.id)
         assert [each.seq for each in events] == list(range(1, len(events) + 1))
+
+
+@pytest.mark.parametrize("fault", ["outage", "stored", "unstored"])
+async def test_a_session_goes_on_by_itself_when_its_store_is_back(
+    plain_world: World, wire: tuple[Store, ScriptedStore], fault: AppendFault
+) -> None:
+    """The connection is gone, at a lost answer or before it, for longer than an append waits."""
+    store, script = wire
+    model = ScriptedModel([(SayText(text="half"), Stall(gate="g")), "all of it", "more"])
+    async with plain_world.open(model, store=store) as app:
+        session = await app.sessions.start_session()
+
+        async def ask() -> None:
+            with pytest.raises(SessionInterrupted, match="store"):
+                await session.send_message("a")
+
+        async with running(ask):
+            await model.gate("g").reached.wait()
+            script.goes_down_with = fault
+            model.gate("g").opened.set()
+        await until_waited(plain_world, 5)
+        assert await session.get_status() == "error"
+        script.is_down = False
+        with anyio.fail_after(PATIENCE):
+            async with await session.subscribe(after=0) as events:
+                async for event in events:
+                    if isinstance(event, TurnFinished):
+                        break
+        said = "half" if fault == "stored" else "all of it"
+        assert await message_lines(session) == ["user: a", f"assistant: {said}"]
+        assert await facts(session, SessionRestarted) == []
+        assert plain_world.waits == sorted(plain_world.waits), "it backs off"
+        assert (await session.send_message("b")).text == ("all of it" if said == "half" else "more")
+        assert (await session.editor_snapshot()).error == ""
+
+
+async def test_an_outage_under_calls_that_run_at_once_is_no_crash(
+    plain_world: World, wire: tuple[Store, ScriptedStore]
+) -> None:
+    """Two questions are asked at once: the group that they run in fails as a group."""
+    store, script = wire
+    ask = [CallTool(name="ask", args={"question": each}) for each in ("Red?", "Blue?")]
+    model = ScriptedModel([CallTogether(calls=tuple(ask)), "I see."])
+    async with plain_world.open(model, store=store) as app:
+        session = await app.sessions.start_session()
+        # The prompt is stored, the first question is not.
+        script.goes_down_with, script.after_appends = "outage", 1
+        await session.send_prompt("go")
+        await until_waited(plain_world, 2)
+        script.is_down = False
+        await until(session, TurnFinished)
+        assert await facts(session, SessionRestarted, ErrorRaised) == []
+
+
+async def test_a_crash_during_an_outage_leaves_the_restarts_for_later(
+    plain_world: World, wire: tuple[Store, ScriptedStore]
+) -> None:
+    store, script = wire
+    model = BuggyModel(1, ["Here after all."] * 5)
+    clock = ManualClock()
+    async with plain_world.open(model, store=store, clock=clock) as app:
+        session = await app.sessions.start_session()
+        for _ in range(4):
+            # The crash's own append is the one that is refused.
+            script.goes_down_with, script.after_appends = "outage", 1
+            await session.send_prompt("go")
+            await until_waited(plain_world, len(plain_world.waits) + 1)
+            model.left = 0
+            script.is_down = False
+            await until_idle(session)
+            model.left = 1
+        model.left = 3
+        reply = await session.send_message("and now three crashes in a row")
+        assert reply.finish_reason == "stop"
+        assert len(await facts(session, SessionRestarted)) == 3
+
+
+async def until_waited(world: World, times: int) -> None:
+    """Wait until the session has backed off so often."""
+    with anyio.fail_after(PATIENCE):
+        while len(world.waits) < times:
+            await anyio.lowlevel.checkpoint()

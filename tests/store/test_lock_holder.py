@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from weft.errors import StoreUnavailable
+from weft.errors import StoreOutage
 from weft.store.liveness import is_suspended
 from weft.store.sqlite import open_sqlite
 from weft.store.sqlite.lock_holder import lock_holder
@@ -81,6 +81,6 @@ async def test_a_busy_holder_is_named_when_the_patience_ends(tmp_path: Path) -> 
     async with await open_sqlite(path, busy_seconds=0.05) as store:
         with (
             locked(path) as other,
-            pytest.raises(StoreUnavailable, match=f"locked by process {other.pid}, nothing"),
+            pytest.raises(StoreOutage, match=f"locked by process {other.pid}, nothing"),
         ):
             await store.take_lease("ses_a")

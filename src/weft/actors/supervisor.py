@@ -48,6 +48,11 @@ class RestartBudget:
         self._at.append(now)
         return True
 
+    def refund(self) -> None:
+        """Give back the last one: it could not be carried out, for a reason of others."""
+        if self._at:
+            self._at.pop()
+
 
 class Supervisor:
     """Owns tasks until it is closed."""

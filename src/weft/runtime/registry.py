@@ -420,6 +420,7 @@ class SessionRegistry:
             history_bytes=files.kept_bytes,
             line_budget=self._line_budget,
             clock=services.clock,
+            sleep=services.sleep,
             rules=self._rules(project_path),
             keep_rule=lambda text: anyio.to_thread.run_sync(
                 services.saved_rules.add, project_path, text

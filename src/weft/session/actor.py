@@ -71,6 +71,7 @@ from weft.session.log.load import is_snapshot_due, keep_snapshot
 from weft.session.log.session_log import SessionLog
 from weft.session.permission_gate import SessionPermissionGate
 from weft.session.subscriptions.subscription import Subscription
+from weft.session.turns.outage import OutageWatch
 from weft.session.turns.recovery import SessionRecovery
 from weft.session.turns.scheduler import TurnScheduler, remembered
 from weft.session.work.mailbox_messages import (
@@ -78,6 +79,7 @@ from weft.session.work.mailbox_messages import (
     ChildAppend,
     Message,
     OfTurns,
+    StoreReturned,
     TurnEnded,
     TurnWrites,
 )
@@ -155,6 +157,13 @@ class SessionActor:
             gate=self.gate,
             environment=environment,
             budget=budget or RestartBudget(clock=environment.clock),
+            outage=OutageWatch(
+                state.session_id,
+                store,
+                mailbox=self._mailbox,
+                supervisor=supervisor,
+                sleep=environment.sleep,
+            ),
         )
         self.clients = AttachedClients(self.log.signal)
         self._answered = IdempotencyCache()
@@ -226,7 +235,7 @@ class SessionActor:
             await self.log.catch_up()
         except StoreError:
             # An end that is lost would leave the session busy for ever; it needs no new state.
-            if not isinstance(envelope.message, TurnEnded | AbortOverdue):
+            if not isinstance(envelope.message, TurnEnded | AbortOverdue | StoreReturned):
                 raise
         match envelope.message:
             case TurnWrites(journal=journal, build=build):
@@ -237,6 +246,8 @@ class SessionActor:
                 return await self._turns.ended(turn, error)
             case AbortOverdue(turn=turn):
                 return await self._turns.settle_for(turn)
+            case StoreReturned():
+                return await self._turns.store_returned()
             case command:
                 return await self._carry_out(command)
 

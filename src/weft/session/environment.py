@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import anyio
 import msgspec
 
 from weft.clock import Clock
@@ -198,5 +199,7 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What the lines of all sessions that are open may hold in memory together."""
     snapshot_after: int = 2_000
     """Facts since the last snapshot that make a new one worth its while."""
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    """How a session backs off from a store that is out of reach."""
     abort_seconds: float = 0.9
     """How long a turn may take to settle after an abort before it is settled for it."""

@@ -21,19 +21,29 @@ class ScriptedStore:
         """How the next appends go; when it is empty, well."""
         self.is_down = False
         """Neither appends nor reads get through."""
-        self.asked = 0
-        """Appends that came while it was down or a fault was due."""
+        self.goes_down_with: AppendFault = ""
+        """The fault of an append to come, at which the connection goes down for good."""
+        self.after_appends = 0
+        """Appends that go well before that one."""
 
     async def append(self, *appends: Append) -> None:
         """Append, or fail as planned."""
-        fault = "outage" if self.is_down else self.faults.popleft() if self.faults else ""
-        self.asked += bool(fault)
+        fault = "outage" if self.is_down else self._next_fault()
         if fault == "outage":
             raise StoreOutage("the store cannot be reached, nothing was written")
         if fault != "unstored":
             await self._store.append(*appends)
         if fault:
             raise OutcomeUnknown("the connection to the store broke in the middle of an append")
+
+    def _next_fault(self) -> AppendFault:
+        if self.goes_down_with and self.after_appends:
+            self.after_appends -= 1
+        elif self.goes_down_with:
+            fault, self.goes_down_with = self.goes_down_with, ""
+            self.is_down = True
+            return fault
+        return self.faults.popleft() if self.faults else ""
 
     async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
         """Read, unless it is down."""

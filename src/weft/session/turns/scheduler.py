@@ -19,6 +19,7 @@ from weft.errors import (
     SessionError,
     SessionStopped,
     StoreError,
+    StoreUnavailable,
     WeftError,
 )
 from weft.events import (
@@ -48,6 +49,7 @@ from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.log.session_log import SessionLog
 from weft.session.permission_gate import SessionPermissionGate
 from weft.session.turns.follow_ups import ENDED_WELL, FollowUps, NextTurn
+from weft.session.turns.outage import OutageWatch, is_outage, store_error_in
 from weft.session.turns.recovery import SessionRecovery
 from weft.session.turns.waiters import FactWaiters
 from weft.session.work.mailbox_messages import Message, TurnWrites
@@ -77,6 +79,7 @@ class TurnScheduler:
         gate: SessionPermissionGate,
         environment: SessionEnvironment,
         budget: RestartBudget,
+        outage: OutageWatch,
     ) -> None:
         self._log = log
         self._worker = worker
@@ -85,6 +88,7 @@ class TurnScheduler:
         self._gate = gate
         self._env = environment
         self._budget = budget
+        self._outage = outage
         self._waiting = FactWaiters()
         self.follow_ups = FollowUps()
         self._turn_status: Status = "thinking"
@@ -148,6 +152,7 @@ class TurnScheduler:
                 self._gate.mode_was_set()
             case TurnFinished():
                 self._gate.turn_ended()
+                self._outage.turn_ended()
             case _:
                 pass
         self.follow_ups.take(fact)
@@ -336,6 +341,7 @@ class TurnScheduler:
             # The turn before has ended well and is not to blame.  The message stays queued, and the
             # status says why.
             self.error = f"a queued message could not be sent: {error}"
+            self._outage.begin(error)
             logger.error("a follow-up could not be sent", extra={"session": self._log.session_id})
         else:
             if following.entry is not None:
@@ -353,6 +359,7 @@ class TurnScheduler:
         if self._is_suspended(turn):
             self._let_go(error)
             return
+        error = store_error_in(error)
         # Its end was stored after all; only the answer to that append was lost.
         if isinstance(error, OutcomeUnknown) and self._log.state.turn.open is None:
             await self._release()
@@ -363,7 +370,7 @@ class TurnScheduler:
         self._worker.turn = None
         try:
             if isinstance(error, StoreError):
-                self.error = str(error)
+                self._stay_down_for(error)
                 logger.error("a turn could not be stored", extra={"session": self._log.session_id})
             else:
                 failure = error or SessionError("the turn ended without an end")
@@ -386,10 +393,15 @@ class TurnScheduler:
             await self._log.commit(self._titled(turn.settled(self._log.state)))
             _OVERDUE.after.hit()
         except StoreError as error:
-            self.error = str(error)
+            self._stay_down_for(error)
             raise
         finally:
             await self._release()
+
+    def _stay_down_for(self, error: StoreError) -> None:
+        """Nothing can be stored: down until the store is back, or the session is used again."""
+        self.error = str(error)
+        self._outage.begin(error)
 
     def _is_suspended(self, work: SessionWork) -> bool:
         """True for a turn that the program's end has stopped before its own."""
@@ -423,17 +435,42 @@ class TurnScheduler:
             await self.reload()
             raised = ErrorRaised(message=reason, where="session", error=type(error).__name__)
             if self._budget.spend():
-                _RESTART.before.hit()
-                await self._log.commit(Commit(facts=(raised, SessionRestarted(reason=reason))))
-                _RESTART.after.hit()
+                await self._record_restart(raised, reason)
                 await self._go_on()
             else:
                 await self._stay_down(raised, reason)
         except WeftError as failure:
             self.error = f"{reason}; and it could not be restarted: {failure}"
+            self._outage.begin(failure)
             self._worker.settled.set()
             if isinstance(failure, Fenced):
                 raise
+
+    async def _record_restart(self, raised: ErrorRaised, reason: str) -> None:
+        try:
+            _RESTART.before.hit()
+            await self._log.commit(Commit(facts=(raised, SessionRestarted(reason=reason))))
+            _RESTART.after.hit()
+        except (StoreUnavailable, OutcomeUnknown):
+            # Not restarted, and not because of the session: an outage must leave it what it has
+            # for crashes of its own.
+            self._budget.refund()
+            raise
+
+    async def store_returned(self) -> None:
+        """Go on where an outage of the store has stopped the session; no restart is spent."""
+        self._outage.take_return()
+        if not self.error or self.is_busy or self.is_stopping:
+            return
+        try:
+            await self._go_on()
+            await self._start_next(NextTurn(self.follow_ups.next(self._log.state)))
+        except StoreError as error:
+            self._stay_down_for(error)
+            if not is_outage(error):
+                raise
+        finally:
+            self._set_status(self.status)
 
     async def reload(self) -> None:
         """Take the state from the log."""

@@ -37,5 +37,9 @@ class AbortOverdue(msgspec.Struct, frozen=True):
     turn: SessionWork
 
 
-OfTurns: TypeAlias = TurnWrites | ChildAppend | TurnEnded | AbortOverdue
+class StoreReturned(msgspec.Struct, frozen=True):
+    """A store that was out of reach answers again."""
+
+
+OfTurns: TypeAlias = TurnWrites | ChildAppend | TurnEnded | AbortOverdue | StoreReturned
 Message: TypeAlias = Command[Any] | OfTurns

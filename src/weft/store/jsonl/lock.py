@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from weft.errors import StoreUnavailable
+from weft.errors import StoreOutage
 
 _LOCKS: dict[tuple[int, Path], FolderLock] = {}
 _LOCKS_GUARD = threading.Lock()
@@ -40,7 +40,7 @@ class FolderLock:
         """Be the only one.
 
         Raises:
-            StoreUnavailable: another process kept the lock for longer than `busy_seconds`.
+            StoreOutage: another process kept the lock for longer than `busy_seconds`.
         """
         # The thread lock first: inside one process the record lock would be granted a second time.
         with self._here:
@@ -57,7 +57,7 @@ class FolderLock:
                 fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError) as error:
                 if time.monotonic() >= deadline:
-                    raise StoreUnavailable(
+                    raise StoreOutage(
                         f"{self._path} stayed locked by another process, nothing was written; "
                         "try again later"
                     ) from error

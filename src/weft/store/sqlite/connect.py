@@ -11,7 +11,7 @@ from typing import Literal
 
 import apsw
 
-from weft.errors import Corrupt, StoreError, StoreUnavailable
+from weft.errors import Corrupt, StoreError, StoreOutage, StoreUnavailable
 from weft.store.fsync import make_durable_folder, sync_folder
 from weft.store.liveness import is_suspended
 from weft.store.sqlite.lock_holder import lock_holder
@@ -204,7 +204,7 @@ def explained(error: apsw.Error, path: Path, *, stream: str = "", number: int = 
 def _locked(path: Path) -> StoreUnavailable:
     pid = lock_holder(path)
     if pid is None:
-        return StoreUnavailable(
+        return StoreOutage(
             f"{path} stayed locked by another process, nothing was written; try again later"
         )
     if is_suspended(pid):
@@ -212,7 +212,7 @@ def _locked(path: Path) -> StoreUnavailable:
             f"{path} is locked by process {pid}, which is suspended; nothing was written; "
             f"resume it (fg, or kill -CONT {pid}) or end it, and try again"
         )
-    return StoreUnavailable(
+    return StoreOutage(
         f"{path} stayed locked by process {pid}, nothing was written; try again later"
     )
 
