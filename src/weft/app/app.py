@@ -439,8 +439,8 @@ class App:
             self._store = await open_location(place)
         else:
             self._store = given
-        if self._store.run_folder is not None:
-            self._workspaces.hide([self._store.run_folder])
+        if self._store.meeting_folder is not None:
+            self._workspaces.hide([self._store.meeting_folder])
         self._stores = StoreRegistry(
             self._store, place, places=self.places, listen=self._listen, hide=self._workspaces.hide
         )
@@ -472,7 +472,7 @@ class App:
         self._sessions = SessionManager(self._host)
         self._supervisor.start(self._unload_idle, "unload idle sessions")
         self._supervisor.start(self._trim_heap, "trim the heap")
-        if self._store.run_folder is None:
+        if not self._store.is_shared:
             return
         if self._listen_after:
             self._supervisor.start(self._listen_later, "listen")
@@ -496,12 +496,18 @@ class App:
 
         None where no other process can have it, or no socket can be had.
         """
-        if store.run_folder is None:
+        if not store.is_shared:
             return None
         from weft.runtime.ports.command_socket import CommandSocket  # late: it costs start-up time
 
         socket = CommandSocket(self.host.local_port, summarize=self._summarize_for)
-        path = await socket.open(store.run_folder, store.owner.process_id)
+        folder = store.meeting_folder
+        if folder is None:
+            # One of our own does: the other processes of this machine find it by the lease.
+            # Hidden like the others: commands must not drive the sessions of their user.
+            folder = self.places.run
+            self._workspaces.hide([folder])
+        path = await socket.open(folder, store.owner.process_id)
         if not path:
             return None
         try:

@@ -33,6 +33,11 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "worktrees"
 
     @property
+    def run(self) -> Path:
+        """Where sockets lie for stores that have no folder."""
+        return self.home / "run"
+
+    @property
     def sandbox(self) -> Path:
         """What the sandbox writes down of commands, and the files that they removed."""
         return self.home / "sandbox"

@@ -432,7 +432,7 @@ class SessionRegistry:
             inherited=lambda: self._restrictions_of(parent),
             granted=self.granted.pop(session_id, GrantedPermissions()),
             stop_command=host.stop_command,
-            is_awaited=lambda: self.signs().others_wait(session_id, store.run_folder),
+            is_awaited=lambda: self.signs().others_wait(session_id, store.meeting_folder),
             title=lambda state: state.about.short_title,
         )
 

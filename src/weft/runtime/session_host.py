@@ -142,7 +142,7 @@ class SessionHost:
             yield
             return
         store = await self.registry.store_of(session_id)
-        async with self.registry.signs().shown(session_id, store.run_folder):
+        async with self.registry.signs().shown(session_id, store.meeting_folder):
             yield
 
     async def local_port(self, session_id: SessionId) -> LocalPort:

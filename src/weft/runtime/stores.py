@@ -245,8 +245,8 @@ class StoreRegistry:
         store = given_store(wanted) if place is None else await open_location(place)
         made = OpenStore(store, place)
         try:
-            if made.store.run_folder is not None:
-                self._hide([made.store.run_folder])
+            if made.store.meeting_folder is not None:
+                self._hide([made.store.meeting_folder])
             if not made.store.owner.socket:
                 made.socket = await self._listen(made.store)
         except BaseException:

@@ -211,10 +211,14 @@ class Store(Protocol):
     """
 
     owner: Owner
-    run_folder: Path | None
-    """Where the processes that share this store meet (locks, sockets).
+    is_lasting: bool = True
+    """What it holds is there after this process: False of one in memory."""
+    is_shared: bool = False
+    """Other processes see the leases that are taken here, and may drive their sessions."""
+    meeting_folder: Path | None = None
+    """A folder of this machine where the processes that share the store meet (locks, sockets).
 
-    None when no other process can have it.
+    None where there is none: no other process has the store, or they meet over a network.
     """
 
     # -- the core

@@ -82,7 +82,7 @@ class MemoryStore(Store):
         self._clock = clock or SystemClock()
         now = self._clock.now()
         self.owner = this_process(new_id("prc", now), started=now)
-        self.run_folder = None
+        self.is_lasting = False
         self.data = data or MemoryData()
         self.data.living[self.owner.process_id] = self.owner
         self._is_closed = False

@@ -422,6 +422,22 @@ class StoreContract:
             with refuses(TooNew):
                 await store.take_lease(A, steal=True)
 
+    # -- where it is
+
+    async def test_a_store_says_whether_it_lasts_and_where_its_processes_meet(
+        self, tmp_path: Path
+    ) -> None:
+        here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+        async with self.opened(here) as one, self.opened(here) as two:
+            assert one.is_lasting in (True, False)
+            assert one.is_lasting == two.is_lasting
+            assert one.is_shared == two.is_shared
+            assert one.meeting_folder == two.meeting_folder
+            assert one.is_shared or one.meeting_folder is None, "none is met there"
+            async with self.opened(elsewhere) as other:
+                folder = one.meeting_folder
+                assert folder is None or folder != other.meeting_folder
+
     # -- follow
 
     async def test_a_follower_sees_what_is_there_and_what_comes(self, tmp_path: Path) -> None:

@@ -97,12 +97,11 @@ class WorkspaceFactory:
         """
         # History on disk is found again through the log; with a store in memory there is no log
         # later.
-        is_lasting = store.run_folder is not None
         is_home = _holds_home(project, self._places.user)
         places = HistoryPlaces(
             quota=max(0, int(self._config.get("history.quota"))),
             max_file=max(0, int(self._config.get("history.max_file"))),
-            folder=self._places.home / "files" if is_lasting else None,
+            folder=self._places.home / "files" if store.is_lasting else None,
             skip=(str(self._places.home),),
             # To watch a whole home folder would take more inotify watches and room than there are.
             unwatched=f"{project} is not a project" if is_home else "",

@@ -73,8 +73,9 @@ class JsonlStore(Store):
         self._busy_seconds = busy_seconds
         self._clock = clock
         self._pid = os.getpid()
-        self.run_folder = self.folder / "run"
-        self._presence = ProcessLiveness(self.run_folder, self.owner.process_id)
+        self.is_shared = True
+        self.meeting_folder = self.folder / "run"
+        self._presence = ProcessLiveness(self.meeting_folder, self.owner.process_id)
         self._worker = WorkerThread("weft-jsonl")
         # A search reads every file: in a thread of its own, and releasing the lock between two
         # files, it holds up no append.

@@ -72,9 +72,9 @@ class SqliteStore(Store):
         self.owner = this_process(new_id("prc", now), started=now)
         self._clock = clock
         self._pid = os.getpid()
-        run_folder = path.parent / "run"
-        self.run_folder: Path | None = run_folder
-        self._presence = ProcessLiveness(run_folder, self.owner.process_id)
+        self.is_shared = True
+        self.meeting_folder = path.parent / "run"
+        self._presence = ProcessLiveness(self.meeting_folder, self.owner.process_id)
         self._writer = WriterThread(
             path,
             synchronous=synchronous,
@@ -102,7 +102,8 @@ class SqliteStore(Store):
         """Start the writer; the file exists and is ours afterwards."""
         await self._writer.open()
         if self._writer.is_read_only:
-            self.run_folder = None  # no lease is ever taken here, and no socket made
+            # No lease is ever taken here, and no socket made.
+            self.is_shared, self.meeting_folder = False, None
 
     # -- the core
 
