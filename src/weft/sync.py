@@ -232,6 +232,8 @@ def _blocking(value: Any, bridge: _Bridge) -> Any:
     if isinstance(value, _api.ImportReport):
         session = _blocking(value.session, bridge)
         return msgspec.structs.replace(value, session=session)
+    if isinstance(value, _api.Joined):
+        return msgspec.structs.replace(value, events=_blocking(value.events, bridge))
     return _class_for(kind)(value, bridge) if _waits(kind) else value
 
 

@@ -31,7 +31,7 @@ from weft.project.trust import TrustQuestion
 from weft.providers import Model, ModelInfo
 from weft.session import AbortReceipt, Accepted, Branch, RewindPlan
 from weft.state import EditBoundary, QueueEntry, TouchedFile
-from weft.store import SessionRow, Store
+from weft.store import Draft, SessionRow, Store
 from weft.store.location import StoreArgument
 from weft.tools import Tool
 from weft.view.snapshot import ChildInfo, EditorSnapshot, HistoryMessage
@@ -50,6 +50,11 @@ class Subscription:
     def __exit__(self, *error: object) -> None: ...
     def aclose(self) -> None: ...
     def close(self) -> None: ...
+
+class Joined:
+    seq: int
+    drafts: tuple[Draft, ...]
+    events: Subscription
 
 class AnswerStream:
     @property
@@ -129,6 +134,7 @@ class Session:
     def subscribe(
         self, *, after: int | None = None, live: bool | Literal["status"] = True
     ) -> Subscription: ...
+    def join(self, after: int | None = None) -> Joined: ...
     def unsubscribe(self) -> None: ...
     def get_provider(self) -> str: ...
     def get_available_models(self) -> list[ModelInfo]: ...

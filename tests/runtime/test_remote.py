@@ -14,6 +14,7 @@ import pytest
 from weft.actors import Supervisor
 from weft.errors import Owned
 from weft.events import (
+    AnswerRestarted,
     AnyFact,
     Event,
     NewMessage,
@@ -105,9 +106,31 @@ async def test_text_in_flight_that_is_ahead_of_the_log_is_kept_until_its_turn_ha
     port._take_signal(msgspec.json.encode(signal))
     for seq in (1, 2):
         port._take_record(record(seq))
-        assert port.draft == Draft(node=NODE, text="Hello")
+        assert port.drafts == (Draft(node=NODE, text="Hello"),)
     port._take_record(record(3))
-    assert port.draft is None
+    assert port.drafts == ()
+
+
+async def test_an_answer_told_again_after_a_loss_is_handed_out_from_where_it_was_known() -> None:
+    arrivals = (delta(0, "Hel"), delta(0, "Hello th"), delta(8, "ere"), answer("Hello there"))
+    heard = texts(await heard_by_a_subscriber(remote_port(), *arrivals))
+    assert heard == ["Hel", "lo th", "ere", "message"]
+
+
+async def test_an_answer_that_began_again_unheard_takes_the_place_of_the_first_attempt() -> None:
+    arrivals = (delta(0, "Good"), delta(0, "Hello"), answer("Hello"))
+    events = await heard_by_a_subscriber(remote_port(), *arrivals)
+    assert isinstance(events[1], AnswerRestarted)
+    assert texts([events[0], *events[2:]]) == ["Good", "Hello", "message"]
+
+
+async def test_pieces_of_an_answer_are_dropped_when_the_log_is_two_answers_ahead() -> None:
+    port = remote_port()
+    node = Node(id=NodeId("nod_2"), role="assistant", parent=NODE, parts=(Text(text="So."),))
+    later = encode(NewMessage(node=node, seq=4, session_id=SessionId("ses_1")))
+    arrivals = (answer("Hello there"), later, delta(6, "there"))
+    heard = texts(await heard_by_a_subscriber(port, *arrivals))
+    assert heard == ["Hello there", "message", "So.", "message"]
 
 
 @pytest.mark.process

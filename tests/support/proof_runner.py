@@ -27,6 +27,7 @@ CLAIMS: Mapping[str, str] = {
         "powercut",
         "races",
         "subscribers",
+        "joins",
         "interrupts",
         "interrupts12",
         "rewinds",

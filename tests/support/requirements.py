@@ -311,6 +311,10 @@ ROWS: dict[str, Requirement] = {
         "api 3",
     ),
     "session:editor_snapshot": Requirement("What a screen needs to draw itself.", "api 3"),
+    "session:join": Requirement(
+        "Cursor, drafts in flight and events in one step: a screen shows every token once.",
+        "api 4b",
+    ),
     "session:metadata": Requirement(
         "Id, title, model, times, counts, first prompt, cost and status.", "api 3"
     ),

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from weft import api
+from weft.api.inspection import Joined
 from weft.api.model_query import AnswerStream
 from weft.app import App, open_app, run
 from weft.session import Subscription
@@ -34,6 +35,7 @@ Edit those, and write it again.
 
 CLASSES: dict[type, tuple[str, ...]] = {
     Subscription: ("cursor: int",),
+    Joined: ("seq: int", "drafts: tuple[Draft, ...]", "events: Subscription"),
     AnswerStream: (),
     api.Session: ("id: SessionId",),
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
@@ -62,7 +64,11 @@ class Writer:
     """Collects declarations, and the imports that their annotations need."""
 
     def __init__(self) -> None:
-        self._imports: set[tuple[str, str]] = {("weft.ids", "SessionId"), ("weft.config", "Config")}
+        self._imports: set[tuple[str, str]] = {
+            ("weft.ids", "SessionId"),
+            ("weft.config", "Config"),
+            ("weft.store", "Draft"),
+        }
         self._ours = {cls.__name__ for cls in CLASSES}
 
     def text(self) -> str:

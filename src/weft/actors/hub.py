@@ -8,6 +8,7 @@ stored.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import anyio
@@ -78,6 +79,11 @@ class Inbox(Generic[T]):
         event, weight = self._events.popleft()
         self._weight -= weight
         return event
+
+    def drop_where(self, is_void: Callable[[T], bool]) -> None:
+        """Throw away those of the unread that are void."""
+        self._events = deque(each for each in self._events if not is_void(each[0]))
+        self._weight = sum(weight for _, weight in self._events)
 
     def drop_all(self) -> None:
         """Throw away what is unread."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from weft.api.inspection import Joined
 from weft.api.manager import (
     ExportFormat,
     ImportReport,
@@ -38,6 +39,7 @@ __all__ = [
     "ExportFormat",
     "HistoryMessage",
     "ImportReport",
+    "Joined",
     "MessageOptions",
     "Page",
     "PlanProgress",

@@ -26,6 +26,7 @@ from weft.providers import ModelInfo as ModelInfo
 from weft.session import Subscription
 from weft.state import TouchedFile
 from weft.state.files import OriginalFile
+from weft.store import Draft
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
 if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up time
@@ -35,6 +36,19 @@ if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up t
 
 DEFAULT_LIMIT: Final = 200
 """Messages of a page."""
+
+
+class Joined(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as one moment has it, and all that comes after that moment."""
+
+    seq: int
+    """The last fact of that moment."""
+    drafts: tuple[Draft, ...]
+    """The answers in flight in that moment, each with what has come of its text, reasoning and
+    tool calls; the one that was begun last at the end.
+    """
+    events: Subscription
+    """What was missed since the cursor, up to `seq`; then new events, which go on from `drafts`."""
 
 
 class InspectionCalls(SessionBase):
@@ -104,6 +118,21 @@ class InspectionCalls(SessionBase):
         subscription = (await self._port()).subscribe(after=after, live=live)
         self._subscriptions = [weakref.ref(each) for each in (*self._readers(), subscription)]
         return subscription
+
+    async def join(self, after: int | None = None) -> Joined:
+        """Begin to show a session, in one step: where its log stands, what is in flight, and the
+        events that go on from there, or from the cursor.
+
+        Each fact comes once, in order, and a piece of an answer at `offset` stands behind that many
+        characters of what was shown.  A reader so slow that pieces were lost is handed the answer
+        so far again, as a piece at offset 0, which takes the place of what was shown.
+        """
+        port = await self._port()
+        # No wait between these: what came in between would be shown twice or never.
+        events = port.subscribe(after=after, live=True, retell=True)
+        joined = Joined(seq=port.state.seq, drafts=port.drafts, events=events)
+        self._subscriptions = [weakref.ref(each) for each in (*self._readers(), events)]
+        return joined
 
     def _readers(self) -> list[Subscription]:
         """The subscriptions of this handle that are still read, the newest last."""

@@ -83,7 +83,7 @@ class BackgroundWork(msgspec.Struct, frozen=True, kw_only=True):
 async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:
     """What a screen needs to draw itself."""
     state = port.state
-    draft = port.draft
+    draft = next(iter(reversed(port.drafts)), None)
     requests = tuple(state.turn.requests.values())
     # The last call of a turn had the whole context in it; summaries and agents have contexts of
     # their own.

@@ -44,6 +44,7 @@ class ToolArgsDelta(SignalBase, frozen=True, tag="tool_args_delta"):
     index: int
     tool_name: str
     text: str
+    offset: int = 0
 
 
 class ToolOutput(SignalBase, frozen=True, tag="tool_output"):

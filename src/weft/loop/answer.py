@@ -175,6 +175,10 @@ class AnswerBuilder:
         """The name of the `index`-th call, for showing."""
         return self._calls[index].started.name if index in self._calls else ""
 
+    def arguments_length(self, index: int) -> int:
+        """How much of the `index`-th call's arguments has come."""
+        return self._calls[index].size if index in self._calls else 0
+
     def answer(self, now: float) -> ModelAnswer:
         """The whole answer."""
         self._close()

@@ -141,6 +141,7 @@ class ModelCallAttempts:
                         index=index,
                         tool_name=builder.tool_name(index),
                         text=text,
+                        offset=builder.arguments_length(index),
                     )
                 )
                 self._draft.add("arguments", text, index, builder.tool_name(index))

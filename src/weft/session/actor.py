@@ -343,13 +343,19 @@ class SessionActor:
         return self.log.events.is_read or bool(len(self.clients))
 
     def subscribe(
-        self, *, after: int | None = None, live: bool | Literal["status"] = True
+        self,
+        *,
+        after: int | None = None,
+        live: bool | Literal["status"] = True,
+        retell: bool = False,
     ) -> Subscription:
         """Read events: those after the cursor, or (None) those from now on.
 
-        Live ones too, only the status, or none.
+        Live ones too, only the status, or none; with `retell`, the answers in flight anew after a
+        loss.
         """
-        return self.log.events.subscribe(after=after, live=live, closed=self.stopped.is_set())
+        closed = self.stopped.is_set()
+        return self.log.events.subscribe(after=after, live=live, closed=closed, retell=retell)
 
     async def call(self, command: Command[T]) -> T:
         """Have a command carried out.

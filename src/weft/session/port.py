@@ -43,8 +43,8 @@ class SessionPort(Protocol):
         ...
 
     @property
-    def draft(self) -> Draft | None:
-        """The answer in flight."""
+    def drafts(self) -> tuple[Draft, ...]:
+        """The answers in flight, the one that was begun last at the end."""
         ...
 
     @property
@@ -90,9 +90,16 @@ class SessionPort(Protocol):
         ...
 
     def subscribe(
-        self, *, after: int | None = None, live: bool | Literal["status"] = True
+        self,
+        *,
+        after: int | None = None,
+        live: bool | Literal["status"] = True,
+        retell: bool = False,
     ) -> Subscription:
-        """Read events."""
+        """Read events.
+
+        With `retell`, a reader that lost signals is handed the answers in flight anew.
+        """
         ...
 
     async def close(self, why: str, *, suspends: bool = False) -> None:

@@ -282,13 +282,15 @@ class ClientConnection:
     async def _watch(self, call: SocketRequest[AnyCommand]) -> None:
         try:
             port = await self._find(call.session)
-            events = port.subscribe(live=True)
+            events = port.subscribe(live=True, retell=True)
+            # In one step with the subscription: the signals go on from exactly these drafts.
+            sent, drafts = _condition(port), port.drafts
         except WeftError as error:
             await self._send(_failure(call, error))
             return
         async with events:
-            sent = _condition(port)
-            await self._send(SocketReply(id=call.id, answer=port.status, condition=sent))
+            first = SocketReply(id=call.id, answer=sent.status, condition=sent, drafts=drafts)
+            await self._send(first)
             async for event in events:
                 now = _condition(port)
                 line = SocketReply(id=call.id)

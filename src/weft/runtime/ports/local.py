@@ -51,8 +51,8 @@ class LocalPort(SessionPort):
         return self.actor.error
 
     @property
-    def draft(self) -> Draft | None:
-        return self.actor.log.draft
+    def drafts(self) -> tuple[Draft, ...]:
+        return self.actor.log.drafts
 
     @property
     def permission_mode(self) -> Mode:
@@ -96,9 +96,13 @@ class LocalPort(SessionPort):
         return await self.actor.log.revisions(node)
 
     def subscribe(
-        self, *, after: int | None = None, live: bool | Literal["status"] = True
+        self,
+        *,
+        after: int | None = None,
+        live: bool | Literal["status"] = True,
+        retell: bool = False,
     ) -> Subscription:
-        return self.actor.subscribe(after=after, live=live)
+        return self.actor.subscribe(after=after, live=live, retell=retell)
 
     async def close(self, why: str, *, suspends: bool = False) -> None:
         await self.actor.stop(why, suspends=suspends)

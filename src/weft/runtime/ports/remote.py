@@ -20,7 +20,6 @@ import msgspec
 from weft.actors import Supervisor
 from weft.errors import Owned, OwnerLost, SessionNotFound, SessionStopped, StoreError, WeftError
 from weft.events import (
-    AnswerRestarted,
     NewMessage,
     SessionStatus,
     Signal,
@@ -32,7 +31,7 @@ from weft.events import (
 )
 from weft.ids import CallUid, NodeId, SessionId
 from weft.loop import LineEntry
-from weft.messages import Node, Part
+from weft.messages import Node, Part, Thinking
 from weft.permissions import Mode
 from weft.runtime.ports.socket_client import SocketClient
 from weft.runtime.ports.socket_protocol import OwnerStatus, SummaryRequest, short_path
@@ -53,7 +52,7 @@ from weft.session import (
     load_state,
     unspill_entries,
 )
-from weft.session.log.answer_in_flight import AnswerInFlight, with_delta
+from weft.session.log.answer_in_flight import AnswersInFlight, told_again
 from weft.state import QueueEntry, SessionState
 from weft.store import Draft, Owner, Store
 from weft.store.liveness import is_suspended
@@ -99,7 +98,14 @@ class RemotePort(SessionPort):
         """It takes our commands, or is gone for good."""
         self._is_silent = False
         """The owner has a socket, and did not answer."""
-        self._events = EventHub(state.session_id, store, applied=lambda: self._state.seq)
+        self._answers = AnswersInFlight()
+        """As far as they were heard."""
+        self._events = EventHub(
+            state.session_id,
+            store,
+            applied=lambda: self._state.seq,
+            drafts=lambda: self._answers.drafts,
+        )
         self._condition: OwnerStatus | None = None
         """What the owner sent last; None while it takes no commands."""
         self._early: deque[tuple[int, Callable[[], None]]] = deque(maxlen=EARLY)
@@ -107,10 +113,8 @@ class RemotePort(SessionPort):
 
         The oldest is dropped when there is too much.
         """
-        self._draft: AnswerInFlight | None = None
-        """As far as it was heard."""
-        self._completed: NodeId | None = None
-        """The last message whose text was handed out whole; pieces of it that come now are late."""
+        self._incomplete: NodeId | None = None
+        """The last message whose text is not known whole; pieces of any other one are late."""
         self._known_owner: Owner | None = None
         self._ended = anyio.Event()
 
@@ -129,8 +133,8 @@ class RemotePort(SessionPort):
         return self._condition.error if self._condition is not None else ""
 
     @property
-    def draft(self) -> Draft | None:
-        return None if self._draft is None else self._draft.draft
+    def drafts(self) -> tuple[Draft, ...]:
+        return self._answers.drafts
 
     @property
     def permission_mode(self) -> Mode:
@@ -233,7 +237,9 @@ class RemotePort(SessionPort):
             with anyio.fail_after(PATIENCE_SECONDS):
                 with short_path(socket) as path:
                     stream = await anyio.connect_unix(path)
-                    return SocketClient(stream, self._take_signal, self._take_condition)
+                    return SocketClient(
+                        stream, self._take_signal, self._take_condition, self._take_drafts
+                    )
         except (OSError, TimeoutError):
             return None
 
@@ -340,9 +346,15 @@ class RemotePort(SessionPort):
         return await load_revisions(self._state.tree, node, self._store)
 
     def subscribe(
-        self, *, after: int | None = None, live: bool | Literal["status"] = True
+        self,
+        *,
+        after: int | None = None,
+        live: bool | Literal["status"] = True,
+        retell: bool = False,
     ) -> Subscription:
-        return self._events.subscribe(after=after, live=live, closed=not self.is_open)
+        return self._events.subscribe(
+            after=after, live=live, closed=not self.is_open, retell=retell
+        )
 
     # -- what arrives
 
@@ -383,25 +395,25 @@ class RemotePort(SessionPort):
             self._state.apply(fact)
             if isinstance(fact, NewMessage) and fact.node.role == "assistant":
                 self._complete_text(fact, fact.node)
-            if self._draft is not None and self._is_settled(self._draft):
-                self._draft = None
+            self._answers.take_fact(fact)
             self._events.publish(fact, len(body))
             while self._early and self._early[0][0] <= self._state.seq:
                 self._early.popleft()[1]()
 
     def _complete_text(self, fact: NewMessage, node: Node) -> None:
-        """Hand out what is still missing of an answer's text, before its message.
+        """Hand out what is still missing of an answer's reasoning and text, before its message.
 
         The log may be faster than the socket.  A reader that prints text as it comes has printed
         the whole answer when it sees the message, and gets none of it afterwards.
         """
-        known = self._draft
-        heard = known.text if known is not None and known.node == node.id else ""
+        known = self._answers.get(node.id)
+        self._complete_thinking(fact, node, known.thinking if known is not None else "")
+        heard = known.text if known is not None else ""
         # The text of a large message is not in its fact, and then the socket's pieces have to do.
         # Nor is the rest known when the answer was begun anew and that was not heard yet.
         if not node.text or not node.text.startswith(heard):
+            self._incomplete = node.id
             return
-        self._completed = node.id
         if rest := node.text[len(heard) :]:
             missing = TextDelta(
                 session_id=self.session_id,
@@ -413,13 +425,19 @@ class RemotePort(SessionPort):
             )
             self._events.publish_signal(missing, len(rest))
 
-    def _is_settled(self, draft: AnswerInFlight) -> bool:
-        """True when the text in flight has arrived in the log, or never will.
-
-        The socket may be ahead of the log.
-        """
-        has_ended = self._state.turn.open is None and self._state.seq >= draft.after_seq
-        return draft.node in self._state.tree.nodes or has_ended
+    def _complete_thinking(self, fact: NewMessage, node: Node, heard: str) -> None:
+        whole = "".join(part.text for part in node.parts if isinstance(part, Thinking))
+        rest = whole[len(heard) :] if whole.startswith(heard) else ""
+        if rest:
+            missing = ThinkingDelta(
+                session_id=self.session_id,
+                after_seq=fact.seq - 1,
+                at=fact.at,
+                node_id=node.id,
+                offset=len(heard),
+                text=rest,
+            )
+            self._events.publish_signal(missing, len(rest))
 
     async def _catch_up(self) -> None:
         """Read what has been committed since, so that a reader sees its own writes."""
@@ -458,20 +476,37 @@ class RemotePort(SessionPort):
             return
         if self._is_late(signal):
             return
-        if isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta):
-            if signal.node_id not in self._state.tree.nodes:
-                self._draft = with_delta(self._draft, signal)
-        elif isinstance(signal, AnswerRestarted):
-            self._draft = None
-        self._events.publish_signal(signal, len(raw))
+        if not isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta):
+            self._answers.take(signal)
+            self._events.publish_signal(signal, len(raw))
+        elif signal.node_id in self._state.tree.nodes:
+            self._events.publish_signal(signal, len(raw))
+        else:
+            self._show(self._answers.news_of(signal))
+
+    def _show(self, signals: Iterable[Signal]) -> None:
+        for signal in signals:
+            self._answers.take(signal)
+            self._events.publish_signal(signal, signal.weight)
+
+    def _take_drafts(self, drafts: Sequence[Draft], after_seq: int) -> None:
+        """What had come of answers before the owner sent live events to us."""
+        for draft in drafts:
+            # The log may have been faster, and has it whole then.
+            if draft.node in self._state.tree.nodes:
+                continue
+            # Shown, too: who reads here already has heard nothing of it.
+            self._show(told_again((draft,), self.session_id, after_seq))
 
     def _is_late(self, signal: Signal) -> bool:
         """True for a piece of an answer that has arrived whole."""
-        if isinstance(signal, TextDelta):
-            return signal.node_id == self._completed
-        if isinstance(signal, ThinkingDelta | ToolArgsDelta):
-            return signal.node_id in self._state.tree.nodes
-        return False
+        if not isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta):
+            return False
+        is_text = isinstance(signal, TextDelta)
+        # The log may be several messages ahead of the socket.
+        return signal.node_id in self._state.tree.nodes and not (
+            is_text and signal.node_id == self._incomplete
+        )
 
 
 async def open_remote(

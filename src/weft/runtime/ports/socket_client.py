@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from weft.runtime.ports.socket_protocol import (
     shut_down,
 )
 from weft.session import Command, answer_of
+from weft.store import Draft
 
 T = TypeVar("T")
 
@@ -47,11 +48,13 @@ class SocketClient:
         stream: ByteStream,
         on_signal: Callable[[bytes], None],
         on_condition: Callable[[OwnerStatus], None],
+        on_drafts: Callable[[Sequence[Draft], int], None],
     ) -> None:
         self._stream = stream
         self._writer = LineWriter(stream)
         self._on_signal = on_signal
         self._on_condition = on_condition
+        self._on_drafts = on_drafts
         self._waiting: dict[int, tuple[anyio.Event, list[SocketReply]]] = {}
         self._next = 0
         self.lost = anyio.Event()
@@ -78,6 +81,9 @@ class SocketClient:
         line = msgspec.json.decode(raw, type=SocketReply)
         if line.condition is not None:
             self._on_condition(line.condition)
+        if line.drafts:
+            # Here and not by the caller of `watch`: the signals of the next lines go on from them.
+            self._on_drafts(line.drafts, line.condition.seq if line.condition else 0)
         if bytes(line.signal):
             self._on_signal(bytes(line.signal))
         elif line.id in self._waiting and not line.gone:

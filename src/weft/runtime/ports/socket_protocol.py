@@ -25,6 +25,7 @@ from weft.events import Status
 from weft.ids import NodeId, SessionId
 from weft.permissions import Mode
 from weft.session import Command
+from weft.store import Draft
 
 CommandT = TypeVar("CommandT", bound=Command[Any])
 
@@ -106,6 +107,9 @@ class SocketReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     signal: msgspec.Raw = msgspec.Raw()
     condition: OwnerStatus | None = None
     """With the first answer to one who watches, and whenever it has changed."""
+    drafts: tuple[Draft, ...] = ()
+    """With the first answer to one who watches: what has come of the answers in flight.  The
+    signals after it go on from there."""
 
 
 class LineWriter:

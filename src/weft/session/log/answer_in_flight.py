@@ -1,33 +1,75 @@
-"""An answer in flight, put together from the signals that show it: what a screen that joins in the
-middle of it is to draw.
+"""Answers in flight, put together from the signals that show them: what a screen that joins in the
+middle is to draw.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from weft.events import TextDelta, ThinkingDelta, ToolArgsDelta
-from weft.ids import NodeId
+import msgspec
+
+from weft.events import (
+    AnswerRestarted,
+    AnyFact,
+    Event,
+    ModelCallStarted,
+    NewMessage,
+    Signal,
+    TextDelta,
+    ThinkingDelta,
+    ToolArgsDelta,
+    TurnFinished,
+)
+from weft.ids import NodeId, SessionId
 from weft.store import Draft, DraftCall
 
 AnswerDelta: TypeAlias = TextDelta | ThinkingDelta | ToolArgsDelta
 
 
+class _Words:
+    """Text that grows."""
+
+    __slots__ = ("_length", "_pieces")
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces = [text]
+        self._length = len(text)
+
+    def put(self, offset: int, text: str) -> None:
+        # A piece that does not stand at the end takes the place of what came after it: the answer
+        # began again, or is told again.
+        if offset != self._length:
+            self._pieces = [self.text[:offset]]
+            self._length = len(self._pieces[0])
+        self._pieces.append(text)
+        self._length += len(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+
 class AnswerInFlight:
     """What has come of one answer."""
 
-    def __init__(self, node: NodeId, after_seq: int = 0) -> None:
-        self.node = node
+    def __init__(self, draft: Draft, after_seq: int) -> None:
+        self.node = draft.node
         self.after_seq = after_seq
         """The last fact before it."""
-        self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._calls: dict[int, tuple[str, list[str]]] = {}
+        self._text = _Words(draft.text)
+        self._thinking = _Words(draft.thinking)
+        self._calls = {call.index: (call.tool, _Words(call.arguments)) for call in draft.calls}
 
     @property
     def text(self) -> str:
         """Its words."""
-        return "".join(self._text)
+        return self._text.text
+
+    @property
+    def thinking(self) -> str:
+        """Its reasoning."""
+        return self._thinking.text
 
     @property
     def draft(self) -> Draft:
@@ -35,39 +77,131 @@ class AnswerInFlight:
         return Draft(
             node=self.node,
             text=self.text,
-            thinking="".join(self._thinking),
+            thinking=self.thinking,
             calls=tuple(
-                DraftCall(index=index, tool=tool, arguments="".join(pieces))
-                for index, (tool, pieces) in sorted(self._calls.items())
+                DraftCall(index=index, tool=tool, arguments=arguments.text)
+                for index, (tool, arguments) in sorted(self._calls.items())
             ),
         )
 
-    def begins_again(self, delta: AnswerDelta) -> bool:
-        """Whether a piece is the first of the same answer, sent anew."""
+    def shown(self, delta: AnswerDelta) -> str:
+        """What has come of the part that a piece belongs to."""
         match delta:
-            case TextDelta(offset=0):
-                return bool(self._text)
-            case ThinkingDelta(offset=0):
-                return bool(self._thinking)
-            case _:
-                return False
+            case TextDelta():
+                return self.text
+            case ThinkingDelta():
+                return self.thinking
+            case ToolArgsDelta(index=index):
+                return self._calls[index][1].text if index in self._calls else ""
 
     def add(self, delta: AnswerDelta) -> None:
         """Take one more piece in."""
         match delta:
-            case TextDelta(text=text):
-                self._text.append(text)
-            case ThinkingDelta(text=text):
-                self._thinking.append(text)
-            case ToolArgsDelta(index=index, tool_name=tool, text=text):
-                self._calls.setdefault(index, (tool, []))[1].append(text)
+            case TextDelta(offset=offset, text=text):
+                self._text.put(offset, text)
+            case ThinkingDelta(offset=offset, text=text):
+                self._thinking.put(offset, text)
+            case ToolArgsDelta(index=index, tool_name=tool, offset=offset, text=text):
+                self._calls.setdefault(index, (tool, _Words()))[1].put(offset, text)
 
 
-def with_delta(known: AnswerInFlight | None, delta: AnswerDelta) -> AnswerInFlight:
-    """The answer with one more piece: the known one, or a new one where another answer has begun,
-    or the same one over again.
-    """
-    if known is None or known.node != delta.node_id or known.begins_again(delta):
-        known = AnswerInFlight(delta.node_id, delta.after_seq)
-    known.add(delta)
-    return known
+class AnswersInFlight:
+    """The answers of a session that are in flight, by node."""
+
+    def __init__(self) -> None:
+        self._answers: dict[NodeId, AnswerInFlight] = {}
+
+    def get(self, node: NodeId) -> AnswerInFlight | None:
+        """What has come of this one."""
+        return self._answers.get(node)
+
+    @property
+    def drafts(self) -> tuple[Draft, ...]:
+        """All of them, the one that was begun last at the end."""
+        return tuple(answer.draft for answer in self._answers.values())
+
+    def put(self, draft: Draft, after_seq: int) -> None:
+        """An answer of which this much came before it was heard here."""
+        self._answers[draft.node] = AnswerInFlight(draft, after_seq)
+
+    def take(self, signal: Signal) -> None:
+        """Take a signal in, if it is about an answer."""
+        if isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta):
+            if signal.node_id not in self._answers:
+                self.put(Draft(node=signal.node_id), signal.after_seq)
+            self._answers[signal.node_id].add(signal)
+        elif isinstance(signal, AnswerRestarted):
+            self._answers.pop(signal.node_id, None)
+
+    def news_of(self, delta: AnswerDelta) -> tuple[Signal, ...]:
+        """A piece, which may have been told before, as signals that only go on from what is known
+        of its answer.
+        """
+        known = self._answers.get(delta.node_id)
+        have = "" if known is None else known.shown(delta)
+        if delta.offset == len(have):
+            return (delta,)
+        if delta.text.startswith(have) and delta.offset == 0:
+            rest = delta.text[len(have) :]
+            return (msgspec.structs.replace(delta, offset=len(have), text=rest),) if rest else ()
+        # The answer began again, and that was not heard.
+        restarted = AnswerRestarted(
+            session_id=delta.session_id, after_seq=delta.after_seq, node_id=delta.node_id
+        )
+        return (restarted, delta)
+
+    def take_fact(self, fact: AnyFact) -> None:
+        """Let go of what is in the log now, or never will be."""
+        match fact:
+            case NewMessage(node=node):
+                self._answers.pop(node.id, None)
+            # A turn has one answer in flight: the next call voids what an earlier one left.
+            case ModelCallStarted(purpose="turn", node=node):
+                self._drop_before(fact.seq, but=node)
+            case TurnFinished():
+                self._drop_before(fact.seq)
+            case _:
+                pass
+
+    def _drop_before(self, seq: int, but: NodeId | None = None) -> None:
+        # Not those that began after this fact: from another process signals may come before it.
+        gone = [
+            node for node, answer in self._answers.items() if answer.after_seq < seq and node != but
+        ]
+        for node in gone:
+            del self._answers[node]
+
+
+def is_of_answer(event: Event) -> bool:
+    """Whether it is about an answer in flight."""
+    return isinstance(event, TextDelta | ThinkingDelta | ToolArgsDelta | AnswerRestarted)
+
+
+def told_again(drafts: Iterable[Draft], session: SessionId, after_seq: int) -> Iterator[Signal]:
+    """Answers in flight as signals, each part as one piece from the beginning."""
+    for draft in drafts:
+        if draft.thinking:
+            yield ThinkingDelta(
+                session_id=session,
+                after_seq=after_seq,
+                node_id=draft.node,
+                offset=0,
+                text=draft.thinking,
+            )
+        if draft.text:
+            yield TextDelta(
+                session_id=session,
+                after_seq=after_seq,
+                node_id=draft.node,
+                offset=0,
+                text=draft.text,
+            )
+        for call in draft.calls:
+            yield ToolArgsDelta(
+                session_id=session,
+                after_seq=after_seq,
+                node_id=draft.node,
+                index=call.index,
+                tool_name=call.tool,
+                text=call.arguments,
+            )

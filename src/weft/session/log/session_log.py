@@ -14,21 +14,11 @@ import msgspec
 from weft.actors import Supervisor
 from weft.clock import Clock
 from weft.errors import OutcomeUnknown, StoreError, StoreOutage
-from weft.events import (
-    AnswerRestarted,
-    CommandCause,
-    Fact,
-    NewMessage,
-    Signal,
-    TextDelta,
-    ThinkingDelta,
-    ToolArgsDelta,
-    TurnFinished,
-)
+from weft.events import CommandCause, Fact, Signal
 from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
-from weft.session.log.answer_in_flight import AnswerInFlight, with_delta
+from weft.session.log.answer_in_flight import AnswersInFlight
 from weft.session.log.append import StampedFacts, stamp
 from weft.session.log.line import (
     CallRecord,
@@ -73,13 +63,18 @@ class SessionLog:
         self._supervisor = supervisor
         self._on_fact = on_fact
         """Called with each fact between its being applied and its being published."""
-        self.events = EventHub(state.session_id, store, applied=lambda: self.state.seq)
+        self._answers = AnswersInFlight()
+        self.events = EventHub(
+            state.session_id,
+            store,
+            applied=lambda: self.state.seq,
+            drafts=lambda: self._answers.drafts,
+        )
         self._line = LineCache(store, line_budget)
         if not state.tree.nodes:
             # A new session has an empty line; without this its first turn would read the log to
             # find that.
             self._line.start_empty()
-        self._draft: AnswerInFlight | None = None
         self._unsure: tuple[StampedFacts, Append] | None = None
         """What may be stored or not: its answer was lost, and the store is out of reach."""
         self._history_bytes = history_bytes
@@ -135,13 +130,7 @@ class SessionLog:
     def _apply(self, fact: Fact, weight: int) -> None:
         self.state.apply(fact)
         self._line.apply(fact)
-        match fact:
-            case TurnFinished():
-                self._draft = None
-            case NewMessage(node=node) if self._draft is not None and node.id == self._draft.node:
-                self._draft = None
-            case _:
-                pass
+        self._answers.take_fact(fact)
         # After the state, before the subscribers: a caller that is woken by a fact must find gate,
         # waiters and status as they are after it.
         self._on_fact(fact)
@@ -166,10 +155,7 @@ class SessionLog:
 
     def signal(self, signal: Signal) -> None:
         """Show something that is not stored."""
-        if isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta):
-            self._draft = with_delta(self._draft, signal)
-        elif isinstance(signal, AnswerRestarted):
-            self._draft = None
+        self._answers.take(signal)
         if self.events.wants(signal):
             stamped = msgspec.structs.replace(
                 signal,
@@ -214,9 +200,9 @@ class SessionLog:
     # -- reading
 
     @property
-    def draft(self) -> Draft | None:
-        """The answer in flight."""
-        return None if self._draft is None else self._draft.draft
+    def drafts(self) -> tuple[Draft, ...]:
+        """The answers in flight."""
+        return self._answers.drafts
 
     async def line(self, tip: NodeId | None = None) -> list[LineEntry]:
         """The line that ends at `tip` (the head, when left out), with all words."""

@@ -11,7 +11,7 @@ from typing import Literal
 from weft.actors import Hub, Inbox
 from weft.events import AT_WORK, STATUS_SIGNALS, AnyFact, Event, SessionStatus, Signal
 from weft.session.subscriptions.subscription import Subscription
-from weft.store import Store
+from weft.store import Draft, Store
 
 RECENT_BYTES = 16 * 1024
 """What the facts may weigh that are kept for subscribers that are a little behind."""
@@ -44,11 +44,21 @@ class RecentFacts:
 class EventHub:
     """Facts and the status go to every subscriber, other signals to those that want live ones."""
 
-    def __init__(self, session_id: str, store: Store, *, applied: Callable[[], int]) -> None:
-        """`applied` is the `seq` of the last fact that the session's state holds."""
+    def __init__(
+        self,
+        session_id: str,
+        store: Store,
+        *,
+        applied: Callable[[], int],
+        drafts: Callable[[], tuple[Draft, ...]] = tuple,
+    ) -> None:
+        """`applied` is the `seq` of the last fact that the session's state holds, `drafts` are its
+        answers in flight.
+        """
         self._session_id = session_id
         self._store = store
         self._applied = applied
+        self._drafts = drafts
         self._facts: Hub[Event] = Hub()
         self._signals: Hub[Event] = Hub()
         self._work: Hub[Event] = Hub()
@@ -81,11 +91,17 @@ class EventHub:
         return self._facts if isinstance(signal, STATUS_SIGNALS) else self._signals
 
     def subscribe(
-        self, *, after: int | None, live: bool | Literal["status"], closed: bool
+        self,
+        *,
+        after: int | None,
+        live: bool | Literal["status"],
+        closed: bool,
+        retell: bool = False,
     ) -> Subscription:
         """Read events: those after the cursor, or (None) those from now on.
 
-        Live ones too, only the status, or none.
+        Live ones too, only the status, or none; with `retell`, the answers in flight anew after a
+        loss.
         """
         # Before the place in the log is looked at: what is applied from now on is in the inbox.
         inbox = self._facts.open_inbox()
@@ -112,6 +128,7 @@ class EventHub:
             behind=start + len(known) < applied,
             known=known,
             live=live,
+            drafts=self._drafts if retell else None,
         )
 
     def _drop_inbox(self, inbox: Inbox[Event]) -> None:

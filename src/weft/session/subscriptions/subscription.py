@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable
 from typing import Literal, Self
 
 from weft.actors import Inbox
-from weft.events import STATUS_SIGNALS, AnyFact, Event, FactBase, UnknownFact, decode
-from weft.store import Store
+from weft.events import STATUS_SIGNALS, AnyFact, Event, FactBase, Signal, UnknownFact, decode
+from weft.ids import SessionId
+from weft.session.log.answer_in_flight import is_of_answer, told_again
+from weft.store import Draft, Store
 
 # Small enough that a slow reader does not hold a whole log in memory.
 PAGE = 500
@@ -38,9 +40,11 @@ class Subscription:
         behind: bool = True,
         known: Iterable[AnyFact] = (),
         live: bool | Literal["status"] = True,
+        drafts: Callable[[], tuple[Draft, ...]] | None = None,
     ) -> None:
         """`known`: the first facts after the cursor, where they are at hand; with `behind`, there
-        are more of them in the log.
+        are more of them in the log.  `drafts`: the answers in flight, which are handed out anew
+        after a loss.
         """
         self._inbox = inbox
         self._store = store
@@ -49,6 +53,12 @@ class Subscription:
         self._mute = mute
         self._applied = applied
         """The last fact that the session itself has applied: no subscriber gets one before that."""
+        # What is applied from now on is in the inbox, between the signals that came before and
+        # after it. Read from the log it would overtake the pieces of the answer that it ends.
+        self._upto = applied()
+        """The last fact that is read from the log."""
+        self._drafts = drafts
+        self._retold: deque[Signal] = deque()
         self._behind = behind
         self._live = live
         self._from_log: deque[AnyFact] = deque(known)
@@ -72,6 +82,8 @@ class Subscription:
             if self._behind or self._inbox.lost:
                 await self._read_log()
                 continue
+            if self._retold:
+                return self._retold.popleft()
             event = self._inbox.take_nowait()
             if event is None:
                 # The end of the log, for a reader of what is stored: what was appended meanwhile
@@ -94,6 +106,7 @@ class Subscription:
             # A gap: the inbox dropped something in between. The event is not kept, for the log has
             # it.
             self._behind = True
+            self._upto = event.seq
 
     def _hand_out(self, fact: AnyFact) -> AnyFact:
         self.cursor = fact.seq
@@ -104,14 +117,21 @@ class Subscription:
         if self._inbox.lost:
             # Before the read: a loss that happens while it runs must be seen afterwards.
             self._inbox.forget_loss()
+            # What has come since the loss is void, too: the log may have the whole answer by now,
+            # and the drafts have these pieces in them.
+            self._inbox.drop_where(is_of_answer)
             self._behind = True
+            self._upto = self._applied()
+            if self._drafts is not None:
+                session = SessionId(self._stream)
+                self._retold = deque(told_again(self._drafts(), session, self._upto))
         records = await self._store.read(self._stream, after=self.cursor, limit=PAGE)
         # A fact can be read from the log an instant before the session has applied it; then it
         # comes through the inbox.
-        known = [record for record in records if record.seq <= self._applied()]
+        known = [record for record in records if record.seq <= self._upto]
         self._from_log.extend(decode(record.body) for record in known)
-        # A short page is the end of the log. What is appended from now on is in the inbox, which
-        # was opened before the log was read: that order leaves no gap.
+        # What comes after this place is in the inbox, which was opened before the log was read:
+        # that order leaves no gap.
         if len(known) < PAGE:
             self._behind = False
 
