@@ -50,6 +50,9 @@ ROWS: dict[str, Requirement] = {
         "The protocol of a store is checked by weft.testing.store_contract.", "api 1"
     ),
     # the application
+    "app:topic-sessions": Requirement(
+        "The topic `sessions` names the sessions whose rows in the list have changed.", "api 4b"
+    ),
     "app:config": Requirement(
         "Settings come from files, environment and caller, in this order; a wrong one is named.",
         "api 1",
@@ -135,6 +138,9 @@ ROWS: dict[str, Requirement] = {
     "manager:list_active": Requirement("Running sessions with what they do.", "api 2"),
     "manager:list_saved": Requirement(
         "Stored sessions, newest first, by project and by words.", "api 2"
+    ),
+    "manager:list_saved:cursor": Requirement(
+        "The list is read page by page, each session once.", "api 4b"
     ),
     "manager:list_saved:damaged": Requirement(
         "One unreadable session never hides the others.", "api 2"

@@ -22,6 +22,7 @@ from weft import api
 from weft.api.inspection import Joined
 from weft.api.model_query import AnswerStream
 from weft.app import App, open_app, run
+from weft.runtime.session_topic import SessionListEvents
 from weft.session import Subscription
 
 STUB = Path(__file__).resolve().parents[2] / "src" / "weft" / "sync.pyi"
@@ -37,6 +38,7 @@ CLASSES: dict[type, tuple[str, ...]] = {
     Subscription: ("cursor: int",),
     Joined: ("seq: int", "drafts: tuple[Draft, ...]", "events: Subscription"),
     AnswerStream: (),
+    SessionListEvents: (),
     api.Session: ("id: SessionId",),
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
     api.SessionManager: (),
@@ -56,7 +58,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 ASYNC_ONLY: dict[type, set[str]] = {App: {"host"}}
 """Public names that have no blocking form: the runtime beneath the API is for async edges."""
 
-ITEMS = {Subscription: "Event", AnswerStream: "Delta"}
+ITEMS = {Subscription: "Event", AnswerStream: "Delta", SessionListEvents: "SessionsChanged"}
 """What the iterators hand out."""
 
 

@@ -13,6 +13,7 @@ from weft.api.inspection import Joined
 from weft.api.manager import (
     ExportFormat,
     ImportReport,
+    SavedSessions,
     SessionInfo,
     SessionManager,
     SessionRecord,
@@ -48,6 +49,7 @@ __all__ = [
     "Result",
     "RewindItem",
     "RewindPlan",
+    "SavedSessions",
     "Session",
     "SessionDefaults",
     "SessionInfo",

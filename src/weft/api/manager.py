@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, Unpack
@@ -26,6 +27,7 @@ from weft.session import (
     load_line,
     load_state,
 )
+from weft.store import RowPlace
 from weft.store import SessionRow as SessionRow
 from weft.store.location import StoreArgument
 from weft.view.snapshot import HistoryMessage
@@ -63,6 +65,15 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     dropped: dict[str, int]
     """What the exported session had besides its conversation, by name, and how much of it: none of
     that is taken over.
+    """
+
+
+class SavedSessions(list[SessionRow]):
+    """A page of the list of sessions."""
+
+    next: str | None = None
+    """Hand this to `list_saved(after=…)` for the sessions behind these; None when there are
+    none.
     """
 
 
@@ -210,15 +221,29 @@ class SessionManager:
         limit: int = 100,
         *,
         archived: bool = False,
-    ) -> list[SessionRow]:
+        after: str | None = None,
+    ) -> SavedSessions:
         """Stored sessions, last active first; `query` searches titles and what was said.
 
-        Those of the app's own store, and of every other store that a session is open from.
+        Those of the app's own store, and of every other store that a session is open from.  `after`
+        goes on behind an earlier page: hand over its `next`.
+
+        Raises:
+            UsageError: `after` is no page's `next`.
         """
         path = absolute(str(project_path)) if project_path else None
-        return await self._registry.stores.rows(
-            project_path=path, query=query, limit=limit, archived=archived
+        rows = await self._registry.stores.rows(
+            project_path=path,
+            query=query,
+            # One more tells whether there is a next page.
+            limit=limit + 1,
+            archived=archived,
+            after=None if after is None else _place(after),
         )
+        page = SavedSessions(rows[:limit])
+        if len(rows) > limit and page:
+            page.next = f"{page[-1].last_active!r}:{page[-1].id}"
+        return page
 
     # -- files
 
@@ -321,6 +346,18 @@ class SessionManager:
         Turns that run are suspended: they are interrupted, and can go on.
         """
         await self._host.aclose()
+
+
+def _place(after: str) -> RowPlace:
+    """The place in the list that a page's `next` names."""
+    last_active, _, session_id = after.partition(":")
+    try:
+        place = float(last_active), SessionId(session_id)
+    except ValueError:
+        place = math.nan, SessionId("")
+    if not math.isfinite(place[0]) or not session_id:
+        raise UsageError(f"{after!r} is no place in the list; hand over the `next` of a page")
+    return place
 
 
 def _info(port: SessionPort) -> SessionInfo:

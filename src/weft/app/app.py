@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.ports.hooked import HookSource
     from weft.runtime.ports.socket_protocol import SummaryRequest
+    from weft.runtime.session_topic import SessionListEvents
     from weft.workspace.sandbox.machine import SandboxReport
 
 logger = logging.getLogger(__name__)
@@ -157,6 +158,17 @@ class App:
         if self._store is None:
             raise UsageError(_NOT_OPEN)
         return self._store
+
+    async def subscribe(self, topic: str) -> SessionListEvents:
+        """Events that are no session's: those of the topic `sessions` say which rows of
+        `sessions.list_saved()` have changed, by this process or another.
+
+        Raises:
+            UsageError: there is no such topic.
+        """
+        if topic != "sessions":
+            raise UsageError(f"no topic {topic!r}; there is 'sessions'")
+        return await self.host.registry.list_events()
 
     # -- keys
 

@@ -39,12 +39,13 @@ from weft.session import (
     load_with_snapshot,
 )
 from weft.state import SessionState
-from weft.store import Store
+from weft.store import SessionRow, Store
 from weft.tools import BuiltinTool, Tool
 
 if TYPE_CHECKING:  # loaded with the first agent: it costs start-up time
     from weft.agents import ChildRequest
     from weft.runtime.ports.wait_signs import WaitSigns
+    from weft.runtime.session_topic import SessionListEvents, SessionTopic
 
 T = TypeVar("T")
 
@@ -86,6 +87,7 @@ class SessionRegistry:
         self._line_budget = LineCacheBudget()
         self.output_types = OutputTypes()
         self.agents = AgentTrees(services, self)
+        self._topic: SessionTopic | None = None
         self._signs: WaitSigns | None = None
 
     # -- the way to a session
@@ -183,6 +185,8 @@ class SessionRegistry:
 
     def forget_deleted(self, session_id: SessionId) -> None:
         """Let go of everything that is kept for a session which does not come back."""
+        if self._topic is not None:
+            self._topic.forget(session_id)
         kept = (self._tools, self.lent, self._asking, self.granted, self._hooks)
         for each in kept:
             each.pop(session_id, None)
@@ -432,6 +436,7 @@ class SessionRegistry:
             inherited=lambda: self._restrictions_of(parent),
             granted=self.granted.pop(session_id, GrantedPermissions()),
             stop_command=host.stop_command,
+            listed=self._put_row,
             is_awaited=lambda: self.signs().others_wait(session_id, store.meeting_folder),
             title=lambda state: state.about.short_title,
         )
@@ -469,6 +474,23 @@ class SessionRegistry:
 
             self._signs = WaitSigns(self._services.clock)
         return self._signs
+
+    # -- the list that changes
+
+    async def list_events(self) -> SessionListEvents:
+        """Read which sessions of the list change from now on."""
+        if self._topic is None:
+            from weft.runtime.session_topic import SessionTopic  # only where a list is shown
+
+            self._topic = SessionTopic(self._newest_rows, self._services.supervisor)
+        return await self._topic.subscribe()
+
+    def _put_row(self, row: SessionRow) -> None:
+        if self._topic is not None:
+            self._topic.put_row(row)
+
+    async def _newest_rows(self, limit: int) -> list[SessionRow]:
+        return await self.stores.rows(project_path=None, query=None, limit=limit, archived=True)
 
     # -- what is stored
 

@@ -23,7 +23,7 @@ import anyio
 from weft.config.paths import WeftPaths
 from weft.errors import UsageError
 from weft.ids import SessionId
-from weft.store import SessionRow, Store
+from weft.store import RowPlace, SessionRow, Store
 from weft.store.location import (
     StoreArgument,
     StoreLocation,
@@ -114,14 +114,24 @@ class StoreRegistry:
         return [self.own, *(opened.store for opened in self._others)]
 
     async def rows(
-        self, *, project_path: str | None, query: str | None, limit: int, archived: bool
+        self,
+        *,
+        project_path: str | None,
+        query: str | None,
+        limit: int,
+        archived: bool,
+        after: RowPlace | None = None,
     ) -> list[SessionRow]:
-        """Sessions of all stores in use, last active first, each once."""
+        """Sessions of all stores in use, last active first, each once; those behind a place."""
         found: dict[SessionId, SessionRow] = {}
         stores = self.in_use
         for store in stores:
             rows = await store.rows(
-                project_path=project_path, query=query, limit=limit, archived=archived
+                project_path=project_path,
+                query=query,
+                limit=limit,
+                archived=archived,
+                after=after,
             )
             if len(stores) == 1:
                 return rows
@@ -129,7 +139,8 @@ class StoreRegistry:
                 # A copied store has the same ids; the one that the session was started from wins.
                 if row.id not in found or self.of(row.id) is store:
                     found[row.id] = row
-        return sorted(found.values(), key=lambda row: row.last_active, reverse=True)[:limit]
+        order = sorted(found.values(), key=lambda row: (row.last_active, row.id), reverse=True)
+        return order[:limit]
 
     async def ids_with_prefix(self, prefix: str) -> list[SessionId]:
         """Ids of all stores in use that begin with `prefix`, taken literally."""

@@ -138,6 +138,7 @@ class SessionActor:
             line_budget=environment.line_budget,
             # A lambda, because the scheduler is made after the log that it needs.
             on_fact=lambda fact: self._turns.react(fact),
+            on_row=environment.listed,
         )
         self.gate = SessionPermissionGate(
             state,

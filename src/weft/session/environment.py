@@ -17,6 +17,7 @@ from weft.permissions import Mode, PermissionRule
 from weft.session.log.line import LineCacheBudget
 from weft.session.permission_gate import GrantedPermissions
 from weft.state import SessionState
+from weft.store import SessionRow
 from weft.thinking_levels import KnownLevels
 
 if TYPE_CHECKING:  # loaded where something was left open
@@ -187,6 +188,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Saves what the user allows for good, `tool(target)`; None where that cannot be."""
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
+    listed: Callable[[SessionRow], None] = lambda row: None
+    """Called with the session's row when it was written."""
     is_awaited: Callable[[], bool] = lambda: False
     """Whether another process waits for a turn of this session.  Looks at the disk."""
     stop_command: Callable[[str], None] = lambda name: None

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import msgspec
 
@@ -91,6 +91,10 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     damaged: str = ""
     """Why it cannot be opened; empty when it can."""
     last_seq: int = 0
+
+
+RowPlace: TypeAlias = tuple[float, SessionId]
+"""A row's place in the list of sessions: when it was last active, and its id."""
 
 
 class Append(msgspec.Struct, frozen=True, kw_only=True):
@@ -297,9 +301,13 @@ class Store(Protocol):
         limit: int = 100,
         archived: bool = False,
         children: bool = False,
+        after: RowPlace | None = None,
     ) -> list[SessionRow]:
-        """Sessions, last active first; archived ones and children too where asked for.
+        """Sessions, last active first; archived ones and children too where asked for.  Of those
+        that were last active at the same time, the greatest id comes first.
 
+        `after` is the `last_active` and the id of a row: the rows that stand behind it are read,
+        whether or not it is there still.
         `query` finds words in titles and in what was said, some here and some there; `words` says
         what is found.  A blank one finds all.
         """

@@ -23,6 +23,7 @@ from weft.store.base import (
     Lease,
     Owner,
     Record,
+    RowPlace,
     SearchHit,
     SearchText,
     SessionRow,
@@ -213,6 +214,7 @@ class MemoryStore(Store):
         limit: int = 100,
         archived: bool = False,
         children: bool = False,
+        after: RowPlace | None = None,
     ) -> list[SessionRow]:
         self._check_open()
         phrases = None if query is None else words.phrases(query)
@@ -223,6 +225,7 @@ class MemoryStore(Store):
             and (project_path is None or stream.row.project_path == project_path)
             and (archived or not stream.row.archived)
             and (children or not stream.row.is_child)
+            and (after is None or (stream.row.last_active, stream.row.id) < after)
             and (phrases is None or _mentions(stream, phrases))
         ]
         found.sort(key=lambda row: (row.last_active, row.id), reverse=True)

@@ -530,6 +530,22 @@ class StoreContract:
             await add_row(store, SessionRow(id=A, last_active=9.0))
             assert [row.id for row in await store.rows()] == [A, B, C]
 
+    async def test_the_list_goes_on_behind_a_row(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            for each in (A, B, C):
+                await add_row(store, SessionRow(id=each, last_active=2.5, title="some words"))
+            await add_row(store, SessionRow(id=SessionId("ses_old"), last_active=1.0))
+            rows = await store.rows()
+            for place, row in enumerate(rows):
+                behind = await store.rows(after=(row.last_active, row.id))
+                assert behind == rows[place + 1 :]
+            [first] = await store.rows(query="some words", limit=1)
+            rest = await store.rows(query="some words", after=(first.last_active, first.id))
+            assert rest == rows[1:3]
+            # A row that is gone, or was used meanwhile, still has its place.
+            gone = SessionId("ses_gone")
+            assert [row.id for row in await store.rows(after=(1.5, gone))] == ["ses_old"]
+
     async def test_archived_and_child_sessions_are_listed_when_asked_for(
         self, tmp_path: Path
     ) -> None:

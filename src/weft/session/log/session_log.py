@@ -32,7 +32,16 @@ from weft.session.log.line import (
 from weft.session.log.load import load_state
 from weft.session.subscriptions.event_hub import EventHub
 from weft.state import QueueEntry, SessionState
-from weft.store import Append, Draft, DraftChunk, Lease, Store, append_once, is_stored
+from weft.store import (
+    Append,
+    Draft,
+    DraftChunk,
+    Lease,
+    SessionRow,
+    Store,
+    append_once,
+    is_stored,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +63,7 @@ class SessionLog:
         history_bytes: int,
         line_budget: LineCacheBudget,
         on_fact: Callable[[Fact], None],
+        on_row: Callable[[SessionRow], None] = lambda row: None,
     ) -> None:
         self.state = state
         self.session_id = state.session_id
@@ -63,6 +73,8 @@ class SessionLog:
         self._supervisor = supervisor
         self._on_fact = on_fact
         """Called with each fact between its being applied and its being published."""
+        self._on_row = on_row
+        """Called when what a list shows of the session was written."""
         self._answers = AnswersInFlight()
         self.events = EventHub(
             state.session_id,
@@ -124,6 +136,8 @@ class SessionLog:
     def _take_in(self, stamped: StampedFacts, append: Append) -> None:
         for fact, record in zip(stamped.facts, append.records, strict=True):
             self._apply(fact, len(record.body))
+        if append.row is not None:
+            self._on_row(append.row)
         if stamped.history:
             self._hold_to_quota(stamped.history_bytes)
 

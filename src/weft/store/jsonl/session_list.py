@@ -17,7 +17,7 @@ import msgspec
 from weft.errors import Corrupt
 from weft.ids import SessionId
 from weft.store import words
-from weft.store.base import SearchHit, SearchText, SessionRow, needs_lease
+from weft.store.base import RowPlace, SearchHit, SearchText, SessionRow, needs_lease
 from weft.store.jsonl import files
 from weft.store.jsonl.folder import JsonlFolder
 from weft.store.jsonl.log_file import words_of
@@ -107,6 +107,7 @@ def rows(
     limit: int,
     archived: bool,
     children: bool,
+    after: RowPlace | None = None,
 ) -> list[SessionRow]:
     """The list of sessions, last active first.
 
@@ -120,6 +121,7 @@ def rows(
             if (project_path is None or one.project_path == project_path)
             and (archived or not one.archived)
             and (children or not one.is_child)
+            and (after is None or (one.last_active, one.id) < after)
         ]
     found.sort(key=lambda one: (one.last_active, one.id), reverse=True)
     if phrases:

@@ -23,6 +23,7 @@ from weft.store.base import (
     DraftChunk,
     Lease,
     Record,
+    RowPlace,
     SearchHit,
     SessionRow,
     Snapshot,
@@ -166,6 +167,7 @@ class JsonlStore(Store):
         limit: int = 100,
         archived: bool = False,
         children: bool = False,
+        after: RowPlace | None = None,
     ) -> list[SessionRow]:
         work = partial(
             listing.rows,
@@ -174,6 +176,7 @@ class JsonlStore(Store):
             limit=limit,
             archived=archived,
             children=children,
+            after=after,
         )
         self._check_open()
         worker = self._searcher if query else self._worker

@@ -19,7 +19,7 @@ import apsw
 from weft.errors import Corrupt
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store import words
-from weft.store.base import Record, SearchHit, SessionRow, Snapshot
+from weft.store.base import Record, RowPlace, SearchHit, SessionRow, Snapshot
 from weft.store.sqlite.appends import decode_row
 from weft.store.sqlite.connect import BusyHandler, explained, open_reader
 from weft.store.sqlite.query import fetch
@@ -152,6 +152,7 @@ def rows(
     limit: int,
     archived: bool,
     children: bool,
+    after: RowPlace | None = None,
 ) -> list[SessionRow]:
     """The list of sessions, from one table and in the order of one index."""
     clauses, values = ["1"], list[object]()
@@ -162,6 +163,9 @@ def rows(
         clauses.append("archived = 0")
     if not children:
         clauses.append("is_child = 0")
+    if after is not None:
+        clauses.append("(last_active, id) < (?, ?)")
+        values.extend(after)
     for phrase in words.phrases(query or ""):
         # Each phrase may be in the title or in what was said; the whole query need not be in one of
         # them.

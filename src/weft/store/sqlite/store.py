@@ -22,6 +22,7 @@ from weft.store.base import (
     DraftChunk,
     Lease,
     Record,
+    RowPlace,
     SearchHit,
     SessionRow,
     Snapshot,
@@ -165,6 +166,7 @@ class SqliteStore(Store):
         limit: int = 100,
         archived: bool = False,
         children: bool = False,
+        after: RowPlace | None = None,
     ) -> list[SessionRow]:
         work = partial(
             reading.rows,
@@ -173,6 +175,7 @@ class SqliteStore(Store):
             limit=limit,
             archived=archived,
             children=children,
+            after=after,
         )
         return await self._ask(work, reader=self._searcher if query else self._reader)
 
