@@ -85,7 +85,7 @@ def test_one_more_round_is_composed_without_a_step_for_each_one_before() -> None
         line.append(answer(length))
         composer.compose(line)
         line[-1] = answer(length, "done")
-        calls[length] = calls_made(lambda c=composer, one=line: c.compose(one))  # type: ignore[misc]
+        calls[length] = calls_made(lambda c=composer, one=line: c.compose(one))
     assert calls[10] == calls[1_000]
 
 
