@@ -60,11 +60,11 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, ast.AsyncFunctionDef]]:
 
 
 def is_commit(node: ast.AST) -> bool:
-    """`await ….commit(…)`, `await ….append(…)` on a store, or our own `_commit`."""
+    """`await ….commit(…)`, an append to a store, or our own `_commit`."""
     if not isinstance(node, ast.Await) or not isinstance(node.value, ast.Call):
         return False
     called = ast.unparse(node.value.func)
-    return called.endswith((".commit", "._commit", "store.append"))
+    return called.endswith((".commit", "._commit", "store.append", "append_once"))
 
 
 def is_guarded(call: ast.AST, function: ast.AsyncFunctionDef) -> bool:

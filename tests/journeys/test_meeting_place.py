@@ -60,7 +60,7 @@ async def test_sessions_of_a_store_without_a_folder_are_driven_from_another_proc
             with anyio.fail_after(10):
                 assert (await there.send_message("from there")).text == "one"
             assert await message_lines(here) == ["user: from there", "assistant: one"]
-            [socket] = (plain_world.base / "run").glob(f"{one.owner.process_id}*.sock")
+            [socket] = (plain_world.base / "sockets").glob(f"{one.owner.process_id}*.sock")
             assert socket.is_socket()
 
 

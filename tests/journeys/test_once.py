@@ -179,7 +179,7 @@ def test_every_changing_call_takes_an_input_id() -> None:
             "stop",
             "subscribe",
         ),
-        *("list_agents", "summarize", "todos", "touched_files", "tree", "unsubscribe"),
+        *("join", "list_agents", "summarize", "todos", "touched_files", "tree", "unsubscribe"),
     }
     missing = [
         name

@@ -517,7 +517,7 @@ class App:
         if folder is None:
             # One of our own does: the other processes of this machine find it by the lease.
             # Hidden like the others: commands must not drive the sessions of their user.
-            folder = self.places.run
+            folder = self.places.sockets
             self._workspaces.hide([folder])
         path = await socket.open(folder, store.owner.process_id)
         if not path:

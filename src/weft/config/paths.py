@@ -33,9 +33,9 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "worktrees"
 
     @property
-    def run(self) -> Path:
+    def sockets(self) -> Path:
         """Where sockets lie for stores that have no folder."""
-        return self.home / "run"
+        return self.home / "sockets"
 
     @property
     def sandbox(self) -> Path:

@@ -16,6 +16,8 @@ from weft.events import (
 from weft.messages import typed_text
 from weft.state.settings import SessionSettings
 
+_GIT = "git"
+"""The name under which an environment tells of the repository."""
 FIRST_PROMPT_LENGTH = 200
 """Characters of the first prompt that a list keeps."""
 TITLE_LENGTH = 60
@@ -59,7 +61,7 @@ class SessionSummary(msgspec.Struct, kw_only=True):
             case TurnStarted(continued=False):
                 self.turn_count += 1
             case SystemNote(environment=environment) if environment:
-                self.branch = _branch_in(environment.get("git", ""))
+                self.branch = _branch_in(environment.get(_GIT, ""))
             case _:
                 pass
 
