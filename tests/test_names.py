@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 from tests.support.source_code import ROOT, SRC, nodes, python_files
 
@@ -77,3 +78,41 @@ def test_no_folder_holds_more_than_twenty_files() -> None:
         if folder.is_dir() and len(list(folder.glob("*.py"))) > 20
     }
     assert full == {}
+
+
+RENAMES = (ROOT / "docs" / "renames.md").read_text("utf-8").split("## Classes")
+
+
+def test_what_a_module_was_renamed_to_is_there() -> None:
+    """Past moves are on the page too: the next one has to take its rows along."""
+    named = re.findall(r"^\| `[\w.]+` \| (.+) \|$", RENAMES[0], re.MULTILINE)
+    targets = {name for cell in named for name in re.findall(r"`([\w.]+)`", cell)}
+    paths = {name: SRC / name.replace(".", "/") for name in targets}
+    gone = [name for name, path in paths.items() if not _is_module(path)]
+    assert len(targets) > 150
+    assert gone == []
+
+
+def test_what_a_class_was_renamed_to_is_there() -> None:
+    rows = re.findall(r"^\| `\w+` \| `(\w+)` \| `([\w.]+)` \|$", RENAMES[1], re.MULTILINE)
+    gone = [(name, module) for name, module in rows if name not in _defined_in(module)]
+    assert len(rows) > 250
+    assert gone == []
+
+
+def _is_module(path: Path) -> bool:
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+def _defined_in(module: str) -> set[str]:
+    """The classes of a module, and the names that stand for types."""
+    path = SRC / module.replace(".", "/")
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    tree = nodes(file) if file.is_file() else ()
+    classes = {node.name for node in tree if isinstance(node, ast.ClassDef)}
+    aliases = {
+        node.target.id
+        for node in tree
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    return classes | aliases
