@@ -39,7 +39,7 @@ from weft.store.base import (
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
 from weft.store.drafts import DraftPiece, ends_draft, joined_drafts
 from weft.store.follower import FollowerBell, RecordFollower
-from weft.store.lost_answer import AppendLog, append_once, is_stored
+from weft.store.lost_answer import AppendLog, append_once, is_stored, settle_append
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.store.memory import MemoryData, MemoryStore
@@ -77,6 +77,7 @@ __all__ = [
     "is_stored",
     "joined_drafts",
     "needs_lease",
+    "settle_append",
     "words",
 ]
 

@@ -37,7 +37,7 @@ async def append_once(store: AppendLog, *appends: Append) -> None:
     try:
         await store.append(*appends)
     except OutcomeUnknown as lost:
-        await _find_out(store, appends, lost)
+        await settle_append(store, appends, lost)
 
 
 async def is_stored(store: AppendLog, appends: Sequence[Append]) -> bool:
@@ -56,7 +56,12 @@ async def is_stored(store: AppendLog, appends: Sequence[Append]) -> bool:
     return False
 
 
-async def _find_out(store: AppendLog, appends: Sequence[Append], lost: OutcomeUnknown) -> None:
+async def settle_append(store: AppendLog, appends: Sequence[Append], lost: OutcomeUnknown) -> None:
+    """Find out what became of an append whose answer was `lost`, and send it again if need be.
+
+    Raises:
+        OutcomeUnknown, StoreError: as `append_once`.
+    """
     for _ in range(MOST_TRIES):
         try:
             if await is_stored(store, appends):

@@ -39,8 +39,8 @@ from weft.store import (
     Lease,
     SessionRow,
     Store,
-    append_once,
     is_stored,
+    settle_append,
 )
 
 logger = logging.getLogger(__name__)
@@ -109,12 +109,18 @@ class SessionLog:
         # If this raises, nothing was applied or published: state and subscribers still agree with
         # the log.
         try:
-            await append_once(self._store, append)
+            await self._append(append)
         except OutcomeUnknown:
             self._unsure = stamped, append
             raise
         self._take_in(stamped, append)
         return stamped.facts
+
+    async def _append(self, append: Append) -> None:
+        try:
+            await self._store.append(append)
+        except OutcomeUnknown as lost:
+            await settle_append(self._store, [append], lost)
 
     async def catch_up(self) -> None:
         """Take in an append whose answer was lost, if it turns out to be stored.
