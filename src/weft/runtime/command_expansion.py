@@ -37,9 +37,8 @@ class MarkdownCommands:
 
     async def of(self, project_path: str) -> MarkdownCommandSet:
         """Those from Markdown files that a session on this project may use."""
-        from weft.project.slash_commands import (
-            taken_names,  # only for those who ask: it costs start-up time
-        )
+        # Only for those who ask: it costs start-up time.
+        from weft.project.slash_commands import taken_names
 
         find = self._services.prompter.commands
         commands = await anyio.to_thread.run_sync(find, project_path)

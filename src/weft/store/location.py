@@ -74,7 +74,7 @@ async def open_location(location: StoreLocation) -> Store:
 
         return MemoryStore()
     if location.kind == "jsonl":
-        from weft.store.jsonl import open_jsonl  # the one that is wanted
+        from weft.store.jsonl import open_jsonl  # only this one: each costs start-up time
 
         return await open_jsonl(location.path)
     from weft.store.sqlite import open_sqlite  # as above

@@ -19,7 +19,7 @@ def run(arguments: ParsedArguments) -> int:
     """Carry out an `auth` command."""
     where = places(os.environ)
     given = {"profile": arguments.text("profile")} if arguments.text("profile") else {}
-    # Read for its profile, and for the sentence about one that there is not.
+    # Loaded for the profile, and to refuse one that does not exist.
     profile = load_config(user=where.config, environ=os.environ, given=given).get("profile")
     keys = KeyFile(where.config, profile)
     match arguments.verb:

@@ -287,9 +287,8 @@ class _Run:
         if self._schema is not None:
             options["schema"] = self._schema
         if self._hooks is not None:
-            from weft.cli.agent_sdk.stream_input import (
-                StreamInputSession,  # only where a program drives us
-            )
+            # Only where a program drives us.
+            from weft.cli.agent_sdk.stream_input import StreamInputSession
 
             asks = self._arguments.text("permission_prompt_tool") is not None
             dialogue = StreamInputSession(
@@ -324,9 +323,8 @@ class _Run:
         if self._prompt:
             content: Content = self._prompt
             if self._is_slash():
-                from weft.cli.headless.slash_prompt import (
-                    expanded,  # only where it may be a command
-                )
+                # Only where it may be a command.
+                from weft.cli.headless.slash_prompt import expanded
 
                 words = self._arguments.words
                 content, more = await expanded(

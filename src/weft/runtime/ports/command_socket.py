@@ -115,7 +115,7 @@ class CommandSocket:
             try:
                 await self._listener.serve(self._connection)
             except* anyio.ClosedResourceError:
-                self._is_closed = True  # we closed it
+                self._is_closed = True  # by `aclose`, not by the system
             except* OSError as error:
                 # Too many open files, as a rule: it passes, and the socket must outlive it.
                 logger.warning("no connection can be taken: %s", error.exceptions[0])

@@ -205,7 +205,7 @@ class SqliteStore(Store):
         # The log is emptied between two groups, so an empty job returns when that was tried.
         await self._write(lambda _: None)
 
-    # -- beside the log
+    # -- drafts, which are not in the log
 
     def save_draft(self, chunk: DraftChunk) -> None:
         draft = (chunk.stream, chunk.node)

@@ -274,9 +274,8 @@ class PreimagePack:
 
     def _open(self, path: str | None) -> int:
         if path is not None:
-            with suppress(
-                OSError
-            ):  # a disk without locks, or read-only: then nothing outlives the process
+            # A disk without locks, or read-only: then nothing outlives the process.
+            with suppress(OSError):
                 fd = _open_named(path)
                 if _is_ours(fd, path):
                     self._path = path

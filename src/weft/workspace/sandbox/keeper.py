@@ -9,8 +9,8 @@ when its first process ends; whatever it left running is killed before the end i
 view is taken apart.
 
 A read-only mount lets named pipes be written to, and a filter does not see what is opened; Landlock
-does (`restrict_writing`).  Who is under it cannot mount, so it holds for a thread of the cell that
-starts the command (`CommandStarter`), and for all that comes of it.
+does (`restrict_writing`).  A thread under it cannot mount, so it holds only for the thread of the
+cell that starts the command (`CommandStarter`), and for all that comes of it.
 
 The view can be made before it is known what is to run in it, so that no command has to wait for it;
 what is secret by then is hidden when the command comes.
@@ -23,14 +23,17 @@ number that no other process knows.
 This file runs as a script and imports nothing of ours and as little as possible: it is what a
 sandboxed command costs.  It takes orders from one socket, in packets of fields parted by NUL:
 
-    cell ID      make a cell; with the descriptors of its configuration (`KeeperCellConfig` has the
-    fields) and of a socket of its own term ID      ask everything in it to end kill ID      end it
+    cell ID      make a cell; with the descriptors of its configuration (`KeeperCellConfig` has
+                 the fields) and of a socket of its own
+    term ID      ask everything in it to end
+    kill ID      end it
 
 and says `ready` when it has started (`ready landlock` where the kernel has it), and `gone ID` of a
 cell that ended.  Over its own socket a cell takes, in turns,
 
-    plan         make a view; with the descriptor of a `KeeperMountPlan` run          run a command
-    in it; with the descriptors of an `KeeperExecRequest`, stdin, stdout and stderr
+    plan         make a view; with the descriptor of a `KeeperMountPlan`
+    run          run a command in it; with the descriptors of a `KeeperExecRequest`, stdin, stdout
+                 and stderr
 
 and says
 

@@ -119,9 +119,8 @@ class FileCommands:
     def __call__(self) -> list[OfferedCommand]:
         """Those that there are."""
         if time.monotonic() - self._looked > FRESH_SECONDS:
-            from weft.project.markdown_commands import (
-                find_commands,  # with the first command that is typed
-            )
+            # With the first command that is typed.
+            from weft.project.markdown_commands import find_commands
             from weft.project.system_prompt import command_folders
 
             found = find_commands(command_folders(self._project, self._config)).found
