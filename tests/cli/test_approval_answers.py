@@ -159,3 +159,53 @@ def test_of_an_input_the_part_is_edited_that_matters(
 def test_what_is_no_input_is_refused(written: str) -> None:
     with pytest.raises(UsageError):
         editable_input("fetch", {"url": "u"}).changed(written)
+
+
+async def titles(talk: ChatDriver, *answers: int) -> list[str]:
+    """The titles of the questions that come up, each answered."""
+    found = []
+    for answer in answers:
+        found.append((await talk.screen.choice()).title)
+        talk.screen.answer(answer)
+    return found
+
+
+COMMANDS = [call("shell", command=f"touch {name}") for name in "abc"]
+
+
+@pytest.mark.process
+async def test_several_commands_at_once_are_counted(app: App) -> None:
+    read = call("read", path="nothing")
+    async with driven_chat(app, [*COMMANDS, read], [COMMANDS[0]], "Done.") as talk:
+        talk.screen.typed("go")
+        assert await titles(talk, 0, 0, 0, 0) == [
+            "Allow this command? (1 of 3)",
+            "Allow this command? (2 of 3)",
+            "Allow this command? (3 of 3)",
+            "Allow this command?",
+        ]
+        await talk.screen.until(lambda: "Done." in talk.screen.words())
+
+
+@pytest.mark.process
+async def test_an_answer_that_covers_others_leaves_fewer_to_count(app: App) -> None:
+    same = [call("shell", command="touch a"), call("shell", command="touch a")]
+    async with driven_chat(app, [*same, COMMANDS[1]], "Done.") as talk:
+        talk.screen.typed("go")
+        assert await titles(talk, 1, 0) == [
+            "Allow this command? (1 of 3)",
+            "Allow this command? (3 of 3)",
+        ]
+        await talk.screen.until(lambda: "Done." in talk.screen.words())
+
+
+@pytest.mark.process
+async def test_the_count_begins_anew_after_a_stop(app: App) -> None:
+    async with driven_chat(app, COMMANDS, [COMMANDS[0]], "Done.") as talk:
+        talk.screen.typed("go")
+        assert (await talk.screen.choice()).title.endswith("(1 of 3)")
+        talk.screen.answer(None)
+        await talk.screen.idle()
+        talk.screen.typed("only one")
+        assert await titles(talk, 0) == ["Allow this command?"]
+        await talk.screen.until(lambda: "Done." in talk.screen.words())

@@ -141,6 +141,19 @@ class SessionView:
         call = self._calls.get(request.call_uid) if request.child is None else None
         return call.args if call is not None else None
 
+    def calls_behind(self, request: PermissionRequest) -> int:
+        """How many calls of the same tool wait behind the one that a request is about: they are
+        asked about one after the other.
+        """
+        calls = list(self._calls)
+        if request.child is not None or request.call_uid not in calls:
+            return 0
+        name = self._calls[request.call_uid].name
+        behind = calls[calls.index(request.call_uid) + 1 :]
+        return sum(
+            self._calls[each].name == name and each not in self.live.running for each in behind
+        )
+
     def take(self, event: Event) -> list[AnyBlock]:
         """Take one more event in; returns what can now be shown for good."""
         self._tally.take(event)

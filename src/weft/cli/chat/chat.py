@@ -560,6 +560,7 @@ class Chat:
                     if isinstance(event, TurnStarted):
                         self._may_retry = False
                     elif isinstance(event, TurnFinished):
+                        self._put_count = 0
                         self._may_retry = event.finish_reason not in SUCCESSFUL
                     blocks = view.take(await whole(event, self._app))
                     self.tally.take(event, blocks)
@@ -626,14 +627,16 @@ class Chat:
 
     async def _put(self, session: Session, request: OpenRequest) -> None:
         """Put a question, with its number among those that wait."""
-        waiting = [
+        asked = [
             each for each in self.live.requests.values() if isinstance(each, PermissionRequest)
         ]
-        self._put_count = max(self._put_count, len(waiting))
-        number = self._put_count - len(waiting) + 1
+        # Of one answer's calls the session asks one at a time; those behind it are counted too.
+        waiting = len(asked) + sum(map(self.view.calls_behind, asked))
+        self._put_count = max(self._put_count, waiting)
+        number = self._put_count - waiting + 1
         args = None if isinstance(request, PlanRequest) else self.view.args_of(request)
         await self._asker.put(session, request, number=number, count=self._put_count, args=args)
-        if len(waiting) <= 1:
+        if waiting <= 1:
             self._put_count = 0
 
     async def _put_questions(self) -> None:
