@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.support.tmux_terminal import SECONDS, TmuxTerminal, needs_tmux
+from tests.support.tmux_terminal import TmuxTerminal, needs_tmux, wait_until
 from tests.support.weft_program import WeftProgram, call, text
 
 pytestmark = [needs_tmux, pytest.mark.process]
@@ -40,13 +39,6 @@ def terminal(weft: WeftProgram, tmp_path: Path) -> Iterator[TmuxTerminal]:
     window = TmuxTerminal(weft, tmp_path, width=100, height=24)
     yield window
     window.close()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)  # another program has to come there
 
 
 def is_drawn(terminal: TmuxTerminal, width: int) -> bool:

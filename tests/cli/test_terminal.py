@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
+from tests.support.tmux_terminal import TmuxTerminal, needs_tmux, wait_until
 from tests.support.weft_program import WeftProgram, call, text
 
 pytestmark = needs_tmux
@@ -280,6 +280,35 @@ def test_an_interrupted_turn_is_offered_again(weft: WeftProgram, terminal: TmuxT
     terminal.wait_for("word word", "Writing")
     terminal.keys("Escape")
     terminal.wait_for("■ Stopped")
+
+
+@pytest.mark.parametrize("has_session", [True, False])
+def test_what_was_typed_and_not_sent_is_there_again_after_a_kill(
+    weft: WeftProgram, terminal: TmuxTerminal, has_session: bool
+) -> None:
+    terminal.start("-m", weft.script("Hello!", "Again!"))
+    terminal.wait_for("asks first")
+    if has_session:
+        terminal.type("hi")
+        terminal.keys("Enter")
+        terminal.wait_for("Hello!")
+    terminal.type("a long thought")
+    terminal.keys("C-j")
+    terminal.type("of two lines")
+    terminal.wait_for("› a long thought\n  of two lines")
+    drafts = weft.data / "input_drafts"
+    wait_until(lambda: any(b"two lines" in each.read_bytes() for each in drafts.glob("*")))
+    os.kill(terminal.pid(), signal.SIGKILL)
+    terminal.exit_code()
+    arguments = ("-c",) if has_session else ("-m", weft.script("Again!"))
+    terminal.again(*arguments)
+    terminal.wait_for("› a long thought\n  of two lines")
+    terminal.keys("Enter")
+    terminal.wait_for("Again!", "asks first")
+    wait_until(lambda: all(not each.read_bytes()[2:] for each in drafts.glob("*")))
+    terminal.keys("C-d")
+    terminal.exit_code()
+    assert list(drafts.iterdir()) == []
 
 
 @pytest.mark.parametrize("width", [24, 40])

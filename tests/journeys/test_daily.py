@@ -420,11 +420,15 @@ def test_it_is_killed_in_the_middle_and_goes_on(user: DailyUser) -> None:
     user.window.again("-c")
     screen = user.sees("› tell me a story", "The last turn was interrupted.", "1-2; Esc is no")
     assert "no model" not in screen
+    assert "word word" in screen, "what had arrived is seen before it goes on"
     user.picture("killed", "After a kill, the turn can go on")
     user.window.keys("1")
     screen = user.sees("And so it ended.")
     assert screen.count("› tell me a story") == 1
     assert "word word" in screen, "the words that had arrived are kept"
+    told = user.window.screen(history=True).split("› tell me a story")[1].count("word")
+    said = user.weft.run("session", "show", "--json", user.weft.sessions()[0]["id"]).stdout
+    assert told == said.count("word "), "and shown once"
 
 
 def test_keys_are_shown_and_go_away(user: DailyUser) -> None:

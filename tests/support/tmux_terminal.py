@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,14 @@ SECONDS = 20.0
 needs_tmux = pytest.mark.skipif(
     shutil.which("tmux") is None, reason="tmux is not installed; `make test` installs it"
 )
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait for something that another program does."""
+    until = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)  # another program has to come there
 
 
 class TmuxTerminal:

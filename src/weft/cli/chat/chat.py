@@ -152,6 +152,7 @@ class Chat:
             await self._commands.pick(fork=fork)
         elif resume is not None:
             await self.switch(resume, fork=fork)
+        self.screen.bring_draft()
         if send_first is not None:
             await send_first()
         elif picks or resume is not None:
@@ -442,10 +443,14 @@ class Chat:
             )
         messages = [message for _, message in page.items]
         self.screen.show(*history_blocks(messages))
+        live = live_of(snapshot)
+        if live.status == "interrupted":
+            # Seen before the user decides whether it goes on; it is stored when the turn does.
+            live.text = await self.conversation.stored_answer()
         # Events from the snapshot on, for what is in flight; what the page has is not shown again.
         await self.follow(
             session,
-            live_of(snapshot),
+            live,
             after=snapshot.seq,
             shown=page.seq,
             calls=open_calls(messages),

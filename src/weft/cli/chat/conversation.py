@@ -131,6 +131,14 @@ class ChatConversation:
         await self.session.stop()
         self.session = None
 
+    async def stored_answer(self) -> str:
+        """What had arrived of the answer when the process died that was at work on it."""
+        assert self.session is not None
+        turn = (await self.app.host.port(self.session.id)).state.turn.open
+        call = turn.call if turn is not None else None
+        drafts = await self.app.store.load_drafts(self.session.id) if call is not None else []
+        return next((each.text for each in drafts if call and each.node == call.node), "")
+
     async def drop_if_empty(self) -> None:
         """A session whose first message could not even be sent is none."""
         session = self.session

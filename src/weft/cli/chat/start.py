@@ -195,6 +195,7 @@ class _Start:
             TerminalDevice(self._early),
             folder=app.project_path,
             history=None if ephemeral else str(app.places.home / "chat_history"),
+            drafts=None if ephemeral else str(app.places.home / "input_drafts"),
             theme=theme,
             settings=settings,
             offered=FileCommands(app.project_path, app.places.config),

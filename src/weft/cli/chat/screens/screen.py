@@ -150,6 +150,9 @@ class ChatScreen(Protocol):
         """Put text into the input line, before what stands there."""
         ...
 
+    def bring_draft(self) -> None:
+        """Put what was typed in an earlier chat, and never sent, into the input line."""
+
     def copy(self, text: str) -> None:
         """Put text into the clipboard of the user's terminal.
 

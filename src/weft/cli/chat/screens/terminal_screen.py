@@ -26,6 +26,7 @@ from weft.cli.chat.paint.text_cells import fit, row_cells
 from weft.cli.chat.paint.theme import PaintTheme
 from weft.cli.chat.screens.completion import ChatCompleter, OfferedCommand
 from weft.cli.chat.screens.external_editor import edited
+from weft.cli.chat.screens.line_input.input_draft import InputDraft
 from weft.cli.chat.screens.line_input.input_rows import InputRows
 from weft.cli.chat.screens.line_input.line_history import LineHistory
 from weft.cli.chat.screens.list_question import ListAnswer, ListQuestion
@@ -91,6 +92,8 @@ ESCAPE_SECONDS = 0.05
 NOTICE_SECONDS = 4.0
 PLACE_SECONDS = 0.3
 """Between two looks at the work tree, and before the first: it must not delay the first key."""
+DRAFT_SECONDS = 0.5
+"""Before what was typed is kept for the case of a crash."""
 SENT_ROWS = 4
 INPUTS = 1000
 MOST_PASTED = 20
@@ -126,6 +129,7 @@ class TerminalScreen(ChatScreen):
         *,
         folder: str,
         history: str | None,
+        drafts: str | None = None,
         theme: PaintTheme,
         place: Callable[[], StatusPlace] = StatusPlace,
         look_at_place: Callable[[], None] = lambda: None,
@@ -181,6 +185,9 @@ class TerminalScreen(ChatScreen):
         """The question that the line which is asked for belongs to."""
         self._printed: ChoiceQuestion | None = None
         """The last question whose preview was printed above it."""
+        self._draft = InputDraft(drafts, folder)
+        self._typed = anyio.Event()
+        """The input may have changed."""
         self._notice = ("", 0.0)
         self._work, self._awake = anyio.Event(), anyio.Event()
         self._is_on = False
@@ -225,6 +232,7 @@ class TerminalScreen(ChatScreen):
                 group.start_soon(self._keep_size)
                 group.start_soon(self.input.complete)
                 group.start_soon(self._keep_place)
+                group.start_soon(self._keep_draft)
                 if self._status_command is not None:
                     group.start_soon(self._keep_status, self._status_command)
                 await self._read_keys()
@@ -235,6 +243,8 @@ class TerminalScreen(ChatScreen):
             # Ends `next_input`, so that the chat ends when its terminal is gone.
             self._sending.close()
             self._is_on, self._group = False, None
+            self._draft.keep(self.input.editor.whole_text)
+            self._draft.close()
             with contextlib.suppress(OSError):
                 self._leave_viewer()
                 self._write(POP)
@@ -293,6 +303,20 @@ class TerminalScreen(ChatScreen):
         self._sent = _NOTHING_SENT
         self.input.put_back(text)
         self._work.set()
+
+    def bring_draft(self) -> None:
+        *older, newest = ["", *self._draft.take_left()]
+        for text in older:
+            self.input.history.add(text)
+        if not newest:
+            return
+        if self.input.editor.text or self._sent.text:
+            # Typed ahead: it must not become a part of what is being said now.
+            self.input.history.add(newest)
+            self.notify("unsent text of before: Up")
+            return
+        self.put_back(newest)
+        self.notify("unsent text of before · Esc Esc clears it")
 
     def copy(self, text: str) -> None:
         # OSC 52: the terminal does it, also over ssh; many take no more than this much.
@@ -390,6 +414,7 @@ class TerminalScreen(ChatScreen):
 
     def redraw(self) -> None:
         """Something was typed: show it now."""
+        self._typed.set()
         self._awake.set()
         if self._can_draw():
             self._draw()
@@ -603,6 +628,14 @@ class TerminalScreen(ChatScreen):
             await anyio.to_thread.run_sync(self._look_at_place)
             self._work.set()
             await self._place_due.wait()
+
+    async def _keep_draft(self) -> None:
+        """Keep what is typed, a moment later: not with each key."""
+        while True:
+            await self._typed.wait()
+            await anyio.sleep(DRAFT_SECONDS)
+            self._typed = anyio.Event()
+            self._draft.keep(self.input.editor.whole_text)
 
     async def _keep_status(self, command: StatusCommand) -> None:
         while True:

@@ -101,7 +101,7 @@ class ChatInput:
     ) -> None:
         self._host = host
         self._completer = completer
-        self._history = history
+        self.history = history
         self._twice = DoublePress(clock)
         self.editor = LineEditor()
         self._labels: dict[str, str] = {}
@@ -325,7 +325,7 @@ class ChatInput:
     def _send(self, *, later: bool = False) -> None:
         text, picked, pasted = self.editor.whole_text, self.editor.dropped, self.editor.folded
         typed = self.editor.shown_text if picked else ""
-        self._history.add(text)
+        self.history.add(text)
         self.editor.reset()
         self._menu, self._is_first = None, False
         if self._vi is not None:
@@ -373,7 +373,7 @@ class ChatInput:
             self._host.notify(LEAVE_HINT)
 
     def _clear(self) -> None:
-        self._history.add(self.editor.whole_text)
+        self.history.add(self.editor.whole_text)
         self.editor.reset()
         self._menu = None
 
@@ -382,11 +382,11 @@ class ChatInput:
         if not self.editor.text and live.is_busy and live.queue:
             self._host.tell(TakeBack())
         elif not self.editor.line_up():
-            self._recall(self._history.back(self.editor.whole_text))
+            self._recall(self.history.back(self.editor.whole_text))
 
     def _down(self) -> None:
         if not self.editor.line_down():
-            self._recall(self._history.forth())
+            self._recall(self.history.forth())
 
     def _recall(self, text: str | None) -> None:
         if text is not None:
@@ -399,7 +399,7 @@ class ChatInput:
         self.unfolds_todo = not self.unfolds_todo
 
     def _begin_search(self) -> None:
-        self._search = HistorySearch(self._history, self.editor.whole_text)
+        self._search = HistorySearch(self.history, self.editor.whole_text)
 
     def _edit_outside(self) -> None:
         self._host.start_editor(self.editor.whole_text, self.editor.set_text)
