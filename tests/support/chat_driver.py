@@ -75,6 +75,9 @@ class RecordingScreen(ChatScreen):
         self.line = text + self.line
         self._wake()
 
+    def bring_draft(self) -> None:
+        pass
+
     def copy(self, text: str) -> None:
         self.copied.append(text)
 

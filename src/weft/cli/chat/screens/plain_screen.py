@@ -206,6 +206,9 @@ class PlainScreen(ChatScreen):
     def put_back(self, text: str) -> None:
         self._write(f"(not sent: {clean(text)})\n")
 
+    def bring_draft(self) -> None:
+        pass  # what is typed there is the terminal's own until it is sent
+
     def _prompt(self) -> None:
         self._write("\nYou: " if self._in_words else "\n> ")
 

@@ -152,6 +152,7 @@ class ChatScreen(Protocol):
 
     def bring_draft(self) -> None:
         """Put what was typed in an earlier chat, and never sent, into the input line."""
+        ...
 
     def copy(self, text: str) -> None:
         """Put text into the clipboard of the user's terminal.
