@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.support.git_history import GIT, git, make_history, reached, refs
 from tests.support.sandboxed_project import sandboxed_project
 from weft.workspace import LocalRunner, ProcessCommand, RunResult
 from weft.workspace.git_records import GitRecords, loose_object
+from weft.workspace.sandbox.overlay_plan import ApplyStep, FoundEntry, identity
 from weft.workspace.sandbox.repository.repository_change import RepositoryChange
 
 pytestmark = pytest.mark.anyio
@@ -368,3 +370,47 @@ async def test_what_git_is_shown_after_a_gc_does_not_grow_with_the_objects_that_
     )
     change.make_view(f"{tmp_path}/view")
     assert sorted(os.listdir(tmp_path / "view/objects")) == ["info", "pack"]
+
+
+def test_what_the_steps_know_of_removed_objects_is_not_looked_up_again(tmp_path: Path) -> None:
+    """A `git gc` removes thousands of files; each look at one is a system call."""
+    make_history(tmp_path)
+    _age_objects(tmp_path, 40)
+    loose = {name for name in GitRecords(f"{tmp_path}/.git").names("objects") if loose_object(name)}
+    change = RepositoryChange.of_steps(
+        str(tmp_path), f"{tmp_path}/upper", ".git", [_removal(tmp_path, name) for name in loose]
+    )
+    for name in loose:
+        (tmp_path / ".git" / name).unlink()
+    # A file that cannot be looked at counts as new; the steps say that these are old.
+    assert change.why_not() == "it removes commits that refs or reflogs name"
+
+
+def test_a_folder_that_a_gc_took_away_is_not_listed(tmp_path: Path) -> None:
+    make_history(tmp_path)
+    loose = {name for name in GitRecords(f"{tmp_path}/.git").names("objects") if loose_object(name)}
+    folders = {name.rpartition("/")[0] for name in loose}
+    change = RepositoryChange(
+        GitRecords(f"{tmp_path}/.git"),
+        GitRecords(f"{tmp_path}/.git", f"{tmp_path}/upper", (), loose),
+        changed=loose,
+        unmade=folders,
+    )
+    listed: list[str] = []
+    is_over = False
+
+    def watch(event: str, args: tuple[object, ...]) -> None:
+        if event == "os.listdir" and not is_over:
+            listed.append(str(args[0]))
+
+    sys.addaudithook(watch)
+    change.make_view(f"{tmp_path}/view")
+    is_over = True
+    assert len(folders) > 5
+    assert sorted(os.path.basename(each) for each in listed) == ["objects"]
+
+
+def _removal(root: Path, name: str) -> ApplyStep:
+    about = os.lstat(root / ".git" / name)
+    before = FoundEntry(kind="file", mode=about.st_mode, identity=identity(about))
+    return ApplyStep(path=f".git/{name}", do="remove", before=before)

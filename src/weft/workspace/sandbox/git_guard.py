@@ -247,31 +247,35 @@ def by_repository(root: str, steps: Iterable[ApplyStep]) -> dict[str, list[Apply
     found: dict[str, list[ApplyStep]] = {}
     known: dict[str, str | None] = {}
     for step in steps:
-        parent = os.path.dirname(step.path)
-        if parent not in known:
-            known[parent] = _repository_of(root, parent)
-        if (folder := known[parent]) is not None:
+        folder = _repository_of(root, step.path.rpartition("/")[0], known)
+        if folder is not None:
             found.setdefault(folder, []).append(step)
     return found
 
 
-def _repository_of(root: str, folder: str) -> str | None:
+def _repository_of(root: str, folder: str, known: dict[str, str | None]) -> str | None:
     """The innermost git directory that a folder is, or lies in: a submodule's lies in another, and
     a bare repository has any name.
 
     The project may be one itself, which is "".
     """
-    names = folder.split("/")
-    for end in range(len(names), -1, -1):
-        path = "/".join(names[:end])
-        here = f"{root}/{path}"
-        if (
-            os.path.lexists(f"{here}/HEAD")
-            and os.path.isdir(f"{here}/objects")
-            and (".git" in names[:end] or os.path.isdir(f"{here}/refs"))
-        ):
-            return path
-    return None
+    # Each folder is looked at once: a `git gc` has steps in 256 folders of objects.
+    if folder not in known:
+        if _is_repository(root, folder):
+            known[folder] = folder
+        else:
+            above = folder.rpartition("/")[0]
+            known[folder] = _repository_of(root, above, known) if folder else None
+    return known[folder]
+
+
+def _is_repository(root: str, folder: str) -> bool:
+    here = f"{root}/{folder}"
+    return (
+        os.path.lexists(f"{here}/HEAD")
+        and os.path.isdir(f"{here}/objects")
+        and (".git" in folder.split("/") or os.path.isdir(f"{here}/refs"))
+    )
 
 
 class ReadingRunner(Runner):

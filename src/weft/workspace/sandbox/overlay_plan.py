@@ -363,6 +363,11 @@ def size_of(found: FoundEntry) -> int:
     return found.identity[2] if found.identity else 0
 
 
+def written_at(found: FoundEntry) -> float:
+    """When a file was written, in seconds since the epoch."""
+    return found.identity[3] / 1e9 if found.identity else 0.0
+
+
 def identity(about: os.stat_result) -> tuple[int, ...]:
     """What differs as soon as a file was changed."""
     return (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
