@@ -31,6 +31,23 @@ def test_every_point_is_reached_and_survived() -> None:
     assert line["n"] == line["points"] >= 40
 
 
+SLOW_MACHINE = """
+from tests.crash import failpoints
+from tests.support.crash import journey, journey_process
+journey.HASTE = 1_000_000  # a machine ten thousand times as slow
+journey_process.import_everything()
+counted = failpoints.passes(failpoints.Scenario(variant="crash_often"), seed=1)
+print(counted["session.down.before"])
+"""
+
+
+@pytest.mark.process
+def test_a_session_crashes_too_often_on_a_machine_of_any_speed() -> None:
+    command = [sys.executable, "-c", SLOW_MACHINE]
+    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=ROOT, check=True)
+    assert done.stdout == b"1\n"
+
+
 def test_every_commit_of_the_core_stands_between_two_points() -> None:
     found = dict(commits())
     assert len(found) >= 10

@@ -12,6 +12,7 @@ half answer was sent back.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import time
@@ -31,6 +32,10 @@ from weft.tools import FunctionTool, Tool, ToolContext
 SESSION = SessionId("ses_journey")
 MODEL = "scripted:journey"
 PACE_SECONDS = 0.0004
+HASTE = 100
+SECONDS_A_READING = 0.05
+"""A draft is due at every fifth reading; four crashes that follow each other lie within a minute.
+"""
 """Between two pieces of an answer."""
 
 LOOKING = "First I look around, at three places at once, to see what is there."
@@ -99,7 +104,19 @@ class HastyClock(Clock):
         return time.time()
 
     def monotonic(self) -> float:
-        return time.monotonic() * 100
+        return time.monotonic() * HASTE
+
+
+class ReadingClock(HastyClock):
+    """Durations by the number of readings: a busy machine, on which more time passes between two
+    of them, makes no difference.
+    """
+
+    def __init__(self) -> None:
+        self._readings = itertools.count()
+
+    def monotonic(self) -> float:
+        return next(self._readings) * SECONDS_A_READING
 
 
 def tools(place: JourneyFolder) -> list[str | Tool]:
