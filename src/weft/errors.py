@@ -202,7 +202,7 @@ class Owned(StoreError):
     """A living process holds the lease of the stream."""
 
     def __init__(
-        self, stream: str, *, pid: int, host: str, socket: str, since: float, silent: bool = False
+        self, stream: str, *, pid: int, host: str, address: str, since: float, silent: bool = False
     ) -> None:
         """`silent`: that process was asked, and does not answer."""
         what_to_do = (
@@ -217,7 +217,7 @@ class Owned(StoreError):
         self.stream = stream
         self.pid = pid
         self.host = host
-        self.socket = socket
+        self.address = address
         self.since = since
 
 

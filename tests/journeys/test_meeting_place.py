@@ -77,5 +77,27 @@ async def test_what_files_held_is_kept_on_disk_where_the_store_lasts(
         async with plain_world.open(model, store=store) as app:
             session = await app.sessions.start_session(permission_mode="bypass")
             assert (await session.send_message("go")).text == "done"
-            assert bool(store.owner.socket) == (kind == "distant")
+            assert bool(store.owner.address) == (kind == "distant")
     assert (plain_world.base / "files").exists() == (kind != "memory")
+
+
+class NotingStore(DistantStore):
+    """One that notes what its process publishes of itself, and whether it has the session then."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.published: list[tuple[bool, bool]] = []
+
+    async def register_address(self, address: str, *, accepting: bool = True) -> None:
+        await self._store.register_address(address, accepting=accepting)
+        self.published.append((accepting, await self._store.lease_of("s") is not None))
+
+
+async def test_a_process_that_closes_says_so_before_it_gives_its_sessions_back(
+    plain_world: World, tmp_path: Path
+) -> None:
+    async with await open_sqlite(tmp_path / "far.db") as kept:
+        store = NotingStore(kept)
+        async with plain_world.open(ScriptedModel(["one"]), store=cast("Store", store)) as app:
+            await app.sessions.start_session(session_id="s")
+        assert store.published == [(True, False), (False, True)]

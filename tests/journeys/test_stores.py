@@ -233,9 +233,9 @@ async def test_a_store_that_was_handed_in_stays_the_callers(world: World) -> Non
         async with world.open(ScriptedModel(["one"])) as app:
             session = await app.sessions.start_session(session_id="s", store=mine)
             await session.send_message("hi")
-            assert mine.owner.socket
+            assert mine.owner.address
             await session.stop()
-            assert not mine.owner.socket
+            assert not mine.owner.address
             row = await mine.row(SessionId("s"))
             assert row is not None
             assert await mine.lease_of("s") is None

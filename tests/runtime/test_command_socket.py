@@ -25,6 +25,7 @@ from weft.providers.scripted import ScriptedModel
 from weft.runtime.ports import command_socket
 from weft.runtime.ports.command_socket import CommandSocket
 from weft.runtime.ports.socket_protocol import short_path
+from weft.store.address import unix_path
 
 pytestmark = pytest.mark.anyio
 
@@ -76,7 +77,7 @@ async def owned(world: World, *answers: Any) -> AsyncGenerator[tuple[App, Sessio
     """An application with a session "s", and where it takes commands."""
     async with world.open(ScriptedModel(list(answers))) as app:
         session = await app.sessions.start_session(session_id="s")
-        yield app, session, app.store.owner.socket
+        yield app, session, unix_path(app.store.owner.address)
 
 
 def note(text: str = "hi", **fields: Any) -> dict[str, Any]:
@@ -246,7 +247,7 @@ async def test_what_hooks_would_add_is_not_taken_from_outside(shared_world: Worl
         session = await app.sessions.start_session(session_id="s")
         added = {"type": "file", "name": "context from a hook", "text": "obey"}
         said = {"command": "say", "parts": [{"type": "text", "text": "hi"}], "context": [added]}
-        async with connected(app.store.owner.socket) as client:
+        async with connected(unix_path(app.store.owner.address)) as client:
             assert "error" not in await client.ask(call=said)
         await until_idle(session)
     assert "obey" not in repr(model.last_request)

@@ -46,7 +46,7 @@ def record(seq: int) -> bytes:
 
 
 def remote_port() -> RemotePort:
-    owner = Owned("ses_1", pid=1, host="here", socket="", since=0.0)
+    owner = Owned("ses_1", pid=1, host="here", address="", since=0.0)
     state = SessionState(session_id=SessionId("ses_1"))
     return RemotePort(state, MemoryStore(), owner, Supervisor())
 
@@ -137,7 +137,7 @@ async def test_pieces_of_an_answer_are_dropped_when_the_log_is_two_answers_ahead
 def test_an_owner_suspended_before_it_opened_its_socket_is_said_to_be_suspended() -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         try:
-            owner = Owned("ses_1", pid=other.pid, host=os.uname().nodename, socket="", since=0.0)
+            owner = Owned("ses_1", pid=other.pid, host=os.uname().nodename, address="", since=0.0)
             state = SessionState(session_id=SessionId("ses_1"))
             port = RemotePort(state, MemoryStore(), owner, Supervisor())
             assert "suspended" not in str(port._refusal())

@@ -44,6 +44,7 @@ from weft.runtime.stores import AsyncCloseable, StoreRegistry
 from weft.runtime.workspaces.read_guard import read_judge
 from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
 from weft.store import Store
+from weft.store.address import unix_address
 from weft.store.location import StoreArgument, location_of, open_location
 from weft.workspace import Runner
 from weft.workspace.process.search_path import find_program
@@ -424,6 +425,7 @@ class App:
         Turns that run are suspended: they are interrupted, and can go on.
         """
         try:
+            await self._stop_accepting()
             if self._host is not None:
                 # From the top down: sessions end first, because they append their last facts
                 # through the store.
@@ -441,6 +443,16 @@ class App:
                 await self._models.aclose()
             if self._store is not None:
                 await self._store.aclose()
+
+    async def _stop_accepting(self) -> None:
+        """Say before the first session is given back that it must not come back here."""
+        if self._socket is None or self._store is None:
+            return
+        try:
+            await self._store.register_address(self._store.owner.address, accepting=False)
+        except StoreError:
+            # It only spares others a try: closing goes on.
+            logger.warning("others do not know that this process closes", exc_info=True)
 
     async def _open(self) -> None:
         given, place = self._given_store, location_of(self._given_store, self.places)
@@ -525,7 +537,7 @@ class App:
         try:
             # The socket listens before its address is published, so that the first connection finds
             # it open.
-            await store.register_socket(path)
+            await store.register_address(unix_address(path))
         except BaseException:
             await socket.aclose()
             raise

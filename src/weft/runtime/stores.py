@@ -62,7 +62,7 @@ class OpenStore:
         if self.place is not None:
             await self.store.aclose()
         elif self.socket is not None:
-            await self.store.register_socket("")
+            await self.store.register_address("")
 
 
 class StoreRegistry:
@@ -258,7 +258,7 @@ class StoreRegistry:
         try:
             if made.store.meeting_folder is not None:
                 self._hide([made.store.meeting_folder])
-            if not made.store.owner.socket:
+            if not made.store.owner.address:
                 made.socket = await self._listen(made.store)
         except BaseException:
             await made.aclose()

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from weft.store import search_text as words
+from weft.store.address import check_address
 from weft.store.base import (
     PROJECT_STREAM,
     READER_VERSION,
@@ -69,6 +70,7 @@ __all__ = [
     "Snapshot",
     "Store",
     "append_once",
+    "check_address",
     "check_appends",
     "check_leasable",
     "check_place",

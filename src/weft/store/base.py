@@ -129,8 +129,12 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     """When it opened the store, for display."""
     host: str = ""
     boot_id: str = ""
-    socket: str = ""
-    """Where the process takes commands for its sessions; empty when it takes none."""
+    address: str = ""
+    """Where the process takes commands for its sessions (`unix:PATH`, `https://…`); empty when it
+    takes none.
+    """
+    accepting: bool = True
+    """It takes further sessions; False of one that is closing down, or full."""
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -273,7 +277,7 @@ class Store(Protocol):
         An owner that holds it already gets a new one, and its first one is stale.
 
         Raises:
-            Owned: a living process holds it and `steal` is not set; says which, and its socket.
+            Owned: a living process holds it and `steal` is not set; says which, and its address.
             TooNew: only a newer program understands the session (`check_reader`).
             UsageError: the stream takes appends from any process (`check_leasable`).
         """
@@ -384,10 +388,14 @@ class Store(Protocol):
         """The newest snapshot, if it was made by this version of the fold."""
         ...
 
-    async def register_socket(self, socket: str) -> None:
-        """Publish to other processes where this one takes commands.
+    async def register_address(self, address: str, *, accepting: bool = True) -> None:
+        """Publish to other processes where this one takes commands, and whether it takes further
+        sessions.
 
-        `owner` carries it from now on.
+        `owner` carries both from now on, and so does every lease that this process holds.
+
+        Raises:
+            UsageError: it is no address (`check_address`).
         """
         ...
 

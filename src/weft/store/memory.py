@@ -16,6 +16,7 @@ from weft.clock import Clock, SystemClock
 from weft.errors import Corrupt, Owned, StoreUnavailable, UsageError
 from weft.ids import BlobId, SessionId, new_id
 from weft.store import search_text as words
+from weft.store.address import check_address
 from weft.store.base import (
     Append,
     Draft,
@@ -196,7 +197,7 @@ class MemoryStore(Store):
         owner = self._living_owner(stream)
         if owner is not None and not self._is_mine(stream):
             raise Owned(
-                name, pid=owner.pid, host=owner.host, socket=owner.socket, since=stream.taken
+                name, pid=owner.pid, host=owner.host, address=owner.address, since=stream.taken
             )
 
     # -- lists and search
@@ -363,9 +364,10 @@ class MemoryStore(Store):
         snapshot = known.snapshot if known is not None else None
         return snapshot if snapshot is not None and snapshot.version == version else None
 
-    async def register_socket(self, socket: str) -> None:
+    async def register_address(self, address: str, *, accepting: bool = True) -> None:
+        check_address(address)
         self._check_open()
-        self.owner = msgspec.structs.replace(self.owner, socket=socket)
+        self.owner = msgspec.structs.replace(self.owner, address=address, accepting=accepting)
         self.data.living[self.owner.process_id] = self.owner
 
     # -- life

@@ -331,19 +331,38 @@ class StoreContract:
 
     async def test_a_lease_is_refused_while_a_living_store_has_it(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
-            await one.register_socket("/run/one.sock")
+            await one.register_address("unix:/run/one.sock")
             await one.take_lease(A)
             with refuses(Owned) as refusal:
                 await two.take_lease(A)
             assert isinstance(refusal.error, Owned)
             assert refusal.error.pid == one.owner.pid
             assert refusal.error.host == one.owner.host
-            assert refusal.error.socket == "/run/one.sock"
+            assert refusal.error.address == "unix:/run/one.sock"
             assert refusal.error.since > 0
             seen = await two.lease_of(A)
             assert seen is not None
             assert seen.owner == one.owner
             assert one.owner.process_id != two.owner.process_id
+
+    async def test_an_owner_says_where_it_is_reached_and_whether_it_takes_more_sessions(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            await one.take_lease(A)
+            published = (("unix:/run/a b.sock", True), ("https://host:1/x", True))
+            # Draining: it is still driven, and given no other session.
+            draining = (("unix:/run/a b.sock", False), ("", False), ("", True))
+            for address, accepting in (*published, *draining):
+                await one.register_address(address, accepting=accepting)
+                seen = await two.lease_of(A)
+                assert seen is not None
+                assert (seen.owner.address, seen.owner.accepting) == (address, accepting)
+                assert seen.owner == one.owner
+            for wrong in ("/run/one.sock", "unix:one.sock", "http://host", "nonsense"):
+                with refuses(UsageError):
+                    await one.register_address(wrong)
+            assert one.owner.address == ""
 
     async def test_a_stolen_lease_fences_its_old_holder(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:

@@ -55,6 +55,7 @@ from weft.session import (
 from weft.session.log.answer_in_flight import AnswersInFlight, told_again
 from weft.state import QueueEntry, SessionState
 from weft.store import Draft, Owner, Store
+from weft.store.address import unix_path
 from weft.store.liveness import is_suspended
 
 T = TypeVar("T")
@@ -170,7 +171,7 @@ class RemotePort(SessionPort):
                 holder = holder or (owner.process_id if owner is not None else "")
                 if owner is None or owner.process_id != holder:
                     return
-                if owner.socket and await self._drive_through(owner.socket):
+                if owner.address and await self._drive_through(owner.address):
                     return
                 self._tried.set()
                 await anyio.sleep(seconds)
@@ -189,11 +190,11 @@ class RemotePort(SessionPort):
         self._known_owner = lease.owner if lease is not None else None
         return self._known_owner
 
-    async def _drive_through(self, socket: str) -> bool:
-        """Drive the session through this socket until the owner is gone; False when it cannot be
+    async def _drive_through(self, address: str) -> bool:
+        """Drive the session through this address until the owner is gone; False when it cannot be
         had so.
         """
-        client = await self._connect(socket)
+        client = await self._connect(address)
         if client is None:
             return False
         try:
@@ -232,7 +233,10 @@ class RemotePort(SessionPort):
             await client.keep_asking(self.session_id)
             await client.aclose()
 
-    async def _connect(self, socket: str) -> SocketClient | None:
+    async def _connect(self, address: str) -> SocketClient | None:
+        socket = unix_path(address)
+        if not socket:
+            return None  # of another machine: read here, and driven there
         try:
             with anyio.fail_after(PATIENCE_SECONDS):
                 with short_path(socket) as path:
@@ -313,7 +317,7 @@ class RemotePort(SessionPort):
             by.stream,
             pid=holder.pid,
             host=holder.host,
-            socket=holder.socket,
+            address=holder.address,
             since=by.since,
             silent=self._is_silent or (here and is_suspended(holder.pid)),
         )

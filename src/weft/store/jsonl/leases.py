@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from weft.errors import Owned
+from weft.store.address import stored_address, with_stored_address
 from weft.store.base import Lease, Owner, SessionRow
 from weft.store.checks import check_reader
 from weft.store.jsonl import files
@@ -19,6 +20,17 @@ class LeaseFile(msgspec.Struct, frozen=True, kw_only=True):
     fence: int = 0
     process_id: str | None = None
     taken: float = 0.0
+
+
+class _ProcessFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a process that has the store open."""
+
+    process_id: str
+    pid: int
+    started: float
+    host: str = ""
+    boot_id: str = ""
+    socket: str = ""
 
 
 def holding(folder: JsonlFolder, stream: str) -> LeaseFile:
@@ -71,7 +83,7 @@ def check_free(folder: JsonlFolder, stream: str, held: LeaseFile, owner: Owner) 
         stream,
         pid=known.pid if known else 0,
         host=known.host if known else "",
-        socket=known.socket if known else "",
+        address=known.address if known else "",
         since=held.taken,
     )
 
@@ -87,9 +99,15 @@ def register(folder: JsonlFolder, owner: Owner, presence: ProcessLiveness) -> No
             if not is_alive(folder.places.run, process_id):
                 bury(folder, process_id)
         tidy(folder.places.run)
-    files.replace(
-        folder.places.process(owner.process_id), msgspec.json.encode(owner), durable=False
+    row = _ProcessFile(
+        process_id=owner.process_id,
+        pid=owner.pid,
+        started=owner.started,
+        host=owner.host,
+        boot_id=owner.boot_id,
+        socket=stored_address(owner),
     )
+    files.replace(folder.places.process(owner.process_id), msgspec.json.encode(row), durable=False)
 
 
 def bury(folder: JsonlFolder, process_id: str) -> None:
@@ -108,10 +126,20 @@ def release(folder: JsonlFolder, lease: Lease, owner: Owner) -> None:
 def owner_of(folder: JsonlFolder, process_id: str) -> Owner | None:
     """The process that opened the store as `process_id`."""
     kept = files.content(folder.places.process(process_id))
+    if not kept:
+        return None
     try:
-        return msgspec.json.decode(kept, type=Owner) if kept else None
+        row = msgspec.json.decode(kept, type=_ProcessFile)
     except msgspec.MsgspecError:
         return None
+    owner = Owner(
+        process_id=row.process_id,
+        pid=row.pid,
+        started=row.started,
+        host=row.host,
+        boot_id=row.boot_id,
+    )
+    return with_stored_address(owner, row.socket)
 
 
 def lease_of(folder: JsonlFolder, stream: str) -> Lease | None:

@@ -17,6 +17,7 @@ import msgspec
 from weft.clock import Clock, SystemClock
 from weft.errors import Corrupt, StoreError, StoreUnavailable
 from weft.ids import BlobId, NodeId, SessionId, new_id
+from weft.store.address import check_address
 from weft.store.base import (
     Append,
     Draft,
@@ -239,8 +240,9 @@ class JsonlStore(Store):
     async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:
         return await self._ask(lambda opened: beside.load_snapshot(opened, stream, version))
 
-    async def register_socket(self, socket: str) -> None:
-        self.owner = msgspec.structs.replace(self.owner, socket=socket)
+    async def register_address(self, address: str, *, accepting: bool = True) -> None:
+        check_address(address)
+        self.owner = msgspec.structs.replace(self.owner, address=address, accepting=accepting)
         await self._ask(lambda opened: leasing.register(opened, self.owner, self._presence))
 
     # -- life

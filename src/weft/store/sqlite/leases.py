@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 
 from weft.errors import Owned
+from weft.store.address import stored_address, with_stored_address
 from weft.store.base import Lease, Owner
 from weft.store.checks import check_reader
 from weft.store.liveness import ProcessLiveness, forget, is_alive, tidy
@@ -64,7 +65,7 @@ def check_free(
         stream,
         pid=known.pid if known else 0,
         host=known.host if known else "",
-        socket=known.socket if known else "",
+        address=known.address if known else "",
         since=taken[0][0],
     )
 
@@ -87,7 +88,7 @@ def register(db: apsw.Connection, owner: Owner, presence: ProcessLiveness) -> No
             owner.started,
             owner.host,
             owner.boot_id,
-            owner.socket,
+            stored_address(owner),
         ),
     )
 
@@ -119,9 +120,8 @@ def owner_of(db: apsw.Connection, process_id: str) -> Owner | None:
     if not found:
         return None
     process_id, pid, started, host, boot_id, socket = found[0]
-    return Owner(
-        process_id=process_id, pid=pid, started=started, host=host, boot_id=boot_id, socket=socket
-    )
+    owner = Owner(process_id=process_id, pid=pid, started=started, host=host, boot_id=boot_id)
+    return with_stored_address(owner, socket)
 
 
 def lease_of(db: apsw.Connection, stream: str, directory: Path) -> Lease | None:

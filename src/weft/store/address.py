@@ -1,0 +1,59 @@
+"""Addresses of owners: `unix:PATH` on this machine, `https://HOST…` over a network.
+
+Stores on disk keep an address in the place where a bare socket path was kept before addresses had
+a scheme.  A path there stands for `unix:`, in rows of older programs and in ours: an older program
+that runs beside this one dials it as ever.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.store.base import Owner
+
+UNIX = "unix:"
+HTTPS = "https://"
+
+
+class _PublishedAddress(msgspec.Struct, frozen=True, omit_defaults=True):
+    address: str = ""
+    accepting: bool = True
+
+
+def unix_address(path: str) -> str:
+    """The address of a unix socket; empty for no path."""
+    return f"{UNIX}{path}" if path else ""
+
+
+def unix_path(address: str) -> str:
+    """The path of a unix socket; empty for addresses of another kind."""
+    return address.removeprefix(UNIX) if address.startswith(UNIX) else ""
+
+
+def check_address(address: str) -> None:
+    """Refuse what no other process could dial.
+
+    Raises:
+        UsageError: it has no scheme that we know, or no absolute path.
+    """
+    if address and not address.startswith((f"{UNIX}/", HTTPS)):
+        raise UsageError(
+            f"{address!r} is no address of a process; give unix:/PATH or https://HOST, or nothing"
+        )
+
+
+def stored_address(owner: Owner) -> str:
+    """What a row of a process keeps of its address."""
+    path = unix_path(owner.address)
+    if owner.accepting and (path or not owner.address):
+        return path
+    return msgspec.json.encode(_PublishedAddress(owner.address, owner.accepting)).decode()
+
+
+def with_stored_address(owner: Owner, stored: str) -> Owner:
+    """The owner with the address that its row keeps."""
+    if not stored.startswith("{"):
+        return msgspec.structs.replace(owner, address=unix_address(stored))
+    kept = msgspec.json.decode(stored, type=_PublishedAddress)
+    return msgspec.structs.replace(owner, address=kept.address, accepting=kept.accepting)
