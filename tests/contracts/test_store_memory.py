@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.store import MemoryData, MemoryStore
+from weft.store import MemoryData, MemoryStore, Store
 from weft.testing.store_contract import StoreContract
 
 pytestmark = pytest.mark.anyio
@@ -17,3 +17,7 @@ class TestMemoryStore(StoreContract):
 
     async def open(self, place: Path) -> MemoryStore:
         return MemoryStore(data=self._places.setdefault(place, MemoryData()))
+
+    async def abandon(self, store: Store) -> None:
+        assert isinstance(store, MemoryStore)
+        del store.data.living[store.owner.process_id]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import Literal, Protocol, Self, TypeAlias
 
 import msgspec
 
@@ -206,6 +206,9 @@ class RecordStream(Protocol):
     async def aclose(self) -> None: ...
 
 
+LeaseLiveness: TypeAlias = Literal["kernel", "time"]
+
+
 class Store(Protocol):
     """Append-only streams with leases.  All methods may be called from many tasks of one event
     loop.
@@ -227,6 +230,15 @@ class Store(Protocol):
     """A folder of this machine where the processes that share the store meet (locks, sockets).
 
     None where there is none: no other process has the store, or they meet over a network.
+    """
+    liveness: LeaseLiveness = "kernel"
+    """How a dead owner is told from a living one.
+
+    By the kernel: by something that the kernel drops with the process.  It is exact, and time alone
+    takes no session away from a process that is slow or suspended.  By time: by signs of life and
+    the store's own clock, because a lost machine looks like a slow one.  The guess can be wrong;
+    the fence makes that harmless for the log, not for the world: an owner must stop its commands
+    before the others may take it for dead.
     """
 
     # -- the core
@@ -286,6 +298,30 @@ class Store(Protocol):
     async def release_lease(self, lease: Lease) -> None:
         """Give the lease back; nothing happens when it has been taken over."""
         ...
+
+    async def take_leases(self, streams: Sequence[str], *, steal: bool = False) -> list[Lease]:
+        """Become the one writer of many streams in one go, of all or of none: a family moves
+        together, and a dead owner may have had thousands.
+
+        A stream that is named twice counts once.  Inherited, it takes one after the other.
+
+        Raises:
+            Owned, TooNew, UsageError: as `take_lease`, of one of them.
+        """
+        leases: list[Lease] = []
+        try:
+            for stream in dict.fromkeys(streams):
+                lease = await self.take_lease(stream, steal=steal)
+                leases.append(lease)
+        except BaseException:
+            await self.release_leases(leases)
+            raise
+        return leases
+
+    async def release_leases(self, leases: Sequence[Lease]) -> None:
+        """Give many leases back; nothing happens to those that have been taken over."""
+        for lease in leases:
+            await self.release_lease(lease)
 
     async def lease_of(self, stream: str) -> Lease | None:
         """The lease of the stream, if the process that holds it lives."""

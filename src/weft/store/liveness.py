@@ -53,6 +53,13 @@ class ProcessLiveness:
         _HERE.add((os.getpid(), self._process_id))
         return True
 
+    def abandon(self) -> None:
+        """Leave what a process leaves that was killed: the file, without its lock.  For tests."""
+        if self._fd is not None:
+            _HERE.discard((os.getpid(), self._process_id))
+            os.close(self._fd)
+            self._fd = None
+
     def end(self) -> None:
         """Give the lock back and remove its file."""
         if self._fd is None:

@@ -164,12 +164,22 @@ class MemoryStore(Store):
         return RecordFollower(self.read, self.data.bell, stream, after)
 
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
+        return (await self.take_leases([stream], steal=steal))[0]
+
+    async def take_leases(self, streams: Sequence[str], *, steal: bool = False) -> list[Lease]:
         self._check_open()
-        check_leasable(stream)
+        wanted = list(dict.fromkeys(streams))
+        for stream in wanted:
+            check_leasable(stream)
+            known = self.data.streams.get(stream)
+            if known is not None:
+                check_reader(known.row)
+                if not steal:
+                    self._check_free(stream, known)
+        return [self._take(stream) for stream in wanted]
+
+    def _take(self, stream: str) -> Lease:
         known = self.data.stream(stream)
-        check_reader(known.row)
-        if not steal:
-            self._check_free(stream, known)
         known.fence += 1
         known.owner = self.owner
         known.taken = self._clock.now()

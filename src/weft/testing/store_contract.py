@@ -67,6 +67,19 @@ class StoreContract:
         """Open the store at `place`."""
         raise NotImplementedError
 
+    async def abandon(self, store: Store) -> None:
+        """Let the process that opened `store` be dead for all others, with nothing given back.
+
+        The store itself can still be used, as by a process that only seemed dead.  Where liveness
+        is by time, this is where the time passes.  Tests of dead owners are left out without it.
+        """
+        raise NotImplementedError
+
+    @property
+    def can_abandon(self) -> bool:
+        """Whether `abandon` was written."""
+        return type(self).abandon is not StoreContract.abandon
+
     @contextlib.asynccontextmanager
     async def opened(self, place: Path) -> AsyncIterator[Store]:
         """An open store, closed at the end, within a time that no healthy one needs."""
@@ -426,6 +439,102 @@ class StoreContract:
             wrong = facts(Lease(B, a.fence, a.owner), 0, "x")
             with refuses(Fenced):
                 await store.append(wrong)
+
+    async def test_many_leases_are_taken_in_one_go_or_none(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            held = await one.take_lease(B)
+            with refuses(Owned) as refusal:
+                await two.take_leases([A, B, C])
+            assert isinstance(refusal.error, Owned)
+            assert (refusal.error.stream, refusal.error.pid) == (B, one.owner.pid)
+            with refuses(UsageError):
+                await two.take_leases([A, PROJECT])
+            assert [await one.lease_of(stream) for stream in (A, C)] == [None, None]
+            await one.append(facts(held, 0, "still ours"))
+            leases = await two.take_leases([C, A, B, A], steal=True)
+            assert [lease.stream for lease in leases] == [C, A, B], "once each, in this order"
+            assert [await one.lease_of(lease.stream) for lease in leases] == leases
+            with refuses(Fenced):
+                await one.append(facts(held, 1, "stale"))
+            await two.append(*(facts(lease, int(lease.stream == B), "mine") for lease in leases))
+            assert await two.take_leases([]) == []
+            newer = SessionRow(id=A, min_reader=READER_VERSION + 1)
+            await add_row(two, newer)
+            with refuses(TooNew):
+                await one.take_leases([C, A], steal=True)
+            assert await one.lease_of(C) == leases[0]
+
+    async def test_many_leases_are_given_back_in_one_go(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            leases = await one.take_leases([A, B, C])
+            theirs = await two.take_lease(C, steal=True)
+            await one.release_leases(leases)
+            assert [await one.lease_of(stream) for stream in (A, B, C)] == [None, None, theirs]
+            with refuses(Fenced):
+                await one.append(facts(leases[0], 0, "given back"))
+
+    # -- dead owners
+
+    async def test_a_store_says_how_it_tells_the_dead_from_the_living(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            assert store.liveness in ("kernel", "time")
+
+    async def test_a_dead_owner_is_replaced_at_once_and_fenced(self, tmp_path: Path) -> None:
+        if not self.can_abandon:
+            return
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            followed = two.follow(A)
+            old = await one.take_lease(A)
+            await one.append(facts(old, 0, "one"))
+            one.save_draft(chunk(old, "half an ans"))
+            assert await one.load_drafts(A) != []
+            with refuses(Owned):
+                await two.take_lease(A)
+            await self.abandon(one)
+            assert await two.lease_of(A) is None
+            new = await two.take_lease(A)
+            assert new.fence > old.fence
+            [draft] = await two.load_drafts(A)
+            assert draft.text == "half an ans"
+            # It only seemed dead: what it does now must not count, and not undo what others did.
+            with refuses(Fenced):
+                await one.append(facts(old, 1, "from the grave"))
+            one.save_draft(chunk(old, "wer"))
+            assert await one.load_drafts(A) == [draft]
+            await one.release_lease(old)
+            await one.aclose()
+            assert await two.lease_of(A) == new
+            await two.append(facts(new, 1, "two"))
+            assert [(await followed.__anext__()).body for _ in range(2)] == [b"one", b"two"]
+
+    async def test_all_sessions_of_a_dead_owner_are_taken_in_one_go(self, tmp_path: Path) -> None:
+        if not self.can_abandon:
+            return
+        names = [SessionId(f"ses_{number}") for number in range(60)]
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            old = await one.take_leases(names)
+            await one.append(*(facts(lease, 0, "one") for lease in old))
+            await self.abandon(one)
+            new = await two.take_leases(names)
+            assert [lease.stream for lease in new] == names
+            fences = zip(old, new, strict=True)
+            assert all(after.fence > before.fence for before, after in fences)
+            assert all(lease.owner == two.owner for lease in new)
+            await two.append(*(facts(lease, 1, "two") for lease in new))
+
+    async def test_a_session_of_a_dead_owner_can_be_deleted(self, tmp_path: Path) -> None:
+        if not self.can_abandon:
+            return
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            lease = await one.take_lease(A)
+            await one.append(facts(lease, 0, "one"))
+            with refuses(Owned):
+                await two.delete(A)
+            await self.abandon(one)
+            await two.delete(A)
+            assert await two.last_seq(A) == 0
+
+    # -- sessions of newer programs
 
     async def test_a_session_of_a_newer_program_is_listed_and_not_leased(
         self, tmp_path: Path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import msgspec
 
 from weft.errors import Owned
@@ -46,29 +48,33 @@ def put(folder: JsonlFolder, stream: str, held: LeaseFile) -> None:
 
 def take(
     folder: JsonlFolder,
-    stream: str,
+    rows: Mapping[str, SessionRow | None],
     owner: Owner,
     *,
     steal: bool,
     presence: ProcessLiveness,
-    row: SessionRow | None,
     now: float,
-) -> Lease:
-    """Make `owner` the one writer, under a higher fence.
+) -> list[Lease]:
+    """Make `owner` the one writer of these streams, each given with its row, under higher fences.
 
     Raises:
-        Owned: a living process holds it and `steal` is not set.
-        TooNew: only a newer program understands the session.
+        Owned: a living process holds one of them and `steal` is not set.
+        TooNew: only a newer program understands one of the sessions.
     """
-    check_reader(row)
-    held = holding(folder, stream)
-    if not steal:
-        check_free(folder, stream, held, owner)
+    # All checks before the first change.
+    held = {stream: holding(folder, stream) for stream in rows}
+    for stream, row in rows.items():
+        check_reader(row)
+        if not steal:
+            check_free(folder, stream, held[stream], owner)
     register(folder, owner, presence)
-    # Never reset, not even when the session is deleted: an old owner could come back and write.
-    fence = held.fence + 1
-    put(folder, stream, LeaseFile(fence=fence, process_id=owner.process_id, taken=now))
-    return Lease(stream, fence, owner)
+    leases = []
+    for stream, before in held.items():
+        # Never reset, not even when the session is deleted: an old owner could come back and write.
+        fence = before.fence + 1
+        put(folder, stream, LeaseFile(fence=fence, process_id=owner.process_id, taken=now))
+        leases.append(Lease(stream, fence, owner))
+    return leases
 
 
 def check_free(folder: JsonlFolder, stream: str, held: LeaseFile, owner: Owner) -> None:
@@ -116,11 +122,12 @@ def bury(folder: JsonlFolder, process_id: str) -> None:
     forget(folder.places.run, process_id)
 
 
-def release(folder: JsonlFolder, lease: Lease, owner: Owner) -> None:
-    """Give one lease back, if it is still ours."""
-    held = holding(folder, lease.stream)
-    if held.fence == lease.fence and held.process_id == owner.process_id:
-        put(folder, lease.stream, LeaseFile(fence=held.fence))
+def release(folder: JsonlFolder, leases: Iterable[Lease], owner: Owner) -> None:
+    """Give leases back, those that are still ours."""
+    for lease in leases:
+        held = holding(folder, lease.stream)
+        if held.fence == lease.fence and held.process_id == owner.process_id:
+            put(folder, lease.stream, LeaseFile(fence=held.fence))
 
 
 def owner_of(folder: JsonlFolder, process_id: str) -> Owner | None:

@@ -133,24 +133,31 @@ class JsonlStore(Store):
         return RecordFollower(self.read, self._bell, stream, after)
 
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
-        check_leasable(stream)
-        return await self._ask(lambda opened: self._take(opened, stream, steal=steal))
+        return (await self.take_leases([stream], steal=steal))[0]
 
-    def _take(self, opened: JsonlFolder, stream: str, *, steal: bool) -> Lease:
-        lease = leasing.take(
+    async def take_leases(self, streams: Sequence[str], *, steal: bool = False) -> list[Lease]:
+        for stream in streams:
+            check_leasable(stream)
+        wanted = list(dict.fromkeys(streams))
+        return await self._ask(lambda opened: self._take(opened, wanted, steal=steal))
+
+    def _take(self, opened: JsonlFolder, streams: Sequence[str], *, steal: bool) -> list[Lease]:
+        taken = leasing.take(
             opened,
-            stream,
+            {stream: listing.row(opened, SessionId(stream)) for stream in streams},
             self.owner,
             steal=steal,
             presence=self._presence,
-            row=listing.row(opened, SessionId(stream)),
             now=self._clock.now(),
         )
-        self._held.add(stream)
-        return lease
+        self._held.update(streams)
+        return taken
 
     async def release_lease(self, lease: Lease) -> None:
-        await self._ask(lambda opened: leasing.release(opened, lease, self.owner))
+        await self.release_leases([lease])
+
+    async def release_leases(self, leases: Sequence[Lease]) -> None:
+        await self._ask(lambda opened: leasing.release(opened, leases, self.owner))
 
     async def lease_of(self, stream: str) -> Lease | None:
         return await self._ask(lambda opened: leasing.lease_of(opened, stream))

@@ -5,6 +5,7 @@ Run by the writer inside its transaction, so that two processes can never both g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
@@ -22,31 +23,36 @@ _OWNER = "select process_id, pid, started, host, boot_id, socket from processes"
 
 def take(
     db: apsw.Connection,
-    stream: str,
+    streams: Sequence[str],
     owner: Owner,
     *,
     steal: bool,
     presence: ProcessLiveness,
     now: float,
-) -> Lease:
-    """Make `owner` the one writer of `stream`, under a higher fence.
+) -> list[Lease]:
+    """Make `owner` the one writer of these streams, under higher fences.
 
     Raises:
-        Owned: a living process holds it and `steal` is not set.
-        TooNew: only a newer program understands the session.
+        Owned: a living process holds one of them and `steal` is not set.
+        TooNew: only a newer program understands one of the sessions.
     """
-    place = find_or_add(db, stream)
-    _check_reader(db, place)
-    if not steal:
-        check_free(db, stream, place, owner, presence.directory)
+    places = [find_or_add(db, stream) for stream in streams]
+    buried: set[str | None] = set()
+    for stream, place in zip(streams, places, strict=True):
+        _check_reader(db, place)
+        # One look for each holder: a dead one may have had thousands.
+        if not steal and place.process_id not in buried:
+            check_free(db, stream, place, owner, presence.directory)
+            buried.add(place.process_id)
     register(db, owner, presence)
-    db.execute(
+    db.executemany(
         # The fence grows in the same transaction that finds the stream free.  Every append compares
         # it in its own, so a process that was stopped and wakes up later cannot write.
         "update streams set fence = fence + 1, process_id = ?, taken = ? where stream_no = ?",
-        (owner.process_id, now, place.stream_no),
+        ((owner.process_id, now, place.stream_no) for place in places),
     )
-    return Lease(stream, place.fence + 1, owner)
+    held = zip(streams, places, strict=True)
+    return [Lease(stream, place.fence + 1, owner) for stream, place in held]
 
 
 def check_free(
@@ -100,11 +106,11 @@ def bury(db: apsw.Connection, process_id: str, directory: Path) -> None:
     forget(directory, process_id)
 
 
-def release(db: apsw.Connection, lease: Lease, owner: Owner) -> None:
-    """Give one lease back, if it is still ours."""
-    db.execute(
+def release(db: apsw.Connection, leases: Sequence[Lease], owner: Owner) -> None:
+    """Give leases back, those that are still ours."""
+    db.executemany(
         "update streams set process_id = null where name = ? and fence = ? and process_id = ?",
-        (lease.stream, lease.fence, owner.process_id),
+        ((lease.stream, lease.fence, owner.process_id) for lease in leases),
     )
 
 

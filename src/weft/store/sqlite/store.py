@@ -136,19 +136,29 @@ class SqliteStore(Store):
         return RecordFollower(self.read, self._bell, stream, after)
 
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
-        check_leasable(stream)
+        return (await self.take_leases([stream], steal=steal))[0]
+
+    async def take_leases(self, streams: Sequence[str], *, steal: bool = False) -> list[Lease]:
+        for stream in streams:
+            check_leasable(stream)
+        if not streams:
+            return []
         work = partial(
             leases.take,
-            stream=stream,
+            streams=list(dict.fromkeys(streams)),
             owner=self.owner,
             steal=steal,
             presence=self._presence,
             now=self._clock.now(),
         )
-        return await self._write(work, stream=stream)
+        return await self._write(work, stream=streams[0])
 
     async def release_lease(self, lease: Lease) -> None:
-        await self._write(lambda db: leases.release(db, lease, self.owner), stream=lease.stream)
+        await self.release_leases([lease])
+
+    async def release_leases(self, given_back: Sequence[Lease]) -> None:
+        about = given_back[0].stream if given_back else ""
+        await self._write(lambda db: leases.release(db, given_back, self.owner), stream=about)
 
     async def lease_of(self, stream: str) -> Lease | None:
         directory = self._presence.directory
