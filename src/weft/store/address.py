@@ -11,6 +11,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.store.base import Owner
+from weft.store.text import check_text
 
 UNIX = "unix:"
 HTTPS = "https://"
@@ -35,8 +36,9 @@ def check_address(address: str) -> None:
     """Refuse what no other process could dial.
 
     Raises:
-        UsageError: it has no scheme that we know, or no absolute path.
+        UsageError: it has no scheme that we know, or no absolute path, or cannot be stored.
     """
+    check_text(address)
     if address and not address.startswith((f"{UNIX}/", HTTPS)):
         raise UsageError(
             f"{address!r} is no address of a process; give unix:/PATH or https://HOST, or nothing"

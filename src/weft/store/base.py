@@ -219,6 +219,15 @@ class Store(Protocol):
     connection broke while it was committed (`append_once` finds out what became of it); all other
     methods can be called again without harm.  A cancelled wait leaves a handed-in append to its
     fate: it is committed whole or not at all.
+
+    Order.  What is handed in first is done first: appends, drafts, leases, snapshots, deletes and
+    `load_drafts` are carried out in the order in which they were called, whether their callers wait
+    or not.  Reads may overtake what is not answered yet, and see all that was answered before they
+    were called, by this store or another on the same data.
+
+    Text.  Any character comes back as it was, NUL too; names may have a limit of length.  Half of a
+    surrogate pair is refused with a `UsageError` where it would be stored for ever, and replaced in
+    drafts (`weft.store.text`).
     """
 
     owner: Owner

@@ -35,6 +35,7 @@ from weft.store.checks import check_appends, check_leasable, check_place, check_
 from weft.store.drafts import DraftPiece, ends_draft, joined_drafts
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import this_process
+from weft.store.text import check_text, check_texts_of, storable_draft
 
 
 class _Stream:
@@ -94,6 +95,8 @@ class MemoryStore(Store):
     async def append(self, *appends: Append) -> None:
         self._check_open()
         check_appends(appends)
+        for append in appends:
+            check_texts_of(append)
         # All checks before the first change: the batch is added whole or not at all.
         self._check_places(appends)
         self._check_blobs(appends)
@@ -171,6 +174,7 @@ class MemoryStore(Store):
         wanted = list(dict.fromkeys(streams))
         for stream in wanted:
             check_leasable(stream)
+            check_text(stream)
             known = self.data.streams.get(stream)
             if known is not None:
                 check_reader(known.row)
@@ -266,6 +270,7 @@ class MemoryStore(Store):
 
     async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
         self._check_open()
+        check_text(session_id, reason)
         stream = self.data.stream(session_id)
         if not stream.is_hidden:
             row = stream.row or SessionRow(id=session_id)
@@ -308,6 +313,7 @@ class MemoryStore(Store):
     # -- beside the log
 
     def save_draft(self, chunk: DraftChunk) -> None:
+        chunk = storable_draft(chunk)
         stream = self.data.streams.get(chunk.stream)
         if self._is_closed or stream is None:
             return

@@ -175,6 +175,133 @@ class StoreContract:
             [draft] = await store.load_drafts(A)
             assert draft.text == "half an ans"
 
+    # -- order
+
+    async def test_drafts_and_appends_are_done_in_the_order_they_were_handed_in(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as store, anyio.create_task_group() as tasks:
+            lease = await store.take_lease(A)
+
+            async def hand_in(after: int, *ends: str) -> None:
+                nodes = tuple(NodeId(node) for node in ends)
+                append = msgspec.structs.replace(facts(lease, after, "x"), ends_drafts=nodes)
+                tasks.start_soon(store.append, append)
+                await anyio.lowlevel.checkpoint()  # so that it is called; not until it is done
+
+            for number in range(0, 60, 3):
+                store.save_draft(chunk(lease, "old", node="n1"))
+                await hand_in(number, "n1")
+                store.save_draft(chunk(lease, f"new {number}", node="n1"))
+                await hand_in(number + 1)
+                store.save_draft(chunk(lease, "short", node="n2"))
+                await hand_in(number + 2, "n2")
+                left = {draft.node: draft.text for draft in await store.load_drafts(A)}
+                assert left == {"n1": f"new {number}"}
+                store.save_draft(chunk(lease, "", node="n1", restart=True))
+            assert await store.last_seq(A) == 60, "no append overtook another"
+
+    async def test_what_was_answered_is_seen_by_what_is_asked_then(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            lease = await one.take_lease(A)
+            for number in range(20):
+                row = SessionRow(id=A, title=f"title{number}", turn_count=number)
+                await one.append(msgspec.structs.replace(facts(lease, number, "x"), row=row))
+                for store in (one, two):
+                    assert await store.last_seq(A) == number + 1
+                    assert await store.row(A) == row
+                    assert await store.rows(query=f"title{number}") == [row]
+
+    # -- text of any kind
+
+    async def test_nul_and_long_words_come_back_as_they_were(self, tmp_path: Path) -> None:
+        odd, long = "a\x00b\x00", "x" * 5_000
+        many = " ".join(f"word{number}" for number in range(20_000))
+        for place in ("first", "again"):
+            async with self.opened(tmp_path) as store:
+                row = SessionRow(id=A, title=odd, project_path=odd, first_prompt=odd, model=odd)
+                if place == "first":
+                    lease = await store.take_lease(A)
+                    add = msgspec.structs.replace(
+                        says(lease, 0, f"hello {odd}", f"{long} tail", many, "\u767b" * 5_000),
+                        records=(Record(1, 0.5, odd, b"\x00"),),
+                        row=row,
+                    )
+                    await store.append(add)
+                    part = chunk(lease, odd, part="arguments", node=odd)
+                    store.save_draft(msgspec.structs.replace(part, tool=odd))
+                    await store.save_snapshot(A, Snapshot(1, odd, b"\x00"))
+                assert await store.read(A) == [Record(1, 0.5, odd, b"\x00")]
+                assert await store.row(A) == row
+                assert await store.rows(project_path=odd) == [row]
+                [draft] = await store.load_drafts(A)
+                calls = (DraftCall(index=0, tool=odd, arguments=odd),)
+                assert (draft.node, draft.calls) == (odd, calls)
+                assert await store.load_snapshot(A, odd) == Snapshot(1, odd, b"\x00")
+                for query, node in (
+                    ("hello b", "n0"),
+                    (long, "n1"),
+                    ("tail", "n1"),
+                    ("word19999", "n2"),
+                    ("word1 word19998", "n2"),
+                    ("\u767b" * 4_000, "n3"),
+                ):
+                    assert await places(store, query) == {(A, node)}, query[:20]
+                assert await places(store, f"{long}x") == set()
+
+    async def test_a_name_that_is_odd_or_long_is_refused_or_kept(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            for name in ("a\x00b", "../up", "/root", ".", "x" * 1_000, "\u767b" * 200, "CON", " "):
+                session = SessionId(name)
+                try:
+                    lease = await store.take_lease(session)
+                except UsageError:
+                    continue
+                await store.append(
+                    msgspec.structs.replace(facts(lease, 0, name), row=SessionRow(id=session))
+                )
+                assert bodies(await store.read(session)) == [name.encode()]
+                assert name in await store.ids_with_prefix(name)
+                assert await store.row(session) == SessionRow(id=session)
+
+    async def test_half_a_surrogate_pair_is_refused_with_a_sentence(self, tmp_path: Path) -> None:
+        half = "a\ud800b"
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            plain = facts(lease, 0, "x")
+            for wrong in (
+                {"row": SessionRow(id=A, title=half)},
+                {"row": SessionRow(id=A, first_prompt=half)},
+                {"said": (said(half),)},
+                {"said": (SearchText(NodeId(half), "x"),)},
+                {"records": (Record(1, 0.0, half, b""),)},
+                {"ends_drafts": (NodeId(half),)},
+                {"names_blobs": (BlobId(half),)},
+            ):
+                with refuses(UsageError):
+                    await store.append(msgspec.structs.replace(plain, **wrong))
+            with refuses(UsageError):
+                await store.take_lease(half)
+            with refuses(UsageError):
+                await store.mark_damaged(A, half)
+            with refuses(UsageError):
+                await store.register_address(f"unix:/{half}")
+            assert (await store.last_seq(A), await store.row(A)) == (0, None)
+            assert store.owner.address == ""
+            # What cannot be there is not found; it is no error to look for it.
+            assert await store.ids_with_prefix(half) == []
+            assert await store.rows(project_path=half) == []
+            assert await store.search(half) == []
+            assert await store.rows(query=half) == []
+
+    async def test_a_draft_is_kept_whole_around_half_a_surrogate_pair(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            for text in ("be", "fo\ud83d", "\ude00re", " after"):
+                store.save_draft(chunk(lease, text))
+            [draft] = await store.load_drafts(A)
+            assert draft.text == "befo\ufffd\ufffdre after"
+
     # -- what an append is refused for
 
     async def test_an_append_after_a_stale_end_is_refused_and_changes_nothing(
@@ -888,6 +1015,36 @@ class StoreContract:
                     msgspec.structs.replace(facts(b, 1, "z"), names_blobs=(missing,))
                 )
             assert await store.last_seq(B) == 1
+
+    async def test_a_blob_that_is_named_while_it_is_swept_is_there_or_refused(
+        self, tmp_path: Path
+    ) -> None:
+        named: list[bool] = []
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+            for number in range(12):
+                first, second = SessionId(f"ses_{number}a"), SessionId(f"ses_{number}b")
+                data = f"content {number}".encode()
+                lease = await one.take_lease(first)
+                blob = Blob(blob_id(data), data)
+                await one.append(msgspec.structs.replace(facts(lease, 0, "x"), blobs=(blob,)))
+                await one.release_lease(lease)
+                names = msgspec.structs.replace(
+                    facts(await two.take_lease(second), 0, "y"), names_blobs=(blob.id,)
+                )
+
+                async def name_it(append: Append = names) -> None:
+                    with contextlib.suppress(UsageError):
+                        await two.append(append)
+
+                async with anyio.create_task_group() as tasks:
+                    steps = (name_it, one.sweep_blobs)
+                    for step in steps if number % 2 else reversed(steps):
+                        tasks.start_soon(step)
+                    tasks.start_soon(one.delete, first)
+                is_named = await two.last_seq(second) == 1
+                assert (await two.blob(blob.id) is not None) == is_named
+                named.append(is_named)
+            assert any(named)
 
     async def test_the_oldest_file_history_of_a_project_goes_first_and_nothing_else_goes(
         self, tmp_path: Path

@@ -48,6 +48,7 @@ from weft.store.jsonl import (
 )
 from weft.store.jsonl.folder import JsonlFolder
 from weft.store.liveness import ProcessLiveness, this_process
+from weft.store.text import refused_if_unstorable, storable_draft
 from weft.store.threads import WorkerThread
 from weft.store.watch import ChangeWatch
 
@@ -206,6 +207,7 @@ class JsonlStore(Store):
     # -- beside the log
 
     def save_draft(self, chunk: DraftChunk) -> None:
+        chunk = storable_draft(chunk)
         draft = (chunk.stream, chunk.node)
         is_clipped = draft in self._clipped and not chunk.restart
         if self._is_closed or is_clipped:
@@ -302,7 +304,7 @@ class JsonlStore(Store):
         return self._worker.ask(lambda: self._under_the_lock(work))
 
     def _under_the_lock(self, work: Callable[[JsonlFolder], T]) -> T:
-        with self._opened.entered():
+        with refused_if_unstorable(), self._opened.entered():
             return work(self._opened)
 
     def _look(self) -> object:

@@ -23,6 +23,7 @@ from weft.store.base import Record, RowPlace, SearchHit, SessionRow, Snapshot
 from weft.store.sqlite.appends import decode_row
 from weft.store.sqlite.connect import BusyHandler, explained, open_reader
 from weft.store.sqlite.query import fetch
+from weft.store.text import unstorable
 from weft.store.threads import WorkerThread
 
 T = TypeVar("T")
@@ -48,6 +49,7 @@ class ReadConnection:
 
         Raises:
             StoreUnavailable, Corrupt: what SQLite said, in plain words.
+            UsageError: a name in the question cannot be that of anything stored.
         """
         self._patience.start()
         try:
@@ -59,6 +61,8 @@ class ReadConnection:
             # state for ever.
             self.close()
             raise explained(error, self._path, stream=stream) from error
+        except UnicodeEncodeError as error:
+            raise unstorable(error) from error
 
     def data_version(self) -> int:
         """A number that changes when any process commits."""
@@ -181,12 +185,13 @@ def rows(
 
 
 def ids_with_prefix(db: apsw.Connection, prefix: str, limit: int) -> list[SessionId]:
-    """Ids that begin with `prefix`; compared as text, so that no character is special."""
+    """Ids that begin with `prefix`; compared byte by byte, so that no character is special."""
+    # As blobs, because `substr` and `length` of a text end at the first NUL.
     found = fetch(
         db,
-        """select id from sessions where id >= ?1 and substr(id, 1, length(?1)) = ?1
-           order by id limit ?2""",
-        (prefix, limit),
+        """select id from sessions where id >= ?1 and substr(cast(id as blob), 1, ?2) = ?3
+           order by id limit ?4""",
+        (prefix, len(prefix.encode()), prefix.encode(), limit),
     )
     return [SessionId(one[0]) for one in found]
 

@@ -39,6 +39,7 @@ from weft.store.sqlite import reader as reading
 from weft.store.sqlite.connect import Synchronous
 from weft.store.sqlite.reader import ReadConnection, ReaderThread
 from weft.store.sqlite.writer import JobResult, WriteJob, WriterThread
+from weft.store.text import is_storable, storable_draft
 from weft.store.threads import settle
 from weft.store.watch import ChangeWatch
 
@@ -179,6 +180,8 @@ class SqliteStore(Store):
         children: bool = False,
         after: RowPlace | None = None,
     ) -> list[SessionRow]:
+        if project_path is not None and not is_storable(project_path):
+            return []
         work = partial(
             reading.rows,
             project_path=project_path,
@@ -191,6 +194,8 @@ class SqliteStore(Store):
         return await self._ask(work, reader=self._searcher if query else self._reader)
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
+        if not is_storable(prefix):
+            return []
         return await self._ask(lambda db: reading.ids_with_prefix(db, prefix, limit))
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
@@ -219,6 +224,7 @@ class SqliteStore(Store):
     # -- drafts, which are not in the log
 
     def save_draft(self, chunk: DraftChunk) -> None:
+        chunk = storable_draft(chunk)
         draft = (chunk.stream, chunk.node)
         is_clipped = draft in self._clipped and not chunk.restart
         if self._is_closed or is_clipped:

@@ -47,6 +47,7 @@ from weft.store.sqlite.connect import (
 from weft.store.sqlite.query import fetch
 from weft.store.sqlite.schema import UNSCRUBBED
 from weft.store.sqlite.write_ahead_log import WriteAhead
+from weft.store.text import unstorable
 from weft.store.threads import call, settle
 
 MOST_IN_A_GROUP = 1000
@@ -276,6 +277,8 @@ class WriterThread:
     def _explained(self, error: Exception, stream: str, number: int = 0) -> Exception:
         if isinstance(error, apsw.Error):
             return explained(error, self._path, stream=stream, number=number)
+        if isinstance(error, UnicodeEncodeError):
+            return unstorable(error)
         return error
 
     # -- the connection
