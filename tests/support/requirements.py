@@ -316,6 +316,9 @@ ROWS: dict[str, Requirement] = {
         "computed, never stored.",
         "api 3",
     ),
+    "session:messages:details": Requirement(
+        "Messages of the history hold parts, thinking, model, usage and time.", "api 4b"
+    ),
     "session:editor_snapshot": Requirement("What a screen needs to draw itself.", "api 3"),
     "session:join": Requirement(
         "Cursor, drafts in flight and events in one step: a screen shows every token once.",

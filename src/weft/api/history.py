@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from weft.ids import EntryId, NodeId
 from weft.loop import LineEntry
-from weft.messages import Node, Thinking, typed_text
+from weft.messages import Node, Text, Thinking, typed_text
 from weft.state import QueueEntry, SessionState, combine_queue_entries_to_text
 from weft.tree import TreeNote
 from weft.view.blocks import attached_names
@@ -50,7 +50,13 @@ def note_id(note: TreeNote) -> str:
 
 
 def _note_row(note: TreeNote) -> tuple[str, HistoryMessage]:
-    message = HistoryMessage(role="system", content=note.text, is_error=note.level == "error")
+    message = HistoryMessage(
+        role="system",
+        content=note.text,
+        is_error=note.level == "error",
+        parts=(Text(text=note.text),),
+        at=note.at,
+    )
     return note_id(note), message
 
 
@@ -77,6 +83,10 @@ def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
                 ),
                 is_partial=node.is_partial,
                 thinking="".join(part.text for part in node.parts if isinstance(part, Thinking)),
+                parts=node.parts,
+                model=node.model,
+                usage=node.usage,
+                at=entry.at,
             ),
         )
     ]
@@ -89,6 +99,8 @@ def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
                 tool_call_id=call.call_uid,
                 is_error=result.is_error,
                 diff=str(result.data.get("diff") or ""),
+                parts=(Text(text=result.text), *result.images),
+                at=entry.result_times.get(call.call_uid, 0.0),
             )
             rows.append((str(call.call_uid), message))
     return rows

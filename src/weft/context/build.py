@@ -48,6 +48,10 @@ class LineEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     node: Node
     results: Mapping[CallUid, ToolResult] = {}
+    at: float = 0.0
+    """When it was said."""
+    result_times: Mapping[CallUid, float] = {}
+    """When each result came."""
 
 
 class ContextTarget(msgspec.Struct, frozen=True):

@@ -77,6 +77,7 @@ class TreeNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the model knows of its environment from here on, by subject."""
     order: int = 0
     """Its place among all notes."""
+    at: float = 0.0
 
 
 _TABLES: Final = (dict, LayeredMap)
@@ -256,6 +257,7 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
             seq=fact.seq,
             environment=fact.environment,
             order=len(self.notes) + len(self.environments),
+            at=fact.at,
         )
         (self.environments if note.environment else self.notes).append(note)
 

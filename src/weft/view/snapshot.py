@@ -12,6 +12,7 @@ import msgspec
 
 from weft.events import PermissionRequest, Status, ToolExecuting
 from weft.ids import NodeId, SessionId
+from weft.messages import Part, Usage
 from weft.state import QueueEntry, Request
 
 
@@ -115,3 +116,12 @@ class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     allowed: Literal["", "call", "turn", "session"] = ""
     """Of a tool message on a page of the line: for how long the user allowed the call when asked;
     empty when they were not asked."""
+    parts: tuple[Part, ...] = ()
+    """All that it holds, in order: text, reasoning, calls, pictures and files; of a tool message
+    the result's text and pictures."""
+    model: str = ""
+    """Of an answer: the `provider:model` that gave it."""
+    usage: Usage | None = None
+    """Of an answer: what its model call used."""
+    at: float = 0.0
+    """When it was said, in seconds since the epoch."""

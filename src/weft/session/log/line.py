@@ -324,13 +324,15 @@ def _entry(spot: _Spot, facts: Mapping[LogPosition, AnyFact]) -> LineEntry:
     if isinstance(newest, NodeEdited):
         node = msgspec.structs.replace(node, parts=newest.parts, revision=newest.revision)
     results = {uid: _result(facts[place]) for uid, place in spot.results.items()}
-    return LineEntry(node=node, results=results)
+    times = {uid: facts[place].at for uid, place in spot.results.items()}
+    return LineEntry(node=node, results=results, at=first.at, result_times=times)
 
 
 async def _in_full(entry: LineEntry, store: Store) -> LineEntry:
     """The entry with its blobs read."""
     node = entry.node
-    return LineEntry(
+    return msgspec.structs.replace(
+        entry,
         node=msgspec.structs.replace(node, parts=await unspill(node.parts, store)),
         results={uid: await _whole(result, store) for uid, result in entry.results.items()},
     )
@@ -479,9 +481,9 @@ class LineCache:
             case ToolComplete(result=result) if any(image.blob for image in result.images):
                 self.drop()
             case NewMessage(node=node, advance=True) if node.parent == self._tip():
-                self._append(LineEntry(node=node))
+                self._append(LineEntry(node=node, at=fact.at))
             case ToolComplete(node=node_id, call_uid=call_uid, result=result):
-                self._add_result(node_id, call_uid, result)
+                self._add_result(node_id, call_uid, result, fact.at)
             case (
                 NewMessage(advance=True)
                 | HeadMoved()
@@ -535,14 +537,17 @@ class LineCache:
         results = sum(map(_result_weight, entry.results.values()))
         self._grow(ENTRY_BYTES + sum(map(_part_weight, entry.node.parts)) + results)
 
-    def _add_result(self, node: NodeId, call_uid: CallUid, result: ToolResult) -> None:
+    def _add_result(self, node: NodeId, call_uid: CallUid, result: ToolResult, at: float) -> None:
         place = self._places.get(node)
         if place is None or self._entries is None:
             return
         entry = self._entries[place]
         if call_uid not in entry.results:
-            merged = {**entry.results, call_uid: result}
-            self._entries[place] = LineEntry(node=entry.node, results=merged)
+            self._entries[place] = msgspec.structs.replace(
+                entry,
+                results={**entry.results, call_uid: result},
+                result_times={**entry.result_times, call_uid: at},
+            )
             self._grow(_result_weight(result))
 
     def _grow(self, weight: int) -> None:
