@@ -50,6 +50,7 @@ ROWS: dict[str, Requirement] = {
         "The protocol of a store is checked by weft.testing.store_contract.", "api 1"
     ),
     # the application
+    "app:read_blob": Requirement("A blob, with the secrets in a text masked.", "api 4b"),
     "app:topic-sessions": Requirement(
         "The topic `sessions` names the sessions whose rows in the list have changed.", "api 4b"
     ),
@@ -319,6 +320,10 @@ ROWS: dict[str, Requirement] = {
     "session:messages:details": Requirement(
         "Messages of the history hold parts, thinking, model, usage and time.", "api 4b"
     ),
+    "session:read_file": Requirement(
+        "A project file, under the rules of `@file`: masked, or refused.", "api 4b"
+    ),
+    "session:read_file:at": Requirement("A project file as it was at a node.", "api 4b"),
     "session:editor_snapshot": Requirement("What a screen needs to draw itself.", "api 3"),
     "session:join": Requirement(
         "Cursor, drafts in flight and events in one step: a screen shows every token once.",

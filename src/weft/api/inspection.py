@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up t
     from weft.api.pages import Page
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
     from weft.project.mentions import AskRead
+    from weft.runtime.workspaces.file_view import ProjectFile
 
 DEFAULT_LIMIT: Final = 200
 """Messages of a page."""
@@ -143,6 +144,23 @@ class InspectionCalls(SessionBase):
         """End the newest subscription of this handle."""
         for subscription in self._readers()[-1:]:
             subscription.close()
+
+    async def read_file(
+        self, path: str, at: str | None = None, *, ask: AskRead | None = None
+    ) -> ProjectFile:
+        """A file of the project as it is now, or as it was when the message with the id `at` was
+        done.
+
+        The rules of `@file` hold: `ask` is called with the path of a file that lies outside the
+        project or that a rule asks about, and without it such a file is refused.  Secrets in a text
+        are masked.
+
+        Raises:
+            UsageError: it may not be read, was not there, is not kept any more, or is neither text,
+                an image nor a PDF.
+        """
+        node = None if at is None else NodeId(at)
+        return await self._host.read_file(self.id, path, node, ask)
 
     async def get_provider(self) -> str:
         """The provider of the session's model."""

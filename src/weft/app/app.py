@@ -25,7 +25,7 @@ from weft.config.providers import default_providers
 from weft.config.setting_keys import MODEL_KEYS
 from weft.config.settings import Config, load_config
 from weft.errors import StoreError, UsageError, WeftError
-from weft.ids import SessionId
+from weft.ids import BlobId, SessionId
 from weft.messages import File, Image, Text
 from weft.project.saved_rules import SavedRules
 from weft.project.system_prompt import (
@@ -307,6 +307,15 @@ class App:
             UsageError: one is neither, or cannot be read.
         """
         return await self._mentions(None).images(paths)
+
+    async def read_blob(self, blob_id: str) -> bytes:
+        """The content that a fact or a part names by its SHA-256; secrets in a text are masked.
+
+        Raises:
+            UsageError: there is none, or an open session has it as what a file held which the rules
+                keep from being read.
+        """
+        return await self.host.read_blob(BlobId(blob_id))
 
     def _mentions(self, ask: AskRead | None) -> MentionReader:
         from weft.project.mentions import MentionReader  # only where a prompt names files

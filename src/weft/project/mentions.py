@@ -23,6 +23,7 @@ import re
 import shlex
 import stat
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
@@ -165,6 +166,58 @@ class MentionReader:
                 raise UsageError(f"{path!r} is a folder, not an image")
             found += await self._picked(await self._read(located), path)
         return tuple(found)
+
+    async def content(
+        self, path: str, earlier: Callable[[str], Awaitable[FileState | None]] | None = None
+    ) -> tuple[FileState, tuple[Image | File, ...]]:
+        """A file that a program asks for, under the rules of a mention: as it was read, and as what
+        may be shown of it.
+
+        `earlier` has what it held at another time, by the path that the workspace names it by;
+        None where it is the same as now.
+
+        Raises:
+            UsageError: it may not be read, or is neither text, an image nor a PDF.
+        """
+        located = await anyio.to_thread.run_sync(self._meant, path, earlier is not None)
+        await self._check_allowed(located)
+        state = None
+        if earlier is not None:
+            state = await earlier(self._workspace.relative(located.real))
+        if state is None:
+            if not located.mode:
+                raise UsageError(f"there is no file {path!r}")
+            state = await self._read(located)
+        return state, await self._file_parts(state, path, None)
+
+    def _meant(self, path: str, may_be_gone: bool) -> _Located:
+        """What a path means; with `may_be_gone`, also where nothing is (its mode is 0 then)."""
+        found = self._located_at(path, path)
+        if path and (not path.strip("./") or (found is not None and stat.S_ISDIR(found.mode))):
+            raise UsageError(f"{path!r} is a folder, not a file")
+        if found is not None:
+            return found
+        if may_be_gone and 0 < len(path) <= _LONGEST_PATH:
+            joined = os.path.join(self._workspace.root, self._at_home(path))
+            with suppress(ValueError):  # NUL bytes, half characters: no path at all
+                return _Located(path, path, os.path.realpath(joined), 0)
+        raise UsageError(f"there is no file {path!r}")
+
+    async def _check_allowed(self, located: _Located) -> None:
+        """Refuse a file that may not be read, or not without asking."""
+        decision = self._judge(located.real)
+        try:
+            is_outside = self._workspace.is_outside(located.real)
+        except ToolError as error:  # it is no path at all
+            raise UsageError(f"there is no file {located.name!r}") from error
+        if decision.verdict == "allow" and not is_outside:
+            return
+        if decision.verdict != "deny" and self._ask is not None:
+            if await self._ask(located.real):
+                return
+            raise UsageError(f"reading {located.real!r} was not allowed")
+        why = decision.reason if decision.verdict != "allow" else "it is outside the project"
+        raise UsageError(f"{located.name!r} is not read: {why}")
 
     async def _picked(self, state: FileState, path: str) -> tuple[Image | File, ...]:
         name = os.path.basename(path)

@@ -11,9 +11,8 @@ import msgspec
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.runtime.ports.local import LocalPort
-from weft.runtime.registry import SessionRegistry, standing_rules
+from weft.runtime.registry import SessionRegistry
 from weft.runtime.services import Services
-from weft.runtime.workspaces.read_guard import read_judge
 from weft.session import AddNote, SessionPort
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
@@ -25,7 +24,7 @@ if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
         MarkdownCommandSet,
         RunShell,
     )
-    from weft.project.mentions import AskRead, JudgeRead
+    from weft.project.mentions import AskRead
 
 
 class MarkdownCommands:
@@ -61,7 +60,6 @@ class MarkdownCommands:
                 that it names may not be read.
         """
         from weft.project.markdown_commands import expand, named, split_line
-        from weft.project.mentions import MentionReader
 
         line = split_line(text)
         if line is None:
@@ -72,25 +70,10 @@ class MarkdownCommands:
         return await expand(
             command,
             line[1],
-            files=MentionReader(
-                self._services.workspaces.workspace(project),
-                home=str(self._services.places.user),
-                redact=self._services.redact,
-                ask=ask_read,
-                judge=self._read_judge(port, project),
-            ),
+            files=self._registry.mention_reader(port, ask_read),
             run_shell=await self._shell_for(port, command, ask, client),
             redact=self._services.redact,
         )
-
-    def _read_judge(self, port: SessionPort, project: str) -> JudgeRead:
-        """What the rules about reading say: those of the session, where it is open here."""
-        if isinstance(port, LocalPort):
-            rules = port.actor.gate.read_rules
-        else:
-            home = str(self._services.places.user)
-            rules = standing_rules(self._services.config, home)
-        return read_judge(rules, self._services.workspaces.workspace(project).root)
 
     async def _shell_for(
         self, port: SessionPort, command: MarkdownCommand, ask: Ask | None, client: str

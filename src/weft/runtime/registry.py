@@ -42,8 +42,9 @@ from weft.state import SessionState
 from weft.store import SessionRow, Store
 from weft.tools import BuiltinTool, Tool
 
-if TYPE_CHECKING:  # loaded with the first agent: it costs start-up time
+if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.agents import ChildRequest
+    from weft.project.mentions import AskRead, JudgeRead, MentionReader
     from weft.runtime.ports.wait_signs import WaitSigns
     from weft.runtime.session_topic import SessionListEvents, SessionTopic
 
@@ -474,6 +475,37 @@ class SessionRegistry:
 
             self._signs = WaitSigns(self._services.clock)
         return self._signs
+
+    # -- files that are looked at
+
+    def mention_reader(self, port: SessionPort, ask: AskRead | None) -> MentionReader:
+        """Reads files for a session, as far as its rules about reading go."""
+        from weft.project.mentions import MentionReader  # only where files are named
+
+        services = self._services
+        return MentionReader(
+            services.workspaces.workspace(port.state.about.project_path),
+            home=str(services.places.user),
+            redact=services.redact,
+            ask=ask,
+            judge=self.read_judge(port),
+        )
+
+    def read_judge(self, port: SessionPort) -> JudgeRead:
+        """What the rules about reading say of a path."""
+        from weft.runtime.workspaces.read_guard import read_judge
+
+        return read_judge(self.read_rules(port), self.root_of(port))
+
+    def read_rules(self, port: SessionPort) -> Sequence[PermissionRule]:
+        """The rules about reading: those of the session, where it is open here."""
+        if isinstance(port, LocalPort):
+            return port.actor.gate.read_rules
+        return standing_rules(self._services.config, str(self._services.places.user))
+
+    def root_of(self, port: SessionPort) -> str:
+        """The folder that a session's relative paths begin at."""
+        return self._services.workspaces.workspace(port.state.about.project_path).root
 
     # -- the list that changes
 

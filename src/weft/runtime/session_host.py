@@ -18,8 +18,8 @@ import anyio
 import msgspec
 
 from weft.errors import SessionNotFound, StoreError, UsageError, WeftError
-from weft.events import Fact, SessionCreated
-from weft.ids import SessionId
+from weft.events import AnyFact, Fact, SessionCreated
+from weft.ids import BlobId, NodeId, SessionId
 from weft.messages import ModelName
 from weft.project.instructions import InstructionSet
 from weft.project.skills import SkillSet
@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up t
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
     from weft.project.mentions import AskRead
     from weft.runtime.command_expansion import MarkdownCommands
+    from weft.runtime.workspaces.file_view import ProjectFile
     from weft.tools import OutputSchema
 
 logger = logging.getLogger(__name__)
@@ -454,6 +455,46 @@ class SessionHost:
                 that it names may not be read.
         """
         return await self._markdown().expand(session_id, text, ask, client, ask_read)
+
+    # -- files that are looked at
+
+    async def read_file(
+        self, session_id: SessionId, path: str, at: NodeId | None, ask: AskRead | None
+    ) -> ProjectFile:
+        """A file of a session's project; `Session.read_file` says how.
+
+        Raises:
+            UsageError: it may not be read, or was not there.
+        """
+        from weft.runtime.workspaces.file_view import project_file
+
+        port = await self.port(session_id)
+        reader = self.registry.mention_reader(port, ask)
+        return await project_file(reader, path, port.state, self.store_of(session_id), at)
+
+    async def read_blob(self, blob_id: BlobId) -> bytes:
+        """The content of a blob; `App.read_blob` says how.
+
+        Raises:
+            UsageError: there is none, or it is of a file that may not be read.
+        """
+        from weft.runtime.workspaces.file_view import refuse_forbidden, shown_blob
+
+        for port in list(self.registry.ports.values()):
+            # The changes of a long session are many: they are read only where a rule may matter.
+            if not self.registry.read_rules(port):
+                continue
+            changes = await self._file_facts(port)
+            judge, root = self.registry.read_judge(port), self.registry.root_of(port)
+            refuse_forbidden(blob_id, changes, judge, root)
+        return await shown_blob(blob_id, self.registry.stores.in_use, self.services.redact)
+
+    async def _file_facts(self, port: SessionPort) -> list[AnyFact]:
+        from weft.session.log.line import read_places
+
+        places = port.state.files.places
+        found = await read_places(places, self.store_of(port.session_id)) if places else {}
+        return [found[place] for place in places]
 
     async def run_as_user(self, session_id: SessionId, command: str, *, to_model: bool) -> None:
         """Run a command line that the user typed: without a question, but with hooks, rules that

@@ -130,13 +130,7 @@ class FileRewinder:
             return spans(await self._read(files.places[start:]))
         if command.to is None:
             return spans(await self._read(files.places))
-        node = state.tree.require(command.to)
-        # By the first revision: an edit of the message moves its words in the log, not the moment
-        # at which its turn began.
-        first = node.earlier[0] if node.earlier else node.at
-        facts = await self._read(files.places_after(first))
-        # The calls of the answer itself stay done: one goes back to the moment after it.
-        return spans(fact for fact in facts if not _is_of(fact, node.calls))
+        return await changes_since(state, command.to, self._store)
 
     async def _changes_of(
         self, state: SessionState, place: LogPosition
@@ -371,6 +365,22 @@ class RewindWork:
         if self._files is None:
             raise UsageError("this session has no files that could be put back")
         return FileRewinder(self._store, self._files)
+
+
+async def changes_since(state: SessionState, node_id: NodeId, store: Store) -> dict[str, PathSpan]:
+    """What was changed after a message was done.
+
+    Raises:
+        UsageError: there is no such message.
+    """
+    node = state.tree.require(node_id)
+    # By the first revision: an edit of the message moves its words in the log, not the moment at
+    # which its turn began.
+    first = node.earlier[0] if node.earlier else node.at
+    places = state.files.places_after(first)
+    found = await read_places(places, store)
+    # The calls of the answer itself stay done: one goes back to the moment after it.
+    return spans(found[place] for place in places if not _is_of(found[place], node.calls))
 
 
 def _step(change: FileChange, now: FileNow | None) -> RewindStep:
