@@ -20,7 +20,7 @@ from weft.api.pages import Page
 from weft.api.reports import BackgroundWork, CompactionReport, SessionMetadata, UsageReport
 from weft.api.results import Reply, Result
 from weft.config import Config
-from weft.events import CallOrigin, Event, PermissionAction, Status, Todo
+from weft.events import CallOrigin, Event, LeftOutFile, PermissionAction, Status, Todo
 from weft.ids import SessionId
 from weft.messages import Content, File, Image, Text
 from weft.project.agent_definitions import AgentDefinition
@@ -31,6 +31,7 @@ from weft.project.trust import TrustQuestion
 from weft.providers import Model, ModelInfo
 from weft.runtime.session_topic import SessionsChanged
 from weft.runtime.workspaces.file_view import ProjectFile
+from weft.runtime.workspaces.node_files import NodeFiles
 from weft.session import AbortReceipt, Accepted, Branch, RewindPlan
 from weft.state import EditBoundary, QueueEntry, TouchedFile
 from weft.store import Draft, Store
@@ -143,6 +144,8 @@ class Session:
     def metadata(self) -> SessionMetadata: ...
     def usage(self) -> UsageReport: ...
     def touched_files(self) -> list[TouchedFile]: ...
+    def files_at(self, message: str | int) -> NodeFiles: ...
+    def write_files(self, folder: str | PathLike[str], at: str | int) -> list[LeftOutFile]: ...
     def subscribe(
         self, *, after: int | None = None, live: bool | Literal["status"] = True
     ) -> Subscription: ...

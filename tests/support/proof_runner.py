@@ -37,6 +37,7 @@ CLAIMS: Mapping[str, str] = {
         "history",
         "hostile",
         "shells",
+        "snapshots",
         "soak",
     )
 }

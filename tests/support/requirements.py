@@ -336,6 +336,12 @@ ROWS: dict[str, Requirement] = {
         "Every call counted: per model, per turn, per branch and in total.", "api 3"
     ),
     "session:touched_files": Requirement("Created, modified, deleted, newest first.", "api 3"),
+    "session:files_at": Requirement(
+        "The files of any message, rebuilt from the log alone.", "api 4b"
+    ),
+    "session:write_files": Requirement(
+        "The files of a message below a new folder; what is not stored is named.", "api 4b"
+    ),
     "session:subscribe": Requirement(
         "A cursor replays what was missed and then follows, with no gap and no repeat.", "api 3"
     ),
@@ -503,6 +509,7 @@ FACTS = (
     "ToolExecuting",
     "ToolComplete",
     "FileTouched",
+    "WorkspaceSnapshot",
     "PermissionRequest",
     "PermissionResolved",
     "QuestionAsked",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, Self
@@ -17,7 +18,8 @@ from weft.api.reports import (
     snapshot_of,
     usage_of,
 )
-from weft.events import Event, SessionStatus, Status
+from weft.errors import UsageError
+from weft.events import Event, LeftOutFile, SessionStatus, Status
 from weft.ids import NodeId
 from weft.messages import ToolCall, ToolResult, typed_text
 
@@ -26,7 +28,7 @@ from weft.providers import ModelInfo as ModelInfo
 from weft.session import Subscription
 from weft.state import TouchedFile
 from weft.state.files import OriginalFile
-from weft.store import Draft
+from weft.store import Draft, Store
 from weft.view.snapshot import EditorSnapshot, HistoryMessage
 
 if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up time
@@ -34,6 +36,7 @@ if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up t
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
     from weft.project.mentions import AskRead
     from weft.runtime.workspaces.file_view import ProjectFile
+    from weft.runtime.workspaces.node_files import NodeFiles
 
 DEFAULT_LIMIT: Final = 200
 """Messages of a page."""
@@ -108,6 +111,39 @@ class InspectionCalls(SessionBase):
         """The files that tools changed, newest first."""
         return (await self._port()).state.files.newest_first()
 
+    async def files_at(self, message: str | int) -> NodeFiles:
+        """The project's files as they were when a message (its id, or its index in `get_history()`)
+        and its tool calls were done, rebuilt from the log.
+
+        Raises:
+            UsageError: there is no such message, or the session has no snapshot that could tell.
+        """
+        async with self._host.registry.reading(self.id) as store:
+            return await self._files_at(message, store)
+
+    async def write_files(self, folder: str | os.PathLike[str], at: str | int) -> list[LeftOutFile]:
+        """Put the project's files as they were at a message below a new folder.
+
+        Returns those that are not there, because a limit kept their content out of the store.
+
+        Raises:
+            UsageError: there is no such message, or the folder cannot be made.
+        """
+        from weft.runtime.workspaces.node_files import write_files  # as below
+
+        async with self._host.registry.reading(self.id) as store:
+            return await write_files(await self._files_at(at, store), os.fspath(folder), store)
+
+    async def _files_at(self, message: str | int, store: Store) -> NodeFiles:
+        from weft.runtime.workspaces.node_files import files_at  # few look back
+        from weft.session import node_at
+
+        state = (await self._port()).state
+        node = node_at(state, message)
+        if node is None:
+            raise UsageError("the files are known at a message, and this is before the first")
+        return await files_at(node, state, store)
+
     async def subscribe(
         self, *, after: int | None = None, live: bool | Literal["status"] = True
     ) -> Subscription:
@@ -146,10 +182,10 @@ class InspectionCalls(SessionBase):
             subscription.close()
 
     async def read_file(
-        self, path: str, at: str | None = None, *, ask: AskRead | None = None
+        self, path: str, at: str | int | None = None, *, ask: AskRead | None = None
     ) -> ProjectFile:
-        """A file of the project as it is now, or as it was when the message with the id `at` was
-        done.
+        """A file of the project as it is now, or as it was when the message `at` (its id, or its
+        index in `get_history()`) was done.
 
         The rules of `@file` hold: `ask` is called with the path of a file that lies outside the
         project or that a rule asks about, and without it such a file is refused.  Secrets in a text
@@ -159,8 +195,7 @@ class InspectionCalls(SessionBase):
             UsageError: it may not be read, was not there, is not kept any more, or is neither text,
                 an image nor a PDF.
         """
-        node = None if at is None else NodeId(at)
-        return await self._host.read_file(self.id, path, node, ask)
+        return await self._host.read_file(self.id, path, at, ask)
 
     async def get_provider(self) -> str:
         """The provider of the session's model."""

@@ -34,6 +34,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes whose drafts end with it, besides those that become messages here."""
     drop_draft: bool = False
     """All drafts of the session end with it."""
+    history: frozenset[BlobId] = frozenset()
+    """Those of `blobs` that are file history although no fact names them one by one."""
 
 
 Build: TypeAlias = Callable[[SessionState], Commit]
@@ -153,6 +155,26 @@ class PermissionGate(Protocol):
         ...
 
 
+class SnapshotTaker(Protocol):
+    """The project's files as a whole, for the log."""
+
+    async def before_effect(self, state: SessionState) -> Commit:
+        """What the user changed since the last snapshot, for the append that records the first
+        effect after it; nothing where that is not known without a look at everything.
+        """
+        ...
+
+    async def at_end(
+        self, state: SessionState, noted: Sequence[Fact], turn_id: TurnId, node: NodeId | None
+    ) -> Commit:
+        """The snapshot of a turn that ends, with the contents that it brings; nothing for a turn
+        that had no effect.
+
+        `noted` goes on record with it, and `node` is the turn's last.
+        """
+        ...
+
+
 class SharedBudget(Protocol):
     """The money and tokens that a session shares with the ones it works for, counted in
     one place.
@@ -235,6 +257,8 @@ class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What goes on record with a result that was just obtained: ranges that moved with an edit."""
     unreported_changes: Callable[[], tuple[ChangedFile, ...]] = lambda: ()
     """What commands changed that were cancelled before they could report it; given out once."""
+    snapshots: SnapshotTaker | None = None
+    """Takes the snapshots of the project's files; None where there are none."""
 
 
 class ModelFallback(Protocol):

@@ -28,6 +28,7 @@ class PendingFacts:
         self._journal = journal
         self._facts: list[Fact] = []
         self._blobs: dict[BlobId, bytes] = {}
+        self._history: frozenset[BlobId] = frozenset()
 
     @property
     def facts(self) -> Sequence[Fact]:
@@ -43,6 +44,11 @@ class PendingFacts:
         """Let these facts go along with the next commit."""
         self._facts += facts
         self._blobs.update(blobs or {})
+
+    def note_commit(self, commit: Commit) -> None:
+        """Let what was made for an append of its own go along with the next commit."""
+        self.note(*commit.facts, blobs=commit.blobs)
+        self._history |= commit.history
 
     def nudge(self, text: str) -> None:
         """Note something that the model reads behind the last node, with its next request."""
@@ -81,4 +87,5 @@ class PendingFacts:
         extra = more(state, self.facts) if more is not None else ()
         facts, self._facts = self._facts, []  # those included that `more` has noted
         blobs, self._blobs = self._blobs, {}
-        return Commit(facts=(*facts, *extra), blobs=blobs, ends_drafts=ended)
+        history, self._history = self._history, frozenset()
+        return Commit(facts=(*facts, *extra), blobs=blobs, ends_drafts=ended, history=history)

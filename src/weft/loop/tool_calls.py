@@ -195,9 +195,17 @@ class ToolCallBatch:
         # The append must be over before anything runs: an effect without an intent on record could
         # not be distinguished from a call that never started, and recovery would run it a second
         # time.
+        await self._note_user_edits()
         for each in ready:
             self._note_intent(each)
         await self._pending.commit(_INTENT)
+
+    async def _note_user_edits(self) -> None:
+        """What changed before the first effect since the last snapshot is no work of this
+        session."""
+        snapshots, state = self._env.snapshots, self._env.journal.state
+        if snapshots is not None and not state.files.had_effect:
+            self._pending.note_commit(await snapshots.before_effect(state))
 
     def _note_intent(self, ready: ReadyCall) -> None:
         if text := self._own.intent_note(ready.prepared.action.target):

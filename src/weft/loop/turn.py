@@ -39,13 +39,15 @@ from weft.loop.structured_output import OutputVerdict, StructuredOutput
 from weft.loop.tool_results import touched_facts
 from weft.loop.tool_rounds import ToolRounds
 from weft.loop.turn_end import TurnEnding, answers_given
-from weft.loop.turn_facts import answer_at_tip, settle_open_calls
+from weft.loop.turn_facts import answer_at_tip, settle_open_calls, tip_after
 from weft.loop.turn_line import TurnLine
 from weft.messages import Node
 from weft.state import SessionState
 
 _ABORT = FailPointPair("loop.abort")
 
+SNAPSHOT_SECONDS = 2.0
+"""How long a turn that is stopped waits for the snapshot of its files."""
 EMPTY_ANSWER = (
     "Your last answer was empty. Answer with text, or call a tool; say so if the task is done."
 )
@@ -80,6 +82,7 @@ class Turn:
             self._line,
             retries=lambda: self._model.retries,
             submitted=environment.submitted,
+            snapshot=self._note_snapshot,
         )
 
     async def run(self) -> None:
@@ -246,8 +249,22 @@ class Turn:
         crash would.
         """
         _ABORT.before.hit()
+        if not self.is_suspended:
+            # What was stopped has changed files too. Bounded: a disk that hangs must not keep a
+            # turn from ending.
+            with anyio.move_on_after(SNAPSHOT_SECONDS, shield=True):
+                await self._note_snapshot()
         await self._env.journal.commit(self.suspended if self.is_suspended else self.settled)
         _ABORT.after.hit()
+
+    async def _note_snapshot(self) -> None:
+        """Let the snapshot of the files go on record with the end of the turn."""
+        snapshots = self._env.calls.snapshots
+        if snapshots is None:
+            return
+        state, noted = self._env.journal.state, self._pending.facts
+        node = tip_after(state, noted)
+        self._pending.note_commit(await snapshots.at_end(state, noted, self.turn_id, node))
 
     def suspended(self, state: SessionState) -> Commit:
         """What a suspended turn knows and has not committed; it ends nothing."""

@@ -4,7 +4,7 @@ allow it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from weft.events import Fact, FinishReason, NewMessage, TurnFinished, finish_words
@@ -34,9 +34,10 @@ class TurnEnding:
         *,
         retries: Callable[[], int],
         submitted: Callable[[SessionState, Any], Sequence[Fact]] | None = None,
+        snapshot: Callable[[], Awaitable[None]],
     ) -> None:
         """`models` gives what the next model call would use, `retries` how many calls of the turn
-        were made again; `submitted` is `TurnEnvironment`'s.
+        were made again; `submitted` is `TurnEnvironment`'s, `snapshot` notes that of the files.
         """
         self._turn_id = turn_id
         self._models = models
@@ -44,6 +45,7 @@ class TurnEnding:
         self._line = line
         self._submitted = submitted
         self._retries = retries
+        self._snapshot = snapshot
         self._held_back = 0
 
     async def finish(self, reason: FinishReason, detail: str = "") -> None:
@@ -56,6 +58,7 @@ class TurnEnding:
             settled = settle_open_calls(state, noted, by="weft", reason=detail or reason)
             return [*settled, self.fact(state, noted, reason, detail)]
 
+        await self._snapshot()
         await self._pending.commit(_FINISH, more, drop_draft=True)
 
     async def finish_unless_steered(
@@ -72,6 +75,9 @@ class TurnEnding:
         """
         if asks_hooks and await self._is_held_back():
             return False
+        # Where steering waits the turn goes on, and its files are looked at when it ends.
+        if not self._models().journal.state.queue.waiting("steering"):
+            await self._snapshot()
         is_over = False
 
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:

@@ -250,6 +250,7 @@ class BackgroundShells(BackgroundCommands):
                 id=shell.name,
                 exit_code=None if shell.result is None else shell.result.exit_code,
                 why="stopped" if shell.by else "exited",
+                tree=None if shell.result is None else shell.result.tree,
             ),
         )
         # The model has ended it and reads of it in the result of that call; a message would say it

@@ -28,6 +28,7 @@ from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.session_prompt import SessionPrompt
 from weft.runtime.turns.tool_contexts import ToolContexts
 from weft.runtime.turns.turn_factory import SessionTurnFactory
+from weft.runtime.workspaces.project_snapshots import ProjectSnapshots
 from weft.runtime.workspaces.session_workspace import SessionRecoveryProbe, SessionWorkspace
 from weft.session import (
     GrantedPermissions,
@@ -41,6 +42,7 @@ from weft.session import (
 from weft.state import SessionState
 from weft.store import SessionRow, Store
 from weft.tools import BuiltinTool, Tool
+from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.agents import ChildRequest
@@ -407,7 +409,12 @@ class SessionRegistry:
         plain = services.workspaces.workspace(project_path)
         files = services.workspaces.file_history(project_path, store)
         workspace = SessionWorkspace(
-            plain, files, store.blob, services.workspaces.sandbox, services.workspaces.added
+            plain,
+            files,
+            store.blob,
+            services.workspaces.sandbox,
+            services.workspaces.added,
+            ProjectSnapshots(files, DiskThreads.of(project_path), store.blob),
         )
         contexts = ToolContexts(workspace, files, host, services.redact)
         asking = self._asking.get(session_id, "wait")

@@ -19,7 +19,7 @@ import msgspec
 
 from weft.errors import SessionNotFound, StoreError, UsageError, WeftError
 from weft.events import AnyFact, Fact, SessionCreated
-from weft.ids import BlobId, NodeId, SessionId
+from weft.ids import BlobId, SessionId
 from weft.messages import ModelName
 from weft.project.instructions import InstructionSet
 from weft.project.skills import SkillSet
@@ -459,18 +459,19 @@ class SessionHost:
     # -- files that are looked at
 
     async def read_file(
-        self, session_id: SessionId, path: str, at: NodeId | None, ask: AskRead | None
+        self, session_id: SessionId, path: str, at: str | int | None, ask: AskRead | None
     ) -> ProjectFile:
         """A file of a session's project; `Session.read_file` says how.
 
         Raises:
             UsageError: it may not be read, or was not there.
         """
-        from weft.runtime.workspaces.file_view import project_file
+        from weft.runtime.workspaces.file_view import message_at, project_file
 
         port = await self.port(session_id)
         reader = self.registry.mention_reader(port, ask)
-        return await project_file(reader, path, port.state, self.store_of(session_id), at)
+        node = None if at is None else message_at(port.state, at)
+        return await project_file(reader, path, port.state, self.store_of(session_id), node)
 
     async def read_blob(self, blob_id: BlobId) -> bytes:
         """The content of a blob; `App.read_blob` says how.

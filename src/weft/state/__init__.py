@@ -13,7 +13,7 @@ from weft.state.about import SessionSummary
 from weft.state.background import BackgroundCommand, BackgroundCommandLog
 from weft.state.boundaries import EditBoundaries, EditBoundary
 from weft.state.children import ChildSession, ChildSessions
-from weft.state.files import TouchedFile, TouchedFiles
+from weft.state.files import LeftFile, SnapshotPlace, TouchedFile, TouchedFiles
 from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger
 from weft.state.plan import DoneStep, PlanState, StepState
@@ -37,6 +37,7 @@ __all__ = [
     "EditBoundary",
     "InputMemory",
     "InputQueue",
+    "LeftFile",
     "ModelCall",
     "OpenTurn",
     "OpenTurnState",
@@ -46,6 +47,7 @@ __all__ = [
     "SessionSettings",
     "SessionState",
     "SessionSummary",
+    "SnapshotPlace",
     "StepState",
     "TodoList",
     "TouchedFile",

@@ -9,14 +9,27 @@ from __future__ import annotations
 
 import stat
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from weft.events import AnyFact, FileChange, FileTouched, RefMoved, Rewound, SessionCreated
-from weft.ids import BlobId, SessionId
+from weft.events import (
+    AnyFact,
+    FileChange,
+    FileTouched,
+    RefMoved,
+    Rewound,
+    SessionCreated,
+    ToolExecuting,
+    TurnStarted,
+    WorkspaceSnapshot,
+)
+from weft.ids import BlobId, NodeId, SessionId
 from weft.tree import LogPosition
+
+REPORTING: Final = frozenset({"shell", "shell_stop", "agent"})
+"""Tools with an unknown effect that tell which files they changed."""
 
 FileAction: TypeAlias = Literal["created", "modified", "deleted"]
 
@@ -37,6 +50,29 @@ class OriginalFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     mode: int = 0
 
 
+class SnapshotPlace(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where a snapshot of the files is written down, and what it is of."""
+
+    at: LogPosition
+    tree: BlobId | None
+    began: LogPosition | None
+    """Where the turn began at whose end it was taken."""
+    prompt: NodeId | None
+    """The node that this turn started from."""
+    node: NodeId | None
+    """The last node of this turn."""
+
+
+class LeftFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What the session last left at a path."""
+
+    content: BlobId | None
+    mode: int
+    """0: nothing, or not known."""
+    is_there: bool
+    is_certain: bool
+
+
 class TouchedFiles(msgspec.Struct):
     """Changed files; the last touched one is last."""
 
@@ -52,6 +88,18 @@ class TouchedFiles(msgspec.Struct):
     """Rewinds that have not been taken back."""
     unsettled: LogPosition | None = None
     """A rewind whose files may not have been put back yet."""
+    snapshots: list[SnapshotPlace] = []
+    """The snapshots of the project's files, in the order they were taken."""
+    left: dict[str, LeftFile] = {}
+    """What the session left at each path that it changed since the last snapshot."""
+    had_effect: bool = False
+    """Something was run since the last snapshot that may have changed files."""
+    is_reported: bool = True
+    """All that was run since then reports what it changes; False where a tool of a program may have
+    changed anything."""
+    turn_began: LogPosition | None = None
+    """Where the last turn began, and the node that it started from."""
+    turn_prompt: NodeId | None = None
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
@@ -67,8 +115,43 @@ class TouchedFiles(msgspec.Struct):
                 self.checkpoints[name] = len(self.places)
             case SessionCreated():
                 self.logs.append(fact.session_id)
+            case ToolExecuting():
+                self.had_effect = True
+                self.is_reported &= fact.effect == "checkable" or fact.tool_name in REPORTING
+            case TurnStarted():
+                self.turn_began = LogPosition(fact.session_id, fact.seq)
+                self.turn_prompt = fact.node
+            case WorkspaceSnapshot():
+                self._take_snapshot(fact)
             case _:
                 pass
+
+    def left_after(self, noted: Iterable[AnyFact]) -> Mapping[str, LeftFile]:
+        """`left`, once these facts are on record, too."""
+        left = dict(self.left)
+        for fact in noted:
+            if isinstance(fact, FileTouched):
+                left[fact.path] = _left_by(fact)
+        return left
+
+    @property
+    def tree(self) -> BlobId | None:
+        """The tree of the last snapshot that has one; None where there is none."""
+        for place in reversed(self.snapshots):
+            if place.tree is not None:
+                return place.tree
+        return None
+
+    def _take_snapshot(self, fact: WorkspaceSnapshot) -> None:
+        at = LogPosition(fact.session_id, fact.seq)
+        self.snapshots.append(
+            SnapshotPlace(at, fact.tree, self.turn_began, self.turn_prompt, fact.node)
+        )
+        self.had_effect = False
+        # Where it was not taken, the next one still has to tell whose the changes are.
+        if fact.tree is not None:
+            self.left = {}
+            self.is_reported = True
 
     def newest_first(self) -> list[TouchedFile]:
         """All of them, the last touched first."""
@@ -76,7 +159,7 @@ class TouchedFiles(msgspec.Struct):
 
     def places_after(self, place: LogPosition) -> list[LogPosition]:
         """Where the changes are written down that happened after the fact at `place`."""
-        age = self._ages()
+        age = self.age_of()
         start = age(place)
         return [each for each in self.places if age(each) > start]
 
@@ -84,18 +167,23 @@ class TouchedFiles(msgspec.Struct):
         """How many changes happened after each of these facts; the changes are gone through once,
         however many facts there are.
         """
-        age = self._ages()
+        age = self.age_of()
         ages = sorted(map(age, self.places))
         return [len(ages) - bisect_right(ages, age(place)) for place in places]
 
-    def _ages(self) -> Callable[[LogPosition], tuple[int, int]]:
+    def age_of(self) -> Callable[[LogPosition], tuple[int, int]]:
         """What facts are ordered by."""
         # A `seq` orders facts of one log only; across the logs of a fork the age of the log
         # decides.
         rank = {log: number for number, log in enumerate(self.logs)}
         return lambda place: (rank.get(place.log, -1), place.seq)
 
+    def _leave(self, path: str, left: LeftFile) -> None:
+        self.left[path] = left
+        self.had_effect = True
+
     def _touch(self, fact: FileTouched) -> None:
+        self._leave(fact.path, _left_by(fact))
         # A folder is no file to show, but its fact stays in `places`: a rewind has to undo it.
         if stat.S_ISDIR(fact.mode_after or fact.mode_before):
             return
@@ -108,6 +196,9 @@ class TouchedFiles(msgspec.Struct):
         if fact.files:
             self.places.append(place)
         for change in fact.files:
+            is_there = _is_there(change.after, change.mode_after)
+            left = LeftFile(change.after, change.mode_after, is_there, is_certain=True)
+            self._leave(change.path, left)
             if not stat.S_ISDIR(change.mode_after or change.mode_before):
                 self._put_back(change, fact.at)
         # Two facts make one rewind: the intent, before files are written, and what came of it. A
@@ -151,6 +242,10 @@ class TouchedFiles(msgspec.Struct):
         # What the session made and removed again stays: a tool had its hands there. Only a rewind
         # makes it as if the session had never been there.
         self.touched[path] = TouchedFile(path=path, action=action, at=at)
+
+
+def _left_by(fact: FileTouched) -> LeftFile:
+    return LeftFile(fact.after, fact.mode_after, fact.action != "deleted", fact.is_certain)
 
 
 def _is_there(content: BlobId | None, mode: int) -> bool:

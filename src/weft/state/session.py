@@ -61,6 +61,7 @@ from weft.events import (
     TurnStarted,
     UnknownFact,
     UsageRecorded,
+    WorkspaceSnapshot,
 )
 from weft.ids import BlobId, SessionId
 from weft.state.about import SessionSummary
@@ -80,7 +81,7 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "16"
+FOLD_VERSION: Final = "17"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
@@ -110,7 +111,7 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     InputRemoved: ("queue",),
     InputsReordered: ("queue",),
     QueuesRecalled: ("queue",),
-    TurnStarted: ("turn", "about", "children", "plan"),
+    TurnStarted: ("turn", "about", "children", "plan", "files"),
     ModelCallStarted: ("turn", "ledger"),
     UsageRecorded: ("ledger",),
     ChildStarted: ("children",),
@@ -119,9 +120,10 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     PlanEdited: ("plan",),
     PlanDecided: ("plan",),
     ArchitectStep: ("plan",),
-    ToolExecuting: ("turn",),
+    ToolExecuting: ("turn", "files"),
     ToolComplete: ("tree", "turn", "reads", "background"),
     FileTouched: ("files",),
+    WorkspaceSnapshot: ("files",),
     TurnFinished: ("turn",),
     PermissionRequest: ("turn",),
     PermissionResolved: ("turn",),

@@ -141,6 +141,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """Some of what it changed did not reach the project."""
     has_violations: bool = False
     """Some of what it changed should not have reached the project, and did."""
+    tree: BlobId | None = None
+    """The tree hash of the project at its end; None where it is not known."""
 
 
 class Runner(Protocol):

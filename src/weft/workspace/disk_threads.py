@@ -56,6 +56,14 @@ class DiskThreads:
             await _settle(future)
             raise
 
+    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Begin `work` in a thread; the caller waits for it later, or not at all."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="weft-disk")
+        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        future.add_done_callback(_seen)
+        return future
+
 
 _POOLS: WeakValueDictionary[str, DiskThreads] = WeakValueDictionary()
 
@@ -64,5 +72,9 @@ async def _settle(future: asyncio.Future[T]) -> None:
     with anyio.move_on_after(_PATIENCE_SECONDS, shield=True):
         await asyncio.wait([future])
     # No caller is left to read the outcome; unread, it would be reported as a forgotten error.
-    # Reading the exception marks it as seen.
-    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    future.add_done_callback(_seen)
+
+
+def _seen(done: asyncio.Future[T]) -> None:
+    if not done.cancelled():
+        done.exception()

@@ -24,6 +24,7 @@ from weft.events.facts.context import (
     Todo,
     TodoChanged,
 )
+from weft.events.facts.files import LeftOutFile, SnapshotChange, WorkspaceSnapshot
 from weft.events.facts.requests import (
     PermissionAction,
     PermissionRequest,
@@ -104,6 +105,7 @@ __all__ = [
     "InputQueued",
     "InputRemoved",
     "InputsReordered",
+    "LeftOutFile",
     "ModeChanged",
     "ModelCallStarted",
     "NewMessage",
@@ -126,6 +128,7 @@ __all__ = [
     "SessionRestarted",
     "SettingChanged",
     "SkillChanged",
+    "SnapshotChange",
     "StoredReason",
     "SubtreeDeleted",
     "SubtreeRestored",
@@ -137,6 +140,7 @@ __all__ = [
     "TurnFinished",
     "TurnStarted",
     "UsageRecorded",
+    "WorkspaceSnapshot",
     "finish_words",
 ]
 
@@ -168,6 +172,7 @@ Fact: TypeAlias = (
     | ToolExecuting
     | ToolComplete
     | FileTouched
+    | WorkspaceSnapshot
     | TurnFinished
     | PermissionRequest
     | PermissionResolved

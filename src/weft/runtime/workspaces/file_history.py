@@ -6,6 +6,7 @@ needs none of it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:
     from weft.ids import BlobId
+    from weft.workspace.history.history import FileHistory
     from weft.workspace.history.restore import PathRestorer
     from weft.workspace.history.runner import WatchedRunner
 
@@ -58,8 +60,23 @@ class FileHistoryRunner(FileRestorer, Runner):
         self._make_runner = runner
         self._places = places
         self._threads = DiskThreads.of(project)
+        self._opening = threading.Lock()
         self._watched: WatchedRunner | None = None
         self._restorer_now: PathRestorer | None = None
+
+    @property
+    def unknown(self) -> str:
+        """Why what commands changed is not known; empty when it is."""
+        return "" if self._watches else self._places.unwatched or "history.quota is 0"
+
+    @property
+    def quota(self) -> int:
+        """Bytes of history that the project may have."""
+        return self._places.quota
+
+    def history(self) -> FileHistory:
+        """The project's own history; blocks for a moment the first time, in any thread."""
+        return self._watching().project
 
     @property
     def kept_bytes(self) -> int:
@@ -98,6 +115,11 @@ class FileHistoryRunner(FileRestorer, Runner):
         return self._places.quota > 0 and not self._places.unwatched
 
     def _watching(self) -> WatchedRunner:
+        # A thread that begins to look and a command that begins to run may both be the first.
+        with self._opening:
+            return self._watched_runner()
+
+    def _watched_runner(self) -> WatchedRunner:
         if self._watched is None:
             from weft.workspace.history.history import HistoryLimits
             from weft.workspace.history.runner import WatchedRunner, histories_of
@@ -125,9 +147,8 @@ class FileHistoryRunner(FileRestorer, Runner):
         await self._restorer().put_back(path, _image(wanted), expected=_image(expected))
 
     async def left_out(self) -> Mapping[str, str]:
-        if not self._watches:
-            why = self._places.unwatched or "history.quota is 0"
-            return {".": f"what commands changed is not known: {why}"}
+        if self.unknown:
+            return {".": f"what commands changed is not known: {self.unknown}"}
         if known := self._watching().left_out():
             return known
         # No command was watched, for all of them ran in the sandbox.

@@ -17,6 +17,8 @@ from weft.messages import Image
 from weft.project.masked_text import masked_in_pieces
 from weft.project.mentions import JudgeRead, MentionReader
 from weft.redact import Redactor
+from weft.runtime.workspaces.node_files import FileAt, files_at
+from weft.session import node_at
 from weft.session.rewind.plan import PathSpan, spans
 from weft.session.rewind.work import changes_since
 from weft.state import SessionState
@@ -52,7 +54,8 @@ async def project_file(
     """
     earlier = None
     if at is not None:
-        earlier = partial(_as_it_was, await changes_since(state, at, store), path, at, store)
+        past = _PastFiles(at, state, store, await changes_since(state, at, store))
+        earlier = partial(past.read, path)
     found, shown = await reader.content(path, earlier)
     first = shown[0]
     # As it is on the disk: models are sent a smaller one where it is large, screens need not be.
@@ -67,20 +70,56 @@ async def project_file(
     return ProjectFile(path=found.path, text=first.text, size=found.size)
 
 
-async def _as_it_was(
-    changed: dict[str, PathSpan], said: str, at: NodeId, store: Store, path: str
-) -> FileState | None:
-    span = changed.get(path)
-    if span is None:
-        return None  # the session has not changed it since
-    target = span.target
-    if not target.exists or target.is_folder:
-        raise UsageError(f"there was no file {said!r} at {at!r}")
-    data = None if target.content is None else await store.blob(target.content)
-    if data is None or target.content is None:
-        why = span.missing or "the file history had no room for it"
-        raise UsageError(f"what {said!r} held at {at!r} is not kept: {why}")
-    return FileState(path=path, data=data, mode=target.mode, hash=target.content, size=len(data))
+def message_at(state: SessionState, at: str | int) -> NodeId:
+    """The message of this id, or at this index of the history.
+
+    Raises:
+        UsageError: there is none.
+    """
+    node = node_at(state, at)
+    if node is None:
+        raise UsageError("files are known at a message, and this is before the first")
+    return node
+
+
+class _PastFiles:
+    """Files as they were when a message was done."""
+
+    def __init__(
+        self, at: NodeId, state: SessionState, store: Store, changed: dict[str, PathSpan]
+    ) -> None:
+        self._at = at
+        self._state = state
+        self._store = store
+        self._changed = changed
+        """What the session has changed since."""
+
+    async def read(self, said: str, path: str) -> FileState | None:
+        """The file, by the path relative to the project; None when it is still what it was."""
+        span = self._changed.get(path)
+        if span is None:
+            found = await self._in_snapshot(path)
+            if found is None or found.is_folder:
+                return None
+            return await self._content(said, path, found)
+        target = span.target
+        if not target.exists or target.is_folder:
+            raise UsageError(f"there was no file {said!r} at {self._at!r}")
+        then = FileAt(mode=target.mode, content=target.content, why=span.missing)
+        return await self._content(said, path, then)
+
+    async def _in_snapshot(self, path: str) -> FileAt | None:
+        """A file that only the user may have changed since."""
+        if not self._state.files.snapshots:
+            return None  # the session is from before there were any, or has changed nothing
+        return (await files_at(self._at, self._state, self._store)).files.get(path)
+
+    async def _content(self, said: str, path: str, then: FileAt) -> FileState:
+        data = None if then.content is None else await self._store.blob(then.content)
+        if data is None or then.content is None:
+            why = then.why or "the file history had no room for it"
+            raise UsageError(f"what {said!r} held at {self._at!r} is not kept: {why}")
+        return FileState(path=path, data=data, mode=then.mode, hash=then.content, size=len(data))
 
 
 # --- blobs -----------------------------------------------------------------------------

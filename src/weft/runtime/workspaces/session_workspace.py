@@ -8,7 +8,7 @@ that records the result.  The sandbox is loaded with the first command.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,6 +18,7 @@ from weft.ids import BlobId, CallUid, SessionId
 from weft.loop import Commit, PermissionGate, touched_facts
 from weft.messages import Usage
 from weft.permissions import ToolAction, is_git_record, is_protected, protected_below
+from weft.runtime.workspaces.project_snapshots import ProjectSnapshots
 from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.session import FileFinder, FoundFile, RecoveryProbe
 from weft.state import SessionState
@@ -48,11 +49,14 @@ class SessionWorkspace(FileFinder):
         load: Callable[[BlobId], Awaitable[bytes | None]],
         sandbox: Callable[[], SandboxFactory | None] = lambda: None,
         added: Sequence[str] = (),
+        snapshots: ProjectSnapshots | None = None,
     ) -> None:
         """`sandbox` gives the one that commands run in; None where they run as they are.
 
-        `added` names further folders that the session may work in.
+        `added` names further folders that the session may work in; `snapshots` are those of its
+        log.
         """
+        self.snapshots = snapshots
         self._inner = workspace
         self._state: Callable[[], SessionState | None] = lambda: None
         self._gate: PermissionGate | None = None
@@ -63,7 +67,7 @@ class SessionWorkspace(FileFinder):
         self._runner = runner
         self.read_guard = SessionReadGuard(workspace.root, added)
         self.runner: Runner = _LateRunner(
-            runner, self._reporting, self._sandboxed, self.read_guard.concealed
+            runner, self._reporting, self._sandboxed, self.read_guard.concealed, self._tree_hash
         )
 
     def follow(self, state: Callable[[], SessionState], gate: PermissionGate) -> None:
@@ -110,6 +114,9 @@ class SessionWorkspace(FileFinder):
 
     def _place(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._inner.root.rstrip('/')}/{path}"
+
+    async def _tree_hash(self) -> BlobId | None:
+        return None if self.snapshots is None else await self.snapshots.tree_hash(TREE_SECONDS)
 
     def beside(self) -> Commit:
         """The ranges that moved since the last time, as facts."""
@@ -232,6 +239,8 @@ class SessionRecoveryProbe(RecoveryProbe):
         return found.hash if found is not None else ""
 
 
+TREE_SECONDS: Final = 0.25
+"""How long the end of a command waits for the first look at a project's files."""
 _NONE: Mapping[str, BoundaryRange] = {}
 
 
@@ -244,8 +253,12 @@ class _LateRunner(Runner):
         reporting: Callable[[], Runner],
         sandboxed: Callable[[Runner], Runner | None],
         concealed: Callable[[], Awaitable[tuple[str, ...]]],
+        tree_hash: Callable[[], Awaitable[BlobId | None]],
     ) -> None:
-        """`machine` is only asked for programs; `reporting` and `sandboxed` make what runs them."""
+        """`machine` is only asked for programs; `reporting` and `sandboxed` make what runs them;
+        `tree_hash` says on which files one ended.
+        """
+        self._tree_hash = tree_hash
         self._machine = machine
         self._reporting = reporting
         self._sandboxed = sandboxed
@@ -271,7 +284,9 @@ class _LateRunner(Runner):
         # Now and not when the call was prepared: the user may have taken an hour to answer.
         if hidden := await self._concealed():
             command = msgspec.structs.replace(command, hidden=hidden)
-        return await self._now().run(command, on_output)
+        result = await self._now().run(command, on_output)
+        tree = await self._tree_hash()
+        return result if tree is None else msgspec.structs.replace(result, tree=tree)
 
     def _now(self) -> Runner:
         if self._made is None:

@@ -91,20 +91,23 @@ def stamp(
                 cause=cause if offset == 0 else None,
             )
         )
-    history = history_blobs(stamped, blobs, spilled)
+    history = history_blobs(stamped, blobs, spilled, commit.history)
     return StampedFacts(tuple(stamped), blobs, history, tuple(said(commit.facts)))
 
 
 def history_blobs(
-    facts: Iterable[Fact], handed_in: Collection[BlobId], spilled: Collection[BlobId]
+    facts: Iterable[Fact],
+    handed_in: Collection[BlobId],
+    spilled: Collection[BlobId],
+    known: Collection[BlobId] = (),
 ) -> tuple[BlobId, ...]:
     """Those of the blobs that are file history and nothing else.
 
-    `spilled` are parts of messages.
+    `spilled` are parts of messages, `known` file history that no fact names.
     """
     # Only these may be dropped when a project has more history than it may.  The same content can
     # be a long message, a tool's whole output or the base of a boundary, and those are for ever.
-    history: set[BlobId | str | None] = set()
+    history: set[BlobId | str | None] = set(known)
     others: set[BlobId | None] = set(spilled)
     for fact in facts:
         match fact:

@@ -252,5 +252,6 @@ def outcome_of(result: RunResult, timeout_seconds: float) -> ToolOutcome:
             "timed_out": result.timed_out,
             "total_bytes": result.total_bytes,
             "duration_ms": result.duration_ms,
+            **({} if result.tree is None else {"tree": result.tree}),
         },
     )

@@ -67,6 +67,17 @@ class FileReader:
             return msgspec.structs.replace(new, offset=old.offset)
         return self._pack.put(path, new, data, old)
 
+    def content_of(self, path: str, entry: FileEntry) -> bytes | None:
+        """The content of a known file, from the disk; None when it is another one by now."""
+        try:
+            if stat.S_ISLNK(entry.mode):
+                data = os.fsencode(os.readlink(f"{self._root}/{path}"))
+            else:
+                _, data = self._content(path)
+        except OSError:
+            return None
+        return data if hashlib.sha256(data).hexdigest() == entry.hash else None
+
     def _without_content(
         self, path: str, about: os.stat_result, why_not: str, old: FileEntry | None
     ) -> FileEntry:

@@ -23,6 +23,7 @@ from typing import Final
 
 import msgspec
 
+from weft.ids import BlobId
 from weft.workspace.base import ChangedFile
 from weft.workspace.history.birth_time import born
 from weft.workspace.history.file_reader import differs
@@ -38,6 +39,7 @@ from weft.workspace.history.inotify import (
     events,
 )
 from weft.workspace.history.pack import REMEMBERED, FileEntry, PackChange, PreimagePack
+from weft.workspace.history.project_tree import ProjectTree
 
 MAX_CHANGES: Final = 10_000
 """Changes of one command that are handed on; more are counted and named."""
@@ -213,6 +215,56 @@ class FileHistory:
             found = {label: self._remembered.pop(label, None) for label in labels}
             return {label: self._change_set(run) for label, run in found.items() if run is not None}
 
+    # -- the tree
+
+    def tree(self, waiting: WatchedRun) -> ProjectTree:
+        """All files as they are now; what has not changed since the last look costs nothing.
+
+        Raises:
+            ScanAbandoned: `waiting` was made void meanwhile.
+        """
+        with self._lock:
+            self._prepare(waiting)
+            self._settle(waiting)
+            assert self._index is not None
+            return self._index.tree()
+
+    def tree_quickly(self) -> ProjectTree | None:
+        """The same without waiting, where nothing happened since; None when it has to be done in a
+        thread.
+        """
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            index = self._index
+            is_known = index is not None and index.knows_tree and self._is_quiet()
+            return index.tree() if index is not None and is_known else None
+        finally:
+            self._lock.release()
+
+    @property
+    def is_prepared(self) -> bool:
+        """True when every file is known, so that a look costs what has changed."""
+        return self._index is not None
+
+    def contents(self, wanted: Iterable[tuple[str, str]], room: int) -> dict[BlobId, bytes]:
+        """What these paths hold, by hash; left out is one that holds something else by now, and
+        what does not fit into so many bytes.
+        """
+        found: dict[BlobId, bytes] = {}
+        with self._lock:
+            for path, digest in wanted:
+                entry = None if self._index is None else self._index.entry(path)
+                if entry is None or entry.hash != digest or entry.size > room:
+                    continue
+                data = self._pack.get(entry) if self._pack is not None else None
+                if data is None and self._index is not None:
+                    data = self._index.read_again(path, entry)
+                if data is not None:
+                    found[entry.hash] = data
+                    room -= len(data)
+        return found
+
     # -- our own writes
 
     def refresh(self, path: str) -> None:
@@ -220,7 +272,9 @@ class FileHistory:
         command did.
         """
         with self._lock:
-            if self._index is not None:
+            # While none runs there is none to take it for its own: the next look finds it by its
+            # event, and an edit need not wait for one.
+            if self._index is not None and (self._runs or self._index.watcher is None):
                 self._index.refresh(path)
 
     def left_out(self) -> dict[str, str]:

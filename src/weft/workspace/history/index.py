@@ -24,6 +24,7 @@ from weft.workspace.atomic_write import TEMPORARY
 from weft.workspace.history.file_reader import FileReader, differs, looks_like
 from weft.workspace.history.inotify import FolderWatches, InotifyWatcher
 from weft.workspace.history.pack import FileEntry, PackChange, PreimagePack
+from weft.workspace.history.project_tree import FolderListing, ProjectTree, TreeEntry, listing
 from weft.workspace.ignore import NAME as IGNORE_FILE
 from weft.workspace.ignore import IgnoreRules, ignore_of
 from weft.workspace.safe_open import open_folder
@@ -43,11 +44,13 @@ class ScanAbandoned(Exception):
 class _Folder:
     """What is known of one folder."""
 
-    __slots__ = ("entries", "ignore")
+    __slots__ = ("entries", "ignore", "listing")
 
     def __init__(self) -> None:
         self.entries: dict[str, FileEntry] = {}
         self.ignore: IgnoreRules | None = None
+        self.listing: FolderListing | None = None
+        """None when something in it, or below it, is not what it was."""
 
 
 class _Visit(NamedTuple):
@@ -114,6 +117,8 @@ class FileIndex:
         self._written: dict[int, None] = {}
         """Files with several names that were looked at because of an event about one of them."""
         self._count = 0
+        self._tree: ProjectTree | None = None
+        """All listings; None when one of them has to be made anew."""
         self._changes: list[PackChange] = []
         self.is_wanted: Callable[[], bool] = lambda: True
         """False when the caller was cancelled; then looking everywhere stops."""
@@ -151,6 +156,59 @@ class FileIndex:
             for path, folder in self._folders.items()
             for name, entry in folder.entries.items()
         }
+
+    def tree(self) -> ProjectTree:
+        """All that is known, as a tree of listings; only those of folders that changed since the
+        last time, and of the folders above them, are made anew.
+        """
+        if self._tree is None:
+            stale = [path for path, folder in self._folders.items() if folder.listing is None]
+            # The innermost first: a listing holds the hashes of those below it.
+            for path in sorted(stale, key=_depth, reverse=True):
+                self._folders[path].listing = self._listing(path)
+            made = {path: folder.listing for path, folder in self._folders.items()}
+            made.setdefault("", listing(()))
+            self._tree = ProjectTree({path: each for path, each in made.items() if each})
+        return self._tree
+
+    @property
+    def knows_tree(self) -> bool:
+        """True when `tree` has nothing to do."""
+        return self._tree is not None
+
+    def _listing(self, path: str) -> FolderListing:
+        entries = self._folders[path].entries
+        return listing(
+            self._tree_entry(_join(path, name), name, entry) for name, entry in entries.items()
+        )
+
+    def _tree_entry(self, path: str, name: str, entry: FileEntry) -> TreeEntry:
+        if stat.S_ISDIR(entry.mode):
+            below = self._folders.get(path)
+            held = "" if below is None or below.listing is None else below.listing.digest
+            return TreeEntry(name, entry.mode, held, why="" if held else entry.why_not)
+        # Of a file that is not kept the hash is known all the same, and then stands for it.
+        if entry.hash:
+            return TreeEntry(name, entry.mode, entry.hash)
+        return TreeEntry(name, entry.mode, "", entry.size, entry.changed, entry.why_not)
+
+    def _is_stale(self, path: str) -> None:
+        """Something in this folder changed: its listing is not true any more, nor those above."""
+        self._tree = None
+        while True:
+            folder = self._folders.get(path)
+            # One that is stale has stale ones above it.
+            if folder is not None and folder.listing is None:
+                break
+            if folder is not None:
+                folder.listing = None
+            if not path:
+                break
+            path = path.rpartition("/")[0]
+
+    def read_again(self, path: str, entry: FileEntry) -> bytes | None:
+        """What a file holds that was not kept; None when it is not what it was."""
+        return self._reader.content_of(path, entry)
 
     def move(self, entries: dict[str, FileEntry]) -> None:
         """Take over entries whose content was moved."""
@@ -244,6 +302,8 @@ class FileIndex:
             visit = (waiting or later).popleft()
             known = visit.path in self._folders
             folder = self._folders.setdefault(visit.path, _Folder())
+            if not known:
+                self._is_stale(visit.path.rpartition("/")[0])
             # Before it is listed, so that nothing falls between the two.
             self.watches.add(visit.path, self._absolute(visit.path))
             found = _listed(self._absolute(visit.path))
@@ -286,6 +346,7 @@ class FileIndex:
             holder.entries[name] = msgspec.structs.replace(
                 holder.entries[name], why_not="too many files"
             )
+            self._is_stale(above)
 
     def _visit(self, ignore: IgnoreRules, below: str, *, silent: bool = False) -> _Visit:
         name = below.rpartition("/")[2]
@@ -418,6 +479,8 @@ class FileIndex:
         # Counted here and in `_remove` alone: the limit of files must not drift over a long
         # session.
         self._count += old is None
+        if differs(old, new) or (old is not None and old.why_not != new.why_not):
+            self._is_stale(path)
         if not silent and differs(old, new):
             self._changes.append(PackChange(_join(path, name), old, new))
 
@@ -454,6 +517,7 @@ class FileIndex:
             old = folder.entries[name]
             yield full, old
             self._remove(folder, name, full, old)
+            self._is_stale(path)
 
     def _remove(self, folder: _Folder, name: str, full: str, old: FileEntry) -> None:
         del folder.entries[name]
@@ -463,6 +527,7 @@ class FileIndex:
 
     def _drop_folder(self, path: str) -> None:
         del self._folders[path]
+        self._tree = None
         self.watches.remove(path)
 
     # -- the rest
@@ -483,6 +548,10 @@ class FileIndex:
                 folder.entries[path.rpartition("/")[2]] = entry
                 self._names.change(path, None, entry)
                 self._count += 1
+
+
+def _depth(path: str) -> int:
+    return path.count("/") + 1 if path else 0
 
 
 def _join(path: str, name: str) -> str:

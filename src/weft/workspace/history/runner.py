@@ -11,6 +11,7 @@ import asyncio
 import functools
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -23,6 +24,7 @@ from weft.workspace.history.history import ChangeSet, FileHistory, HistoryLimits
 from weft.workspace.history.pack import mark_for_removal, remove_unused
 from weft.workspace.history.watchers import WATCHED
 
+_SHARING = threading.Lock()
 PATIENCE_SECONDS = 2.0
 """How long a cancelled command is still asked what it changed."""
 
@@ -64,12 +66,15 @@ def _is_within(path: str, folder: str) -> bool:
 def _shared(
     root: str, folder: str | None, limits: HistoryLimits, skip: Iterable[str], *, shown: str
 ) -> FileHistory:
-    found = WATCHED.get(root)
-    if not isinstance(found, FileHistory):
-        pack = None if folder is None else _pack_path(folder, root)
-        found = FileHistory(root, pack=pack, limits=limits, skip=skip, shown=shown)
-        WATCHED[root] = found
-    return found
+    # Sessions begin to look in threads of their own; two histories of one project would each take
+    # what the other's commands do for the user's.
+    with _SHARING:
+        found = WATCHED.get(root)
+        if not isinstance(found, FileHistory):
+            pack = None if folder is None else _pack_path(folder, root)
+            found = FileHistory(root, pack=pack, limits=limits, skip=skip, shown=shown)
+            WATCHED[root] = found
+        return found
 
 
 def _pack_path(folder: str, root: str) -> str:
@@ -137,6 +142,11 @@ class WatchedRunner(Runner):
         return msgspec.structs.replace(
             result, changes=found.changes, left_out=result.left_out + found.left_out
         )
+
+    @property
+    def project(self) -> FileHistory:
+        """The history of the project itself, without the folders added to it."""
+        return self._histories[0]
 
     def left_out(self) -> dict[str, str]:
         """What is not in the history, with the reason, as far as it is known."""

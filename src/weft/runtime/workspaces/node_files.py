@@ -1,0 +1,226 @@
+"""The project's files as they were at a message, rebuilt from the log.
+
+The snapshot at the end of the message's own turn is the state at that end; what the turn changed
+after the message is undone in it, as a rewind would.  Where the turn has none (it had no effect, or
+was cut off), the state is that of the last snapshot before it, with what the log says was changed
+since.  A file's content is found by its hash: it was stored with the snapshot that saw it, or with
+the change that replaced it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+import msgspec
+
+from weft.errors import Corrupt, UsageError
+from weft.events import AnyFact, FileTouched, LeftOutFile
+from weft.ids import BlobId, NodeId
+from weft.session.log.line import read_places
+from weft.session.rewind.plan import FileSide, spans
+from weft.state import SessionState, SnapshotPlace
+from weft.store import Store
+from weft.tree import LogPosition, NodeSkeleton
+from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.history.project_tree import TreeEntry, files_of
+
+_FILE_MODE = stat.S_IFREG | 0o644
+
+
+class FileAt(msgspec.Struct, frozen=True, kw_only=True):
+    """A file, link or folder at a message."""
+
+    mode: int
+    """Kind and permissions, as `lstat` has them."""
+    content: BlobId | None = None
+    """Hash of the content, or of a link's target; None for a folder, and where it is not known."""
+    why: str = ""
+    """Why the content is not known."""
+
+    @property
+    def is_folder(self) -> bool:
+        return stat.S_ISDIR(self.mode)
+
+
+class NodeFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The project's files at one message."""
+
+    files: dict[str, FileAt]
+    """Path, relative to the project → what was there."""
+    tree: BlobId
+    """The tree hash of the snapshot that they were taken from."""
+    is_exact: bool
+    """False when the message's turn has no snapshot: what the user changed between the snapshot
+    before and the message is not in here."""
+
+
+async def write_files(files: NodeFiles, folder: str, store: Store) -> list[LeftOutFile]:
+    """Put all of them below a folder, which is made and must not be there; returns those whose
+    content is not stored.
+
+    Raises:
+        UsageError: there is something at `folder` already, or it cannot be made.
+    """
+    threads = DiskThreads()
+    try:
+        await threads.run(partial(os.mkdir, folder, 0o700))
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
+    left_out: list[LeftOutFile] = []
+    for path, found in sorted(files.files.items()):
+        # Nothing is put through a link, or beside a folder that is not known: below `folder` are
+        # only folders that were made here.
+        if not _has_place(path, files.files):
+            left_out.append(LeftOutFile(path=path, why="its folder is not known"))
+            continue
+        data = None if found.content is None else await store.blob(found.content)
+        if data is None and not found.is_folder:
+            left_out.append(LeftOutFile(path=path, why=found.why or "quota"))
+            continue
+        await threads.run(partial(_put, f"{folder}/{path}", found.mode, data))
+    folders = [
+        (path, each.mode)
+        for path, each in files.files.items()
+        if each.is_folder and _has_place(path, files.files)
+    ]
+    # Last, and the innermost first: a closed folder takes no files.
+    for path, mode in sorted(folders, reverse=True):
+        await threads.run(partial(os.chmod, f"{folder}/{path}", stat.S_IMODE(mode)))
+    return left_out
+
+
+async def files_at(node: NodeId, state: SessionState, store: Store) -> NodeFiles:
+    """The files at a message of a session in this state.
+
+    Raises:
+        UsageError: there is no such message, or no snapshot that could tell.
+        Corrupt: a stored tree cannot be read.
+    """
+    found = state.tree.require(node)
+    moments = _Moments(state, found, node)
+    origin = moments.origin()
+    facts = await read_places(moments.places, store)
+    changed = moments.changed(facts[place] for place in moments.places)
+    assert origin.tree is not None
+    try:
+        base = await files_of(origin.tree, store.blob)
+    except (LookupError, ValueError) as error:
+        raise Corrupt(state.session_id, f"the tree {origin.tree} cannot be read") from error
+    files = {path: _file_at(entry) for path, entry in base.items()}
+    for path, (side, missing) in changed.items():
+        _change(files, path, side, missing)
+    return NodeFiles(files=files, tree=origin.tree, is_exact=moments.is_exact)
+
+
+class _Moments:
+    """Where a message lies between the snapshots, and which changes lie between."""
+
+    def __init__(self, state: SessionState, node: NodeSkeleton, node_id: NodeId) -> None:
+        self._node = node
+        self._id = node_id
+        self._age = age = state.files.age_of()
+        first = node.earlier[0] if node.earlier else node.at
+        self._began = age(first)
+        self._done = max([self._began, *map(age, node.results.values())])
+        known = [each for each in state.files.snapshots if each.tree is not None]
+        self._before = next((s for s in reversed(known) if age(s.at) <= self._done), None)
+        self._after = next((s for s in known if age(s.at) > self._done), None)
+        self._all_places = state.files.places
+        self._is_back = False
+        self.is_exact = False
+        self.places: list[LogPosition] = []
+
+    def origin(self) -> SnapshotPlace:
+        """The snapshot to begin with; `places` are the changes between it and the message."""
+        if self._after is not None and self._is_of_turn(self._after):
+            self.is_exact = self._is_back = True
+            return self._between(self._after)
+        if self._before is not None:
+            return self._between(self._before)
+        if self._after is not None:
+            self._is_back = True
+            return self._between(self._after)
+        raise UsageError(
+            "the files at this message are not known: the session has no snapshot of them "
+            "(they are taken at the end of each turn that has an effect)"
+        )
+
+    def _is_of_turn(self, snapshot: SnapshotPlace) -> bool:
+        if self._id in (snapshot.prompt, snapshot.node):
+            return True
+        return snapshot.began is not None and self._age(snapshot.began) <= self._began
+
+    def _between(self, snapshot: SnapshotPlace) -> SnapshotPlace:
+        age, at = self._age, self._age(snapshot.at)
+        if self._is_back:
+            inside = [place for place in self._all_places if self._done < age(place) < at]
+        else:
+            # Up to the next snapshot: the message's own calls report right after their results.
+            end = None if self._after is None else age(self._after.at)
+            later = [place for place in self._all_places if at < age(place)]
+            inside = [place for place in later if end is None or age(place) < end]
+        self.places = inside
+        return snapshot
+
+    def changed(self, facts: Iterable[AnyFact]) -> dict[str, tuple[FileSide, str]]:
+        """What each path was that is not what the snapshot says."""
+        if self._is_back:
+            later = spans(fact for fact in facts if not self._is_own(fact))
+            return {path: (span.target, span.missing) for path, span in later.items()}
+        earlier = spans(fact for fact in facts if self._is_done(fact))
+        return {path: (span.left, "") for path, span in earlier.items()}
+
+    def _is_own(self, fact: AnyFact) -> bool:
+        return isinstance(fact, FileTouched) and fact.call_uid in self._node.calls
+
+    def _is_done(self, fact: AnyFact) -> bool:
+        place = LogPosition(fact.session_id, fact.seq)
+        return self._age(place) <= self._done or self._is_own(fact)
+
+
+def _file_at(entry: TreeEntry) -> FileAt:
+    is_known = bool(entry.hash) and not entry.is_folder
+    return FileAt(mode=entry.mode, content=BlobId(entry.hash) if is_known else None, why=entry.why)
+
+
+def _change(files: dict[str, FileAt], path: str, side: FileSide, missing: str) -> None:
+    if path.startswith("/"):
+        return  # in a folder that was added to the project
+    known = files.pop(path, None)
+    if not side.exists:
+        for below in [each for each in files if each.startswith(f"{path}/")]:
+            del files[below]
+        return
+    mode = side.mode
+    if not stat.S_IMODE(mode):
+        # Tools that keep the mode of a file do not name it.
+        is_same_kind = known is not None and known.is_folder == stat.S_ISDIR(mode)
+        mode = known.mode if known is not None and is_same_kind else mode or _FILE_MODE
+    files[path] = FileAt(mode=mode, content=side.content, why=missing)
+
+
+def _has_place(path: str, files: Mapping[str, FileAt]) -> bool:
+    while True:
+        path, _, name = path.rpartition("/")
+        if name in ("", ".", ".."):
+            return False
+        if not path:
+            return True
+        above = files.get(path)
+        if above is None or not above.is_folder:
+            return False
+
+
+def _put(path: str, mode: int, data: bytes | None) -> None:
+    if stat.S_ISDIR(mode):
+        os.mkdir(path, 0o700)
+    elif stat.S_ISLNK(mode):
+        os.symlink(data or b"", os.fsencode(path))
+    else:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(data or b"")
+            os.fchmod(file.fileno(), stat.S_IMODE(mode))

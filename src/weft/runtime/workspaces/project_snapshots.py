@@ -1,0 +1,265 @@
+"""Snapshots of a project's files for the log of one session: what a turn left, and what the user
+changed between two.
+
+The file history knows every file and what changed since the last look, so that a turn that changed
+nothing costs a look at an empty queue.  The first look, at everything, begins in a thread with the
+first effect and is waited for at the end of the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from weft.errors import WeftError
+from weft.events import Fact, LeftOutFile, SnapshotChange, WorkspaceSnapshot
+from weft.ids import BlobId, NodeId, TurnId
+from weft.loop import Commit, SnapshotTaker
+from weft.state import LeftFile, SessionState
+from weft.workspace.disk_threads import DiskThreads
+
+if TYPE_CHECKING:  # loaded with the first effect: it costs start-up time
+    from weft.workspace.history.history import FileHistory, WatchedRun
+    from weft.workspace.history.project_tree import ProjectTree, TreeChange
+
+logger = logging.getLogger(__name__)
+
+MOST_CHANGES: Final = 1_000
+"""Changes and left-out files that one fact lists; more are counted."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Content that one snapshot brings: all of it is in memory until it is durable."""
+FIRST_SHARE: Final = 32
+"""The first snapshot of a project may bring this part of the quota."""
+
+_NOTHING: Final = Commit(facts=())
+
+
+class ProjectFiles(Protocol):
+    """What knows the project's files."""
+
+    @property
+    def unknown(self) -> str:
+        """Why they are not known; empty when they are."""
+        ...
+
+    @property
+    def quota(self) -> int:
+        """Bytes of history that the project may have."""
+        ...
+
+    def history(self) -> FileHistory:
+        """The project's file history; blocks for a moment the first time."""
+        ...
+
+
+class ProjectSnapshots(SnapshotTaker):
+    """Takes the snapshots of one session."""
+
+    def __init__(
+        self,
+        files: ProjectFiles,
+        threads: DiskThreads,
+        load: Callable[[BlobId], Awaitable[bytes | None]],
+    ) -> None:
+        self._files = files
+        self._threads = threads
+        self._load = load
+        self._history: FileHistory | None = None
+        self._first: asyncio.Future[ProjectTree] | None = None
+        self._looking: WatchedRun | None = None
+
+    # -- the tree
+
+    async def tree(self) -> ProjectTree:
+        """All files as they are now.
+
+        Raises:
+            OSError: they cannot be looked at.
+        """
+        if (known := self._tree_quickly()) is not None:
+            return known
+        return await self._threads.run(self._look, self._abandon)
+
+    def begin(self) -> None:
+        """Have everything looked at in a thread, if nothing is known yet; does not wait."""
+        if self._files.unknown or self._is_prepared:
+            return
+        # Done, and nothing is known: the history was closed since, with a session that was deleted.
+        if self._first is None or self._first.done():
+            self._first = self._threads.start(self._look)
+
+    async def tree_hash(self, seconds: float) -> BlobId | None:
+        """The tree hash; None when it is not known, and the first look takes longer."""
+        if self._files.unknown:
+            return None
+        try:
+            if self._first is not None and not self._is_prepared:
+                await asyncio.wait([self._first], timeout=seconds)
+            return (await self.tree()).digest if self._is_prepared else None
+        except (OSError, WeftError):
+            logger.warning("the tree hash of a command is not known", exc_info=True)
+            return None
+
+    @property
+    def _is_prepared(self) -> bool:
+        return self._history is not None and self._history.is_prepared
+
+    def _tree_quickly(self) -> ProjectTree | None:
+        return None if self._history is None else self._history.tree_quickly()
+
+    def _look(self) -> ProjectTree:
+        """In a thread: loading the parts and opening the folder take time, too."""
+        from weft.workspace.history.history import WatchedRun
+
+        self._history = self._files.history()
+        self._looking = WatchedRun()
+        return self._history.tree(self._looking)
+
+    def _abandon(self) -> None:
+        if self._looking is not None:
+            self._looking.void()
+
+    # -- snapshots
+
+    async def before_effect(self, state: SessionState) -> Commit:
+        if self._files.unknown:
+            return _NOTHING
+        if not self._is_prepared:
+            self.begin()
+            return _NOTHING
+        if state.files.tree is None or self._is_known(state.files.tree):
+            return _NOTHING
+        return await self._contained(self._taken(state, (), None, None))
+
+    async def at_end(
+        self, state: SessionState, noted: Sequence[Fact], turn_id: TurnId, node: NodeId | None
+    ) -> Commit:
+        last, had_effect = state.files.tree, state.files.had_effect
+        if self._files.unknown:
+            return self._not_known(turn_id, node) if had_effect else _NOTHING
+        if not had_effect and (last is None or not self._is_prepared or self._is_known(last)):
+            return _NOTHING
+        return await self._contained(self._taken(state, noted, turn_id, node))
+
+    def _not_known(self, turn_id: TurnId, node: NodeId | None) -> Commit:
+        return Commit(
+            facts=(WorkspaceSnapshot(turn_id=turn_id, node=node, why=self._files.unknown),)
+        )
+
+    def _is_known(self, tree: BlobId) -> bool:
+        now = self._tree_quickly()
+        return now is not None and now.digest == tree
+
+    async def _contained(self, taken: Awaitable[Commit]) -> Commit:
+        """A snapshot, or one that says why there is none: a turn does not fail by it."""
+        try:
+            return await taken
+        except (OSError, ValueError, WeftError) as error:
+            logger.exception("no snapshot of the files")
+            return Commit(facts=(WorkspaceSnapshot(why=f"{type(error).__name__}: {error}"),))
+
+    async def _taken(
+        self,
+        state: SessionState,
+        noted: Sequence[Fact],
+        turn_id: TurnId | None,
+        node: NodeId | None,
+    ) -> Commit:
+        tree, last = await self.tree(), state.files.tree
+        if tree.digest == last:
+            same = WorkspaceSnapshot(turn_id=turn_id, node=node, tree=last, after=last)
+            return Commit(facts=(same,) if state.files.had_effect else ())
+        from weft.workspace.history.project_tree import changed_since
+
+        changes, listings = await changed_since(last, tree, self._load)
+        contents, left_out = await self._contents(changes, is_first=last is None)
+        judged = () if last is None else _judged(changes, state, noted)
+        fact = WorkspaceSnapshot(
+            turn_id=turn_id,
+            node=node,
+            tree=tree.digest,
+            after=last,
+            changes=judged[:MOST_CHANGES],
+            more_changes=max(0, len(judged) - MOST_CHANGES),
+            left_out=left_out[:MOST_CHANGES],
+            more_left_out=max(0, len(left_out) - MOST_CHANGES),
+        )
+        # The listings are for as long as the session: a content that is gone is one file that is
+        # not known, a listing would be a folder of every later tree.
+        blobs = {each.digest: each.data for each in listings}
+        history = frozenset(contents.keys() - blobs.keys())
+        return Commit(facts=(fact,), blobs={**contents, **blobs}, history=history)
+
+    async def _contents(
+        self, changes: Iterable[TreeChange], *, is_first: bool
+    ) -> tuple[dict[BlobId, bytes], tuple[LeftOutFile, ...]]:
+        """What the files hold that are new in a tree, and those of which it is not stored."""
+        found = {
+            change.path: change.after
+            for change in changes
+            if change.after is not None and not (change.after.is_folder and change.after.hash)
+        }
+        room = min(MOST_BYTES, self._files.quota // FIRST_SHARE if is_first else MOST_BYTES)
+        wanted = [(path, entry.hash) for path, entry in found.items() if entry.hash]
+        assert self._history is not None
+        contents = await self._threads.run(partial(self._history.contents, wanted, room))
+        left_out = [
+            LeftOutFile(path=path, why=entry.why if not entry.hash else "quota")
+            for path, entry in found.items()
+            if not entry.hash or entry.hash not in contents
+        ]
+        return contents, tuple(left_out)
+
+
+def _judged(
+    changes: Iterable[TreeChange], state: SessionState, noted: Sequence[Fact]
+) -> tuple[SnapshotChange, ...]:
+    """Who made each change, as far as the log can tell."""
+    left = state.files.left_after(noted)
+    above = {folder for path in left for folder in _folders_above(path)}
+    # While a command runs beside the turns, or a tool of a program may have changed anything, what
+    # is not on record is not the user's for certain.
+    is_unsure = bool(state.background.running) or not state.files.is_reported
+    return tuple(
+        SnapshotChange(
+            path=change.path,
+            mode=0 if change.after is None else change.after.mode,
+            content=_content(change),
+            by=_by(change, left, above, is_unsure=is_unsure),
+        )
+        for change in changes
+    )
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _content(change: TreeChange) -> BlobId | None:
+    after = change.after
+    return None if after is None or after.is_folder or not after.hash else BlobId(after.hash)
+
+
+def _by(
+    change: TreeChange, left: Mapping[str, LeftFile], above: set[str], *, is_unsure: bool
+) -> str:
+    ours, after = left.get(change.path), change.after
+    if ours is not None and _is_as_left(ours, change):
+        return "session" if ours.is_certain else "unknown"
+    # A folder that was made on the way to a file is no change of its own to most tools.
+    if after is not None and after.is_folder and change.path in above:
+        return "session"
+    return "unknown" if is_unsure else "user"
+
+
+def _is_as_left(ours: LeftFile, change: TreeChange) -> bool:
+    after = change.after
+    if after is None or not ours.is_there:
+        return (after is not None) == ours.is_there
+    if ours.mode and ours.mode != after.mode and not after.is_folder:
+        return False
+    return ours.content is None or ours.content == after.hash

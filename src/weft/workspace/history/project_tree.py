@@ -1,0 +1,171 @@
+"""The project's files as a tree of listings, one a folder, each named by its hash.
+
+A listing names what is in a folder: names, modes, hashes of contents, and for a folder the hash of
+its own listing.  So the hash of the first one, the tree hash, stands for every file of the project,
+two trees are compared by reading the folders that differ, and what did not change is stored once.
+The form is for ever, since hashes are: `docs/formats/facts.md` describes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from weft.ids import BlobId
+
+
+class TreeEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One name in a listing."""
+
+    name: str
+    mode: int
+    """As `lstat` has it, with the kind."""
+    hash: str = ""
+    """Of the content, of a link's target, of a folder's listing; empty where it is not known."""
+    size: int = 0
+    """With `stamp`, what a file is told by whose content is not known."""
+    stamp: int = 0
+    why: str = ""
+    """Why the content is not known, or what is in a folder."""
+
+    @property
+    def is_folder(self) -> bool:
+        return stat.S_ISDIR(self.mode)
+
+
+class FolderListing(msgspec.Struct, frozen=True):
+    """What is in one folder, as it is stored."""
+
+    digest: BlobId
+    data: bytes
+
+
+class ProjectTree(msgspec.Struct, frozen=True):
+    """All folders of a project at one instant, by path; the project's own is ``""``."""
+
+    folders: Mapping[str, FolderListing]
+
+    @property
+    def digest(self) -> BlobId:
+        """The tree hash."""
+        return self.folders[""].digest
+
+
+class TreeChange(NamedTuple):
+    """A path that differs between two trees; None: nothing is there."""
+
+    path: str
+    before: TreeEntry | None
+    after: TreeEntry | None
+
+
+def listing(entries: Iterable[TreeEntry]) -> FolderListing:
+    """The listing of a folder; equal folders give equal bytes."""
+    data = _encode([_as_stored(entry) for entry in sorted(entries, key=_by_name)])
+    return FolderListing(BlobId(hashlib.sha256(data).hexdigest()), data)
+
+
+def entries_of(data: bytes) -> dict[str, TreeEntry]:
+    """The names in a listing.
+
+    Raises:
+        ValueError: it is none.
+    """
+    entries = _decode(data)
+    for entry in entries:
+        # A listing may come from an import, and its names become paths.
+        if entry.name in ("", ".", "..") or not {"/", "\0"}.isdisjoint(entry.name):
+            raise ValueError(f"{entry.name!r} is no name in a folder")
+    return {entry.name: entry for entry in entries}
+
+
+async def changed_since(
+    before: BlobId | None, now: ProjectTree, load: Callable[[BlobId], Awaitable[bytes | None]]
+) -> tuple[list[TreeChange], list[FolderListing]]:
+    """What differs from an earlier tree, by path, and the listings that this tree does not share
+    with it; only folders that differ are looked at.
+
+    A folder's entry is a change where its mode is another one, or it came or went.
+    """
+    changes: list[TreeChange] = []
+    fresh: list[FolderListing] = []
+    waiting: list[tuple[str, BlobId | None]] = [("", before)]
+    while waiting:
+        path, old = waiting.pop()
+        found = now.folders.get(path)
+        if found is not None and found.digest == old:
+            continue
+        if found is not None:
+            fresh.append(found)
+        here = entries_of(found.data) if found is not None else {}
+        there = await _loaded(old, load)
+        for name in there.keys() | here.keys():
+            was, is_now = there.get(name), here.get(name)
+            if was == is_now:
+                continue
+            full = f"{path}/{name}" if path else name
+            if not _is_same_folder(was, is_now):
+                changes.append(TreeChange(full, was, is_now))
+            if (was and was.is_folder) or (is_now and is_now.is_folder):
+                is_folder = was is not None and was.is_folder
+                waiting.append((full, BlobId(was.hash) if was and is_folder else None))
+    changes.sort(key=lambda change: change.path)
+    return changes, fresh
+
+
+async def files_of(
+    tree: BlobId, load: Callable[[BlobId], Awaitable[bytes | None]]
+) -> dict[str, TreeEntry]:
+    """Every path of a stored tree.
+
+    Raises:
+        LookupError: one of its listings is not stored.
+    """
+    found: dict[str, TreeEntry] = {}
+    waiting = [("", tree)]
+    while waiting:
+        path, digest = waiting.pop()
+        data = await load(digest)
+        if data is None:
+            raise LookupError(digest)
+        for name, entry in entries_of(data).items():
+            full = f"{path}/{name}" if path else name
+            found[full] = entry
+            if entry.is_folder and entry.hash:
+                waiting.append((full, BlobId(entry.hash)))
+    return dict(sorted(found.items()))
+
+
+async def _loaded(
+    digest: BlobId | None, load: Callable[[BlobId], Awaitable[bytes | None]]
+) -> dict[str, TreeEntry]:
+    if not digest:
+        return {}
+    data = await load(digest)
+    # Gone: all that is in the folder counts as new, which stores more than is needed and loses
+    # nothing.
+    return {} if data is None else entries_of(data)
+
+
+def _is_same_folder(was: TreeEntry | None, is_now: TreeEntry | None) -> bool:
+    """True for a folder that is only known to hold something else."""
+    if was is None or is_now is None or not (was.is_folder and is_now.is_folder):
+        return False
+    return (was.mode, was.why) == (is_now.mode, is_now.why)
+
+
+def _as_stored(entry: TreeEntry) -> TreeEntry | tuple[str, int, str]:
+    # The last three say nothing where the hash is known, and would be a tenth of every listing.
+    return (entry.name, entry.mode, entry.hash) if entry.hash else entry
+
+
+def _by_name(entry: TreeEntry) -> bytes:
+    return entry.name.encode()
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[TreeEntry]).decode

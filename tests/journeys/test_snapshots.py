@@ -1,0 +1,268 @@
+"""Snapshots: the project's files at the end of each turn that had an effect, in the log."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.support.file_tree import TreeEntry, tree
+from tests.support.rewind_project import (
+    last_id,
+    make_files,
+    open_world,
+    project_tree,
+    shell,
+    start,
+    turns,
+    write,
+)
+from tests.support.world import World, facts, running, until
+from weft.api.session import Session
+from weft.errors import UsageError
+from weft.events import SystemNote, ToolComplete, ToolOutput, TurnFinished, WorkspaceSnapshot
+from weft.providers.script import CallTool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+SANDBOX = pytest.mark.parametrize("sandbox", ["off", "auto"])
+
+
+async def snapshots(session: Session) -> list[WorkspaceSnapshot]:
+    return await facts(session, WorkspaceSnapshot)
+
+
+def changes(snapshot: WorkspaceSnapshot) -> list[tuple[str, str]]:
+    return [(each.path, each.by) for each in snapshot.changes]
+
+
+@SANDBOX
+async def test_a_turn_with_an_effect_ends_with_a_snapshot_that_says_who_changed_what(
+    world: World, sandbox: str
+) -> None:
+    world.write("kept.txt", "1\n")
+    model = turns(
+        shell("echo 1 > made.txt"), [write("b.txt", "2"), shell("mkdir d; echo 3 > d/c.txt")]
+    )
+    async with open_world(world, model, sandbox=sandbox) as app:
+        session = await start(app)
+        await session.send_message("first")
+        world.write("kept.txt", "the user's\n")
+        await session.send_message("second")
+        first, user, second = await snapshots(session)
+    assert first.tree
+    assert (first.changes, first.after) == ((), None)
+    assert changes(user) == [("kept.txt", "user")]
+    assert changes(second) == [("b.txt", "session"), ("d", "session"), ("d/c.txt", "session")]
+    assert (user.after, second.after) == (first.tree, user.tree)
+
+
+@pytest.mark.requirement("session:files_at", "session:write_files")
+@SANDBOX
+async def test_files_of_every_kind_are_rebuilt_though_the_project_is_gone(
+    world: World, sandbox: str
+) -> None:
+    make_files(world)
+    model = turns(
+        [write("a.txt", "2"), shell("rm -r d; chmod 755 secret; ln -sfn binary link; mkdir away2")],
+        shell("rm binary; echo 9 > a.txt"),
+    )
+    async with open_world(world, model, sandbox=sandbox) as app:
+        session = await start(app)
+        beginning = project_tree(world)
+        copies: dict[str, dict[str, TreeEntry]] = {}
+        for prompt in ("first", "second"):
+            await session.send_message(prompt)
+            copies[await last_id(session)] = project_tree(world)
+        (prompt, _), *_ = await session.messages_with_ids()
+        copies[prompt] = beginning
+    for path in ("a.txt", "dos.txt", "secret", "link"):
+        (world.project / path).unlink()
+    async with open_world(world, turns(), sandbox=sandbox) as app:
+        session = await start(app)
+        for node, copy in copies.items():
+            files = await session.files_at(node)
+            assert files.is_exact
+            target = world.base / f"rebuilt-{node}"
+            assert await session.write_files(target, node) == []
+            assert tree(target) == copy
+            assert {path: each.mode for path, each in files.files.items()} == {
+                path: each.mode for path, each in copy.items()
+            }
+
+
+async def test_a_turn_without_effect_has_no_snapshot_and_the_files_of_the_one_before(
+    world: World,
+) -> None:
+    world.write("a.txt", "1\n")
+    model = turns([], CallTool(name="read", args={"path": "a.txt"}), shell("echo 2 > a.txt"), [])
+    async with open_world(world, model) as app:
+        session = await start(app)
+        for prompt in ("talk", "read"):
+            await session.send_message(prompt)
+        assert await snapshots(session) == []
+        with pytest.raises(UsageError, match="no snapshot"):
+            await session.files_at(await last_id(session))
+        await session.send_message("change")
+        await session.send_message("talk")
+        assert len(await snapshots(session)) == 1
+        files = await session.files_at(await last_id(session))
+        assert not files.is_exact
+        assert (await session.read_file("a.txt", -1)).text == "2\n"
+
+
+async def test_a_turn_that_only_talks_still_tells_what_the_user_changed(world: World) -> None:
+    world.write("a.txt", "1\n")
+    async with open_world(world, turns(shell("true"), [])) as app:
+        session = await start(app)
+        await session.send_message("look")
+        world.write("a.txt", "the user's\n")
+        await session.send_message("talk")
+        _, second = await snapshots(session)
+        assert changes(second) == [("a.txt", "user")]
+        assert (await session.read_file("a.txt", -1)).text == "the user's\n"
+
+
+async def test_an_effect_that_changed_nothing_names_the_same_tree(world: World) -> None:
+    world.write("a.txt", "1\n")
+    async with open_world(world, turns(shell("true"), shell("cat a.txt"))) as app:
+        session = await start(app)
+        await session.send_message("one")
+        await session.send_message("two")
+        first, second = await snapshots(session)
+    assert second.tree == second.after == first.tree
+    assert second.changes == ()
+
+
+@SANDBOX
+async def test_the_tree_hash_stands_beside_each_exit_code(world: World, sandbox: str) -> None:
+    world.write("a.txt", "1\n")
+    calls = [shell("true"), shell("echo 2 > a.txt; exit 3"), shell("echo 1 > a.txt")]
+    async with open_world(world, turns(shell("true"), calls), sandbox=sandbox) as app:
+        session = await start(app)
+        await session.send_message("look")  # from here on every file is known
+        await session.send_message("go")
+        done = [fact.result.data for fact in await facts(session, ToolComplete)][1:]
+        first, last = await snapshots(session)
+    assert [each["exit_code"] for each in done] == [0, 3, 0]
+    one, two, three = (each["tree"] for each in done)
+    assert one == three == first.tree == last.tree
+    assert two != one
+
+
+async def test_a_background_command_says_on_which_files_it_ended(world: World) -> None:
+    args = {"command": "until test -e go; do :; done; echo 1 > made.txt", "background": True}
+    model = turns(CallTool(name="shell", args=args), [])
+    async with open_world(world, model) as app:
+        session = await start(app)
+        await session.send_message("start it")
+        world.write("go", "")
+        note = await until(session, SystemNote, after=(await session.editor_snapshot()).seq)
+        await until(session, TurnFinished, after=note.seq)
+        *_, last = await snapshots(session)
+    assert note.background is not None
+    assert note.background.tree == last.tree
+    # The user was at work while it ran, and so neither can be told for certain.
+    assert set(changes(last)) == {("go", "unknown"), ("made.txt", "unknown")}
+
+
+async def test_what_a_tool_of_a_program_changed_is_not_taken_for_the_users(world: World) -> None:
+    async def scribble() -> str:
+        """Write something."""
+        world.write("scribbled.txt", "x")
+        return "done"
+
+    model = turns(shell("true"), CallTool(name="scribble", args={}))
+    async with open_world(world, model) as app:
+        session = await start(app, tools=["shell", scribble])
+        await session.send_message("one")
+        await session.send_message("two")
+        _, second = await snapshots(session)
+    assert changes(second) == [("scribbled.txt", "unknown")]
+
+
+@pytest.mark.requirement("session:read_file")
+async def test_what_a_limit_leaves_out_is_named(world: World) -> None:
+    world.write("small.txt", "1\n")
+    (world.project / "large.bin").write_bytes(bytes(3_000))
+    os.mkfifo(world.project / "pipe")
+    model = turns(shell("true"), shell("head -c 4000 /dev/zero > large.bin; echo 2 > small.txt"))
+    async with open_world(world, model, history__max_file=2_000) as app:
+        session = await start(app)
+        await session.send_message("one")
+        await session.send_message("two")
+        first, second = await snapshots(session)
+        at = await last_id(session)
+        assert (await session.read_file("small.txt", at)).text == "2\n"
+        world.write("small.txt", "3\n")
+        assert (await session.read_file("small.txt")).text == "3\n"
+        with pytest.raises(UsageError, match="is not kept: too large"):
+            await session.read_file("large.bin", at)
+    named = {each.path: each.why for each in first.left_out}
+    assert named == {"large.bin": "too large", "pipe": "not a regular file"}
+    assert [(each.path, each.why) for each in second.left_out] == [("large.bin", "too large")]
+
+
+async def test_content_beyond_the_quota_is_named_and_its_hash_is_known(world: World) -> None:
+    for number in range(9):
+        (world.project / f"{number}.bin").write_bytes(bytes([number]) * 10_000)
+    async with open_world(world, turns(shell("true")), history__quota=32 * 45_000) as app:
+        session = await start(app)
+        await session.send_message("one")
+        (snapshot,) = await snapshots(session)
+        files = await session.files_at(await last_id(session))
+    left = [each.path for each in snapshot.left_out]
+    assert len(left) == 5
+    assert {each.why for each in snapshot.left_out} == {"quota"}
+    assert all(files.files[path].content for path in left)
+
+
+async def test_where_commands_are_not_watched_the_snapshot_says_why(world: World) -> None:
+    async with open_world(world, turns(shell("true")), history__quota=0) as app:
+        session = await start(app)
+        await session.send_message("one")
+        (snapshot,) = await snapshots(session)
+        with pytest.raises(UsageError, match="no snapshot"):
+            await session.files_at(await last_id(session))
+    assert (snapshot.tree, snapshot.why) == (None, "history.quota is 0")
+
+
+async def test_a_turn_that_is_stopped_has_a_snapshot_of_what_it_had_done(world: World) -> None:
+    model = turns(shell("echo 1 > half.txt; echo ready; sleep 600"))
+    async with open_world(world, model) as app:
+        session = await start(app)
+        async with running(lambda: session.send_message("go")):
+            await until(session, ToolOutput)
+            await session.abort()
+        (snapshot,) = await snapshots(session)
+        files = await session.files_at(await last_id(session))
+        assert snapshot.tree == files.tree
+        assert (await session.read_file("half.txt", -1)).text == "1\n"
+
+
+async def test_another_process_takes_what_happened_meanwhile_for_the_users(world: World) -> None:
+    world.write("a.txt", "1\n")
+    model = turns(write("b.txt", "1"), write("c.txt", "2"))
+    async with open_world(world, model) as app:
+        await (await start(app)).send_message("one")
+    world.write("a.txt", "the user's\n")
+    (world.project / "b.txt").unlink()
+    async with open_world(world, model) as app:
+        session = await start(app)
+        await session.send_message("two")
+        *_, last = await snapshots(session)
+    assert changes(last) == [("a.txt", "user"), ("b.txt", "user"), ("c.txt", "session")]
+
+
+async def test_a_fork_shares_the_snapshots_and_outlives_what_it_was_forked_from(
+    world: World,
+) -> None:
+    world.write("a.txt", "1\n")
+    async with open_world(world, turns(shell("echo 2 > b.txt"), shell("rm b.txt"))) as app:
+        session = await start(app)
+        await session.send_message("one")
+        place = await last_id(session)
+        fork = await app.sessions.fork_session("s", place)
+        await app.sessions.delete_session("s")
+        assert (await fork.read_file("a.txt", place)).text == "1\n"
+        assert (await fork.read_file("b.txt", place)).text == "2\n"

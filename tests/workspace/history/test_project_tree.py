@@ -1,0 +1,125 @@
+"""The tree of listings: equal files give one hash, and what differs is found by it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.crash.rewinds import Ground, some_line
+from tests.support.file_tree import run_script
+from weft.ids import BlobId
+from weft.workspace.history.history import FileHistory, WatchedRun
+from weft.workspace.history.project_tree import (
+    ProjectTree,
+    TreeEntry,
+    changed_since,
+    entries_of,
+    files_of,
+    listing,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+def test_a_listing_is_stored_in_this_form_for_ever() -> None:
+    made = listing(
+        [
+            TreeEntry("cart.py", 33188, "ab"),
+            TreeEntry("film.mkv", 33188, "", 6, 7, "too large"),
+            TreeEntry("Z", 16877, "cd"),
+        ]
+    )
+    stored = b'[["Z",16877,"cd"],["cart.py",33188,"ab"],["film.mkv",33188,"",6,7,"too large"]]'
+    assert made.data == stored
+    assert made.digest == hashlib.sha256(stored).hexdigest()
+    assert list(entries_of(stored)) == ["Z", "cart.py", "film.mkv"]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc", "nul\\u0000"])
+def test_a_name_that_is_no_name_in_a_folder_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="no name in a folder"):
+        entries_of(f'[["{name}",33188,"ab"]]'.encode())
+
+
+class Blobs:
+    """The listings of trees, as a store has them."""
+
+    def __init__(self) -> None:
+        self.data: dict[BlobId, bytes] = {}
+        self.read: list[BlobId] = []
+
+    def keep(self, tree: ProjectTree) -> None:
+        self.data |= {each.digest: each.data for each in tree.folders.values()}
+
+    async def load(self, digest: BlobId) -> bytes | None:
+        self.read.append(digest)
+        return self.data.get(digest)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_tree_that_followed_every_change_is_that_of_a_first_look(
+    tmp_path: Path, seed: int
+) -> None:
+    ground = Ground(tmp_path, seed, "", "off")
+    ground.make()
+    dice = random.Random(seed)
+    history, blobs = FileHistory(str(ground.project)), Blobs()
+    blobs.keep(before := history.tree(WatchedRun()))
+    for _ in range(8):
+        run_script(ground.project, "\n".join(some_line(dice) for _ in range(3)))
+        now = history.tree(WatchedRun())
+        fresh = FileHistory(str(ground.project)).tree(WatchedRun())
+        assert now == fresh
+        blobs.keep(now)
+        changes, listings = await changed_since(before.digest, now, blobs.load)
+        was, is_now = await known(before, blobs), await known(now, blobs)
+        differing = {
+            path for path in was.keys() | is_now.keys() if was.get(path) != is_now.get(path)
+        }
+        assert {change.path for change in changes} == differing
+        assert {each.digest for each in now.folders.values()} == {
+            *(each.digest for each in listings),
+            *(each.digest for each in before.folders.values() if each in now.folders.values()),
+        }
+        before = now
+    history.close()
+
+
+async def known(tree: ProjectTree, blobs: Blobs) -> dict[str, tuple[int, str]]:
+    """What there is, without what the hash of a folder says of its files."""
+    files = await files_of(tree.digest, blobs.load)
+    return {path: (each.mode, "" if each.is_folder else each.hash) for path, each in files.items()}
+
+
+async def test_only_folders_that_differ_are_looked_at(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"d{number}" / "deep").mkdir(parents=True)
+        (tmp_path / f"d{number}" / "deep" / "f").write_text(str(number))
+    history, blobs = FileHistory(str(tmp_path)), Blobs()
+    blobs.keep(before := history.tree(WatchedRun()))
+    (tmp_path / "d7" / "deep" / "f").write_text("changed")
+    now = history.tree(WatchedRun())
+    changes, listings = await changed_since(before.digest, now, blobs.load)
+    assert [change.path for change in changes] == ["d7/deep/f"]
+    assert len(listings) == len(blobs.read) == 3
+    history.close()
+
+
+def test_nothing_is_done_again_where_nothing_changed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    history = FileHistory(str(tmp_path))
+    assert history.tree_quickly() is None
+    first = history.tree(WatchedRun())
+    assert history.tree_quickly() is first
+    (tmp_path / "a").write_text("2")
+    assert history.tree_quickly() is None
+    os.utime(tmp_path / "a")
+    second = history.tree(WatchedRun())
+    assert second.digest != first.digest
+    assert history.tree_quickly() is second
+    history.close()
