@@ -214,3 +214,34 @@ def test_a_run_that_waits_is_answered_when_the_chat_stops_its_turn(
     window.keys("Escape")
     assert ended(running) == (0, "to quick run")
     until_answered(window, "to quick run")
+
+
+def test_a_stop_brings_back_the_messages_of_its_own_window_only(
+    weft: WeftProgram, window: TmuxTerminal, tmp_path: Path
+) -> None:
+    work = {"when": {"user_says": "work"}, "steps": [call("shell", command="sleep 1000")]}
+    theirs = {"when": {"user_says": "of the second"}, "steps": [text("to the second")]}
+    made = weft.script(work, theirs, "to first", loop=True)
+    weft.run("-p", "-m", made, "--session-id", SESSION, "first")
+    window.start("-r", SESSION, "-m", made, "--permission-mode", "bypass")
+    window.wait_for("to first")
+    type_line(window, "work")
+    window.wait_for("Running sleep")
+    (tmp_path / "second").mkdir()
+    second = TmuxTerminal(weft, tmp_path / "second", width=100, height=30)
+    try:
+        chat(second, made)
+        second.wait_for("Running sleep")
+        type_line(window, "of the first")
+        window.wait_for("› of the first")
+        type_line(second, "of the second")
+        window.wait_for("› of the second")
+        second.wait_for("› of the first")
+        window.keys("Escape")
+        until_answered(second, "to the second")
+        screen = window.wait_for("■ Stopped", "to the second", "\n› of the first")
+        assert screen.count("of the second") == 1, "it is in the record, not in this window's input"
+        assert "of the first" not in second.screen()
+    finally:
+        second.close()
+    assert said(weft)[-2:] == ["of the second", "to the second"]

@@ -22,7 +22,7 @@ from weft.app import App
 from weft.cli.chat.approval_text import ApprovalPlace
 from weft.cli.chat.chat_tally import ChatTally
 from weft.cli.chat.commands.chat_commands import ChatCommands
-from weft.cli.chat.conversation import ChatConversation
+from weft.cli.chat.conversation import ChatConversation, input_text
 from weft.cli.chat.questions import UserQuestions, ask_trust
 from weft.cli.chat.screens.screen import (
     ChatClosed,
@@ -388,10 +388,8 @@ class Chat:
         # to be ignored.
         self.screen.notify("stopping…")
         try:
-            # Before the end of the turn, with which a message that waits for it is sent.  One that
-            # a command line has sent is left for then: it waits for the answer.
-            if self.conversation.foreign.are_ours(each.entry_id for each in self.live.queue):
-                await self.take_back()
+            # Before the end of the turn, with which a message that waits for it is sent.
+            await self.take_back()
         finally:
             await session.abort("stopped by the user")
             self.screen.notify("")
@@ -405,14 +403,9 @@ class Chat:
         self._start(self.interrupt)
 
     async def take_back(self) -> None:
-        """Put what waits to be said back into the input line."""
-        session = self.conversation.session
-        if session is None or not self.live.queue:
-            return
-        # The session decides what is still in the queue. Our copy may be one event behind, and a
-        # message that was just delivered must not come back as well.
-        steering, follow_up = await session.recall_queues()
-        self.screen.put_back(session.combine_queue_entries_to_text([*steering, *follow_up]))
+        """Put what waits to be said back into the input line; what others have sent stays."""
+        if self.conversation.session is not None and self.live.queue:
+            self.screen.put_back(input_text(await self.conversation.recall_own()))
 
     async def set_mode(self, mode: str) -> None:
         """Change what may be done without asking."""

@@ -5,7 +5,8 @@ A chat that says nothing leaves nothing behind: until then the settings are only
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -16,18 +17,39 @@ from weft.cli.chat.foreign_turns import ForeignTurns
 from weft.cli.session_options import note_of_level
 from weft.errors import UsageError
 from weft.ids import InputId, SessionId, new_id
-from weft.messages import Content
+from weft.messages import Content, File, Image, Part, Text
 from weft.protocol.session_options import (
     SessionOptions,
     message_options,
     model_and_effort,
     open_session,
 )
+from weft.state import QueueEntry
 from weft.thinking_levels import THINKING_LEVELS, thinking_level
 from weft.view import EditorSnapshot, LiveArea
 
 NO_MODEL = "no model"
 """What the status line shows until the user has a key or has chosen a model."""
+
+
+def input_text(entries: Iterable[QueueEntry]) -> str:
+    """Queued messages as they are typed: put into the input line, they can be sent again."""
+    return "\n\n".join(_typed(entry.parts) for entry in entries)
+
+
+def _typed(parts: Iterable[Part]) -> str:
+    parts = tuple(parts)
+    # A command stands for its text; but the label of a picture would not attach it again.
+    texts = [
+        part.typed if part.typed.startswith("/") else part.text
+        for part in parts
+        if isinstance(part, Text)
+    ]
+    said = "".join(texts)
+    names = [part.name for part in parts if isinstance(part, File | Image)]
+    is_command = said.startswith("/")
+    others = [f'@"{name}"' for name in dict.fromkeys(names) if name not in said and not is_command]
+    return " ".join([said, *others])
 
 
 class ChatConversation:
@@ -200,6 +222,25 @@ class ChatConversation:
             # After it was accepted, this one only says that the user has taken it back.
             if not self.foreign.was_queued(InputId(made)):
                 raise
+
+    async def recall_own(self) -> list[QueueEntry]:
+        """Take the messages of this chat out of the queue.  One of another window stays its own,
+        and one that a command line has sent waits for its answer.
+        """
+        session = self.session
+        assert session is not None
+        waiting = [entry for queue in await session.get_queued_messages() for entry in queue]
+        if self.foreign.are_ours(entry.entry_id for entry in waiting):
+            # The session decides what is still in the queue. Our copy may be one event behind, and
+            # a message that was just delivered must not come back as well.
+            return [entry for queue in await session.recall_queues() for entry in queue]
+        taken = []
+        for entry in waiting:
+            if self.foreign.are_ours([entry.entry_id]):
+                with suppress(UsageError):  # delivered meanwhile
+                    await session.remove_queued(entry.entry_id)
+                    taken.append(entry)
+        return taken
 
     async def go_on(self) -> None:
         """Go on with the turn that was interrupted or stopped."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.api.session import Session
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
+from weft.cli.chat.conversation import input_text
 from weft.cli.chat.screens.list_question import ListRow
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
 from weft.cli.sanitize import clean_line
@@ -66,4 +67,4 @@ class QueueCommands(CommandGroup):
 
     async def _take_all_back(self, session: Session) -> None:
         steering, follow_up = await session.recall_queues()
-        self._chat.screen.put_back(session.combine_queue_entries_to_text([*steering, *follow_up]))
+        self._chat.screen.put_back(input_text([*steering, *follow_up]))
