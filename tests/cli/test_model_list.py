@@ -12,6 +12,8 @@ from weft.api.inspection import ModelInfo
 from weft.app import App, open_app
 from weft.cli.chat.commands.model_list import PRICE, PROVIDER, STATE, ModelList
 from weft.cli.chat.screens.list_question import ListAnswer
+from weft.cli.chat.screens.terminal.list_panel import ListPanel
+from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.view import NoteBlock, TableBlock
 
 pytestmark = pytest.mark.anyio
@@ -269,3 +271,16 @@ async def test_all_folders_are_listed_with_tab_and_no_conversation_is_no_error(a
         assert question.title == "Resume · all folders"
         assert [row.label for row in question.rows] == ["Else"]
         talk.screen.answer(None)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_price_and_window_are_seen_beside_models_without_a_key(width: int) -> None:
+    panel = ListPanel(listed().question())
+    styles = RowStyles(coloured=False, unicode=True)
+    rows = panel.rows([], width=width, limit=20, styles=styles)
+    shown = "\n".join(rows)
+    assert "$3 / $15 per 1M" in shown
+    assert " context" in rows[1], shown
+    assert "thinking" in rows[1], shown
+    assert "no key: /login openai" in shown
+    assert "[high]" in shown, "the levels of the picked one"

@@ -200,6 +200,7 @@ def test_config_refuses_what_is_wrong_with_one_sentence(
 def test_models_are_listed_with_window_and_price(weft: WeftProgram) -> None:
     listed = weft.call("models").stdout
     assert "anthropic:claude-sonnet-4-6" in listed
+    assert "think (low medium high" in listed
     found = json.loads(weft.call("models", "list", "sonnet", "--json").stdout)
     assert found
     assert all("sonnet" in model["name"] for model in found)

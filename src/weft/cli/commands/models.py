@@ -48,7 +48,13 @@ async def _list(app: App, arguments: ParsedArguments) -> int:
             f"{model.context_window:,}",
             _price(model.price_input, model.price_output),
             ", ".join(
-                _abilities(model.thinks, model.sees_images, model.reads_pdf, model.calls_tools)
+                _abilities(
+                    model.thinks,
+                    model.sees_images,
+                    model.reads_pdf,
+                    model.calls_tools,
+                    model.levels,
+                )
             ),
         )
         for model in sorted(models, key=lambda model: (model.provider, model.name))
@@ -61,8 +67,11 @@ def _price(price_in: float | None, price_out: float | None) -> str:
     return "unknown" if price_in is None or price_out is None else f"{price_in:g} / {price_out:g}"
 
 
-def _abilities(thinks: bool, sees: bool, reads: bool, calls: bool) -> list[str]:
-    names = {"think": thinks, "see": sees, "read PDF": reads, "use tools": calls}
+def _abilities(
+    thinks: bool, sees: bool, reads: bool, calls: bool, levels: tuple[str, ...]
+) -> list[str]:
+    think = f"think ({' '.join(levels)})" if levels else "think"
+    names = {think: thinks, "see": sees, "read PDF": reads, "use tools": calls}
     return [name for name, can in names.items() if can]
 
 

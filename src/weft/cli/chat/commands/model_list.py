@@ -56,7 +56,7 @@ class ModelList:
             rows=self.rows,
             enter="this session",
             keys=(ListKey("c-d", "also as default", word="default"),),
-            keeps=(PRICE, PROVIDER, STATE, WINDOW, ABILITIES),
+            keeps=(PRICE, WINDOW, PROVIDER, ABILITIES, STATE),
             levels_label="Effort",
         )
 

@@ -128,16 +128,26 @@ class _Columns:
     def __init__(self, rows: list[ListRow], keeps: tuple[int, ...], width: int) -> None:
         self._width = width
         count = max(len(row.details) for row in rows)
-        self._widths = [
-            max((cells(clean_line(_detail(row, place))) for row in rows), default=0)
-            for place in range(count)
-        ]
+        self._count = count
+        self._widths = [self._width_of(rows, place) for place in range(count)]
         label = max(cells(row.margin) + cells(clean_line(row.label)) for row in rows)
         self._label = min(label, _WIDEST_LABEL)
         self._shown = self._choose(keeps, count)
         # What is left after the details, but never less than what tells rows apart.
         room = max(_SMALLEST_LABEL, width - self._taken(self._shown))
         self._label = min(self._label, room, width)
+
+    def _width_of(self, rows: list[ListRow], place: int) -> int:
+        # A row of fewer details goes on over the columns behind: a remark is no reason to take the
+        # room of what the other rows have there.
+        whole = [row for row in rows if not self._goes_on(row, place)]
+        widths = [cells(clean_line(_detail(row, place))) for row in whole]
+        if not any(widths):
+            widths = [cells(clean_line(_detail(row, place))) for row in rows]
+        return max(widths)
+
+    def _goes_on(self, row: ListRow, place: int) -> bool:
+        return place == len(row.details) - 1 < self._count - 1
 
     def _choose(self, keeps: tuple[int, ...], count: int) -> list[int]:
         shown = [place for place in range(count) if self._widths[place]]
