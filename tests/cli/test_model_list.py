@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.support.chat_driver import driven_chat
@@ -275,7 +276,17 @@ async def test_all_folders_are_listed_with_tab_and_no_conversation_is_no_error(a
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_price_and_window_are_seen_beside_models_without_a_key(width: int) -> None:
-    panel = ListPanel(listed().question())
+    named = known("anthropic", "claude-sonnet-5-5", price_input=3, price_output=15, thinks=True)
+    other = known("openai", "gpt-6-sol", price_input=2, price_output=10)
+    models = ModelList(
+        [msgspec.structs.replace(named, levels=("low", "high")), other],
+        current="anthropic:claude-sonnet-5-5",
+        effort="high",
+        recent=[],
+        usable={"anthropic"},
+        aliases={},
+    )
+    panel = ListPanel(models.question())
     styles = RowStyles(coloured=False, unicode=True)
     rows = panel.rows([], width=width, limit=20, styles=styles)
     shown = "\n".join(rows)
