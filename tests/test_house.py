@@ -46,6 +46,16 @@ def test_every_make_command_that_is_documented_exists() -> None:
     assert [each for each in sorted(said) if each[1] not in known] == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_prose_of_a_document_is_wrapped_at_a_hundred_columns(document: Path) -> None:
+    """Not its code, its tables and headings, nor what a script writes."""
+    text = re.sub(r"^ *(```|~~~).*?^ *\1$", "", read(document), flags=re.MULTILINE | re.DOTALL)
+    if re.search(r"Written by `", text):
+        return
+    wide = [line for line in text.splitlines() if len(line) > 100 and line[:100].count(" ") > 1]
+    assert [line for line in wide if not re.match(r" {4}|[|#<]|\s*\|", line)] == []
+
+
 def test_every_link_between_documents_leads_somewhere() -> None:
     broken = [
         (str(document.relative_to(ROOT)), link)
