@@ -27,7 +27,7 @@ from weft.runtime.ports.local import LocalPort
 from weft.runtime.services import Services
 from weft.runtime.tool_table import AGENT, SessionTools
 from weft.runtime.turns.output_types import OutputTypes
-from weft.runtime.turns.prompt_files import PromptFiles
+from weft.runtime.turns.prompt_files import PromptFiles, PromptReader
 from weft.runtime.turns.turn_settings import TurnSettings
 from weft.session import AbortTurn, SessionActor, SessionPort
 from weft.state import SessionState
@@ -81,6 +81,7 @@ class AgentTrees:
         self.services = services
         self.sessions = sessions
         self.ports = sessions.ports
+        self.prompt_reader = PromptReader(services.prompter)
         self._hosts: dict[SessionId, SessionAgentHost] = {}
 
     # -- hosts
@@ -253,7 +254,7 @@ class SessionAgentHost:
         # made here.
         table = tools.table if AGENT in tools.table else {**tools.table, AGENT: self.entry}
         output_types = trees.sessions.output_types
-        self.files = PromptFiles(services.prompter)
+        self.files = PromptFiles(trees.prompt_reader)
         self.settings = TurnSettings(
             services, files=self.files, tools=table, lent=tools.lent, output_types=output_types
         )
