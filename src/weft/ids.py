@@ -29,6 +29,9 @@ BlobId = NewType("BlobId", str)
 # Without i, l, o and u: ids are read aloud and typed.  In ASCII order, so that they sort as they
 # count.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+# A random byte to the digit of its last five bits: each digit stands for eight bytes.
+_DIGIT_OF_BYTE = 8 * _ALPHABET.encode()
+_TIME_SHIFTS = tuple(range(45, -1, -5))
 
 
 def new_id(prefix: str, now_seconds: float) -> str:
@@ -36,12 +39,9 @@ def new_id(prefix: str, now_seconds: float) -> str:
     # Random bits after the time, not a counter: several processes make ids without asking each
     # other. Two ids of one millisecond therefore sort in any order, and clocks differ between
     # machines, which is why an id is never compared to learn what came first.
-    number = (int(now_seconds * 1000) << 80) | int.from_bytes(urandom(10), "big")
-    digits = []
-    for _ in range(26):
-        number, rest = divmod(number, 32)
-        digits.append(_ALPHABET[rest])
-    return f"{prefix}_{''.join(reversed(digits))}"
+    millis, digits = int(now_seconds * 1000), _ALPHABET
+    time = "".join([digits[millis >> shift & 31] for shift in _TIME_SHIFTS])
+    return f"{prefix}_{time}{urandom(16).translate(_DIGIT_OF_BYTE).decode()}"
 
 
 def time_of(made: str) -> float:

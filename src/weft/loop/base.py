@@ -236,6 +236,11 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     Then it counts as denied.  None: until it is answered.
     """
 
+    @property
+    def has_budget(self) -> bool:
+        """Whether money or tokens of the session are limited."""
+        return self.max_budget_usd is not None or self.max_tokens is not None
+
 
 class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a tool call passes on its way, the model's and any other."""

@@ -48,6 +48,9 @@ def warnings(
 
     None when there is nothing new.
     """
+    # Most sessions have no budget, and every answer asks.
+    if not limits.has_budget:
+        return []
     warned = _warned(state, noted)
     sentences: list[str] = []
     now = dict(warned)

@@ -321,13 +321,13 @@ class ModelCaller:
     # -- the answer
 
     def _note_answer(self, node: NodeId, answer: ModelAnswer, composed: ComposedMessages) -> None:
-        usage, _ = self.usage.cost(answer, composed)
+        usage, estimated = self.usage.cost(answer, composed)
         added = answer_node(
             self._env.journal.state, node, answer, model=self._env.model_name, usage=usage
         )
         self._pending.note(added)
         self._line.add(added.node)
-        self.usage.note_usage(node, answer, composed)
+        self.usage.note_cost(node, usage, estimated)
 
     def _note_partial(
         self, node: NodeId, request: ModelCallAttempts, composed: ComposedMessages

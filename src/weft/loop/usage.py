@@ -55,7 +55,10 @@ class UsageTracker:
 
     def note_usage(self, node: NodeId, answer: ModelAnswer, composed: ComposedMessages) -> None:
         """Count what an answer used, and warn where a budget is nearly used up."""
-        usage, estimated = self.cost(answer, composed)
+        self.note_cost(node, *self.cost(answer, composed))
+
+    def note_cost(self, node: NodeId, usage: Usage, estimated: bool) -> None:
+        """The same, for a usage that `cost` has given."""
         self._pending.note(
             usage_recorded(
                 usage,
@@ -112,21 +115,24 @@ class UsageTracker:
 
     def budget_reached(self, state: SessionState) -> tuple[FinishReason, str] | None:
         """Why no further model call may be made; None when one may."""
-        uncommitted = self._uncommitted()
-        why = refusal(
-            self._env.limits,
-            state.ledger.total + uncommitted,
-            model=self._env.model_name,
-            is_priced=self._is_priced,
-        )
-        return ("max_budget", why) if why is not None else self._shared_budget_reached(uncommitted)
+        # Before anything is added up: every round asks, and most sessions have no budget.
+        if self._env.limits.has_budget:
+            why = refusal(
+                self._env.limits,
+                state.ledger.total + self._uncommitted(),
+                model=self._env.model_name,
+                is_priced=self._is_priced,
+            )
+            if why is not None:
+                return "max_budget", why
+        return self._shared_budget_reached()
 
-    def _shared_budget_reached(self, uncommitted: Usage) -> tuple[FinishReason, str] | None:
+    def _shared_budget_reached(self) -> tuple[FinishReason, str] | None:
         """Ask for the next call's share of what the agents of a session have left together."""
         budget = self._env.shared_budget
         if budget is None or not budget.is_limited:
             return None
-        why = budget.refuses(self._turn_id, uncommitted, is_priced=self._is_priced)
+        why = budget.refuses(self._turn_id, self._uncommitted(), is_priced=self._is_priced)
         if why is None:
             # Without a wait in between: two turns that both look before either sets its share aside
             # would spend the same money twice.
@@ -155,6 +161,8 @@ class UsageTracker:
 
     def warn_of_budget(self) -> None:
         """Note for the user, once, that most of the budget is used."""
+        if not self._env.limits.has_budget:
+            return
         state, noted = self._env.journal.state, self._pending.facts
         total = state.ledger.total + self._uncommitted()
         self._pending.note(*warnings(self._env.limits, total, state, noted))

@@ -36,6 +36,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
     def __add__(self, other: Usage) -> Usage:
         """Sum; an unknown cost makes the sum unknown."""
+        # Most sums begin with nothing, or add nothing.
+        if self is NOTHING_USED:
+            return other
+        if other is NOTHING_USED:
+            return self
         known = self.cost_usd is not None and other.cost_usd is not None
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,

@@ -61,10 +61,7 @@ class SessionSettings(msgspec.Struct):
         """What was set; a value from a newer program counts as `default`."""
         # Unknown words must not loosen anything: `default` asks before every effect.
         value = self.values.get("permission_mode", "default")
-        for mode in MODES:
-            if mode == value:
-                return mode
-        return "default"
+        return MODES[MODES.index(value)] if value in MODES else "default"
 
     def get(self, name: str, default: Any = None) -> Any:
         """Any other setting."""

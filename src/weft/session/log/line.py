@@ -65,9 +65,13 @@ ROUND_FACTS: Final = 500
 
 # --- long parts ------------------------------------------------------------------------
 
+_WITH_PARTS: Final = frozenset({NewMessage, InputQueued, InputEdited, NodeEdited, ToolComplete})
+
 
 def spill(fact: Fact) -> tuple[Fact, dict[BlobId, bytes]]:
     """The fact as it is stored: long parts moved out into blobs."""
+    if type(fact) not in _WITH_PARTS:
+        return fact, {}
     blobs: dict[BlobId, bytes] = {}
     match fact:
         case NewMessage(node=node) if _is_long(node.parts):
@@ -362,6 +366,22 @@ class CompactedPart(msgspec.Struct, frozen=True):
     pinned: tuple[LineEntry, ...]
 
 
+_ON_THE_LINE: Final = frozenset(
+    {
+        NewMessage,
+        ToolComplete,
+        HeadMoved,
+        Rewound,
+        NodeEdited,
+        SubtreeDeleted,
+        SubtreeRestored,
+        Compacted,
+        CompactionUndone,
+    }
+)
+"""The facts that make a line longer, or another one."""
+
+
 class LineCacheBudget:
     """What the line caches of a process may hold together; the one used longest ago gives way."""
 
@@ -470,6 +490,9 @@ class LineCache:
     def apply(self, fact: AnyFact) -> None:
         """Grow with the log, or let go."""
         self._seen += 1
+        # Of the facts of a round only the answer and its results concern the line.
+        if type(fact) not in _ON_THE_LINE:
+            return
         self._forget_changed_pin(fact)
         if self._entries is None:
             return
