@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 import sys
@@ -109,3 +110,50 @@ def test_threads_share_arenas_unless_the_user_has_set_their_number(
     )
     # Threads of the application itself may be there before it is open.
     assert (done.stdout.count("<heap nr=") <= MOST_ARENAS + 5) is is_limited
+
+
+LARGE_BLOCKS = """
+import asyncio, ctypes, sys
+import weft
+
+class Figures(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+        "fordblks", "keepcost")]
+
+mallinfo = ctypes.CDLL(None).mallinfo2
+mallinfo.restype = Figures
+
+async def main():
+    async with weft.open(sys.argv[1], "memory"):
+        for _ in range(100):  # tasks of the application begin
+            await asyncio.sleep(0)
+        large = bytearray(8 << 20)
+        del large
+        before = mallinfo().hblkhd
+        block = bytearray(1 << 20)
+        print(mallinfo().hblkhd - before >= 1 << 20)
+
+asyncio.run(main())
+"""
+"""Whether a block of a megabyte is mapped by itself, after a larger one was freed."""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("chosen", "is_mapped"), [({}, True), ({"MALLOC_MMAP_THRESHOLD_": "4000000"}, False)]
+)
+def test_large_blocks_go_back_at_once_unless_the_user_has_set_their_size(
+    tmp_path: Path, chosen: dict[str, str], is_mapped: bool
+) -> None:
+    if not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("this C library does not say which blocks are mapped")
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **chosen}
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE_BLOCKS, str(tmp_path)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{is_mapped}\n"

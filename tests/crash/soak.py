@@ -7,9 +7,10 @@ turns, so that the load is the same all the time.  Every now and then all of the
 process is looked at: memory, descriptors, threads, tasks, and how long a turn takes beside a bare
 commit and a bare sum that are measured in the same moment.
 
-Flat means: the line through the samples (`soak_series`) grows by no more than is allowed between
-the first and the last quarter.  Each session's log is replayed before it is deleted, and at the
-end.  `--plant memory` (descriptors, tasks, latency, replay) plants a leak that must be found.
+Flat means: after the warm-up, in which each seat ends five sessions, the line through the samples
+(`soak_series`) grows by no more than is allowed between the first and the last quarter.  Each
+session's log is replayed before it is deleted, and at the end.  `--plant memory` (descriptors,
+tasks, latency, replay) plants a leak that must be found.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ class Soak:
         self._leak.close()
         counts = sum((seat.counts for seat in self._seats), Counter[str]())
         wrong = [each for seat in self._seats for each in seat.wrong]
-        found = trends(self._samples)
+        found = trends(self._samples, len(self._seats))
         wrong += [f"{each.name} grew by {each.grew:.2f}" for each in found if not each.is_flat]
         return SoakResult(found, self._samples, counts, wrong)
 
@@ -228,6 +229,7 @@ class Soak:
         gc.collect()
         return SoakSample(
             minute=minute,
+            ended=sum(seat.counts["deleted"] for seat in self._seats),
             memory_mb=_own_megabytes(),
             descriptors=len(os.listdir("/proc/self/fd")),
             threads=len(os.listdir("/proc/self/task")),

@@ -567,7 +567,7 @@ class App:
         await anyio.sleep(self._listen_after)
         from weft.app import heap  # late: it costs start-up time
 
-        heap.limit_arenas()
+        heap.settle()
         trimmed_at = 0.0
         while True:
             await anyio.sleep(TRIM_EVERY_SECONDS)
