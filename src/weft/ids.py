@@ -44,6 +44,16 @@ def new_id(prefix: str, now_seconds: float) -> str:
     return f"{prefix}_{time}{urandom(16).translate(_DIGIT_OF_BYTE).decode()}"
 
 
+def derived_id(prefix: str, *names: str) -> str:
+    """The id that these names always give, so that a call which comes again under them finds what
+    the first one made.  It tells no time.
+    """
+    from hashlib import sha256  # few ids are derived
+
+    seed = "".join(f"{len(name)}:{name}" for name in names)
+    return f"{prefix}_{sha256(seed.encode()).digest()[:26].translate(_DIGIT_OF_BYTE).decode()}"
+
+
 def time_of(made: str) -> float:
     """When an id was made, in seconds; 0 for one that is not ours.  For display only."""
     digits = made.rpartition("_")[2]

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from weft.project.system_prompt import ProjectTexts, SystemPromptWriter
-from weft.runtime.prompt_files import PromptReader
+from weft.runtime.turns.prompt_files import PromptReader
 
 pytestmark = pytest.mark.anyio
 

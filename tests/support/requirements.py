@@ -137,6 +137,15 @@ ROWS: dict[str, Requirement] = {
         "Messages and metadata of a stored session without starting anything.", "api 2"
     ),
     "manager:list_active": Requirement("Running sessions with what they do.", "api 2"),
+    "manager:fork_session:input_id": Requirement(
+        "A fork repeated under one input id is the same fork.", "api 4b"
+    ),
+    "manager:import_session:input_id": Requirement(
+        "An import repeated under one input id is the same session.", "api 4b"
+    ),
+    "manager:delete_session:input_id": Requirement(
+        "A deletion repeated under one input id is done once.", "api 4b"
+    ),
     "manager:list_saved": Requirement(
         "Stored sessions, newest first, by project and by words.", "api 2"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
@@ -46,17 +47,17 @@ async def export(
     return text
 
 
-async def read_export(path: str | os.PathLike[str]) -> RestoredFacts:
-    """The facts of the export in a file.
+async def read_export(path: str | os.PathLike[str]) -> tuple[RestoredFacts, str]:
+    """The facts of the export in a file, and the SHA-256 of what it holds.
 
     Raises:
         UsageError: it cannot be read, or is no export.
         TooNew, Corrupt: a newer program wrote it; it is damaged.
     """
 
-    def read() -> RestoredFacts:
-        name = os.fspath(path)
-        return restore(parse(_read(Path(path)), name), name)
+    def read() -> tuple[RestoredFacts, str]:
+        name, data = os.fspath(path), _read(Path(path))
+        return restore(parse(data, name), name), hashlib.sha256(data).hexdigest()
 
     return await to_thread.run_sync(read)
 

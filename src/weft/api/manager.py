@@ -6,7 +6,8 @@ import logging
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, Unpack
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack
 
 import msgspec
 
@@ -16,9 +17,9 @@ from weft.api.options import SessionDefaults, ToolSelection
 from weft.api.session import Session, open_handle
 from weft.api.session_start import StartRequest, start
 from weft.config.paths import absolute
-from weft.errors import UsageError
-from weft.events import CallOrigin, ForkPoint, SessionCreated, Status
-from weft.ids import SessionId, new_session_id
+from weft.errors import SessionNotFound, StaleInput, UsageError
+from weft.events import CallOrigin, CommandCause, ForkPoint, SessionCreated, Status
+from weft.ids import InputId, SessionId, derived_id, new_session_id, time_of
 from weft.providers import Model
 from weft.runtime.session_host import SessionHost
 from weft.session import (
@@ -32,7 +33,13 @@ from weft.store import SessionRow as SessionRow
 from weft.store.location import StoreArgument
 from weft.view.snapshot import HistoryMessage
 
+if TYPE_CHECKING:  # loaded with the first import: it costs start-up time
+    from weft.export import RestoredFacts
+
 logger = logging.getLogger(__name__)
+
+DELETED_REMEMBERED: Final = 1_000
+"""Input ids of deletions that are remembered, the oldest forgotten first."""
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +90,8 @@ class SessionManager:
     def __init__(self, host: SessionHost) -> None:
         self._host = host
         self._registry = host.registry
+        self._deleted: dict[str, set[str]] = {}
+        """The input ids of deletions, each with the names that the session was called by."""
 
     # -- starting
 
@@ -138,17 +147,55 @@ class SessionManager:
         return open_handle(self._host, await start(self._host, request, settings))
 
     async def fork_session(
-        self, session_id: str, at: str | int | None = None, title: str | None = None
+        self,
+        session_id: str,
+        at: str | int | None = None,
+        title: str | None = None,
+        *,
+        input_id: str | None = None,
     ) -> Session:
         """A new session that shares the history up to and including `at` (a message id or its
         index) by reference.
+
+        Raises:
+            SessionNotFound, AmbiguousId: no session, or several, have this id.
+            UsageError: there is no such message.
+            StaleInput: `input_id` made another fork of this session.
         """
+        source = await self._registry.resolved(session_id)
+        forked, cause = self._named(input_id, ("fork", source), (at, title))
+        # Two calls under one id must not both make it: the second finds the first one's.
+        async with self._registry.alone(forked):
+            if not await self._registry.was_made(forked, cause):
+                await self._fork(source, forked, at, title, cause)
+        return open_handle(self._host, await self._host.port(forked))
+
+    def _named(
+        self, input_id: str | None, names: tuple[str, ...], arguments: object
+    ) -> tuple[SessionId, CommandCause | None]:
+        """The id of a session to be made, and what is kept of the call that makes it.
+
+        The id follows from the input id: a repeat finds what the first call made, after a crash and
+        in another process too.
+        """
+        if not input_id:
+            return new_session_id(self._host.now()), None
+        digest = sha256(msgspec.json.encode((names, arguments))).hexdigest()
+        cause = CommandCause(input_id=InputId(input_id), digest=digest)
+        return SessionId(derived_id("ses", *names, input_id)), cause
+
+    async def _fork(
+        self,
+        source: SessionId,
+        forked: SessionId,
+        at: str | int | None,
+        title: str | None,
+        cause: CommandCause | None,
+    ) -> None:
         from weft.session import node_at  # few sessions are forked
 
-        source = await self._registry.resolved(session_id)
         state = await self._registry.state_of(source)
         node = state.tree.head if at is None else node_at(state, at)
-        forked = new_session_id(self._host.now())
         created = SessionCreated(
             project_path=state.about.project_path,
             project_id=state.about.project_id,
@@ -164,8 +211,7 @@ class SessionManager:
         self._registry.keep_tools(forked, self._registry.table_of(source))
         self._registry.granted[forked] = self._registry.granted_to_fork(source)
         store = await self._registry.store_of(source)
-        port = await self._registry.create(forked, (created,), store=store, past=past)
-        return open_handle(self._host, port)
+        await self._registry.create(forked, (created,), store=store, past=past, cause=cause)
 
     # -- finding
 
@@ -269,7 +315,9 @@ class SessionManager:
         async with self._registry.reading(resolved) as store:
             return await export(resolved, store, format, path)
 
-    async def import_session(self, path: str | os.PathLike[str]) -> ImportReport:
+    async def import_session(
+        self, path: str | os.PathLike[str], *, input_id: str | None = None
+    ) -> ImportReport:
         """A new session with the conversation of a json or jsonl export, on this app's project.
 
         An export is untrusted: only the conversation is taken over.  What the exported session had
@@ -279,11 +327,21 @@ class SessionManager:
         Raises:
             UsageError: the file cannot be read, or is no export.
             TooNew, Corrupt: a newer program wrote it; it is damaged.
+            StaleInput: `input_id` imported another file.
         """
         from weft.api.export_files import read_export  # as above
 
-        restored = await read_export(path)
-        imported = new_session_id(self._host.now())
+        restored, content = await read_export(path)
+        imported, cause = self._named(input_id, ("import",), content)
+        async with self._registry.alone(imported):
+            if not await self._registry.was_made(imported, cause):
+                await self._import(imported, restored, cause)
+        session = open_handle(self._host, await self._host.port(imported))
+        return ImportReport(session=session, dropped=restored.dropped)
+
+    async def _import(
+        self, imported: SessionId, restored: RestoredFacts, cause: CommandCause | None
+    ) -> None:
         created = SessionCreated(
             project_path=self._host.services.project_path,
             title=restored.title,
@@ -294,8 +352,8 @@ class SessionManager:
             imported=True,
             at=restored.created,
         )
-        port = await self._registry.create(imported, (created, *restored.facts), restored.blobs)
-        return ImportReport(session=open_handle(self._host, port), dropped=restored.dropped)
+        facts = (created, *restored.facts)
+        await self._registry.create(imported, facts, restored.blobs, cause=cause)
 
     # -- ending
 
@@ -307,12 +365,36 @@ class SessionManager:
         """
         await self._host.stop(await self._registry.resolved(session_id))
 
-    async def delete_session(self, session_id: str) -> None:
+    async def delete_session(self, session_id: str, *, input_id: str | None = None) -> None:
         """Remove a session for good, with all that worked for it.
 
-        One that forks share is only hidden.
+        One that forks share is only hidden.  With an `input_id`, a session that is gone already is
+        no error: nothing is left of one that could tell a repeat from a mistake.
+
+        Raises:
+            SessionNotFound, AmbiguousId: no session, or several, have this id.
+            StaleInput: `input_id` deleted another session.
         """
-        await self._host.delete(await self._registry.resolved(session_id))
+        if input_id and (known := self._deleted.get(input_id)) is not None:
+            if session_id not in known:
+                raise StaleInput(input_id)
+            return
+        resolved = await self._to_delete(session_id, input_id)
+        if input_id:
+            self._deleted[input_id] = {session_id, resolved}
+            while len(self._deleted) > DELETED_REMEMBERED:
+                del self._deleted[next(iter(self._deleted))]
+        if self._registry.running(resolved) or await self._registry.is_stored(resolved):
+            await self._host.delete(resolved)
+
+    async def _to_delete(self, session_id: str, input_id: str | None) -> SessionId:
+        try:
+            return await self._registry.resolved(session_id)
+        except SessionNotFound:
+            # Only where it can be no slip of the pen: a whole id, as we make them.
+            if not input_id or not time_of(session_id):
+                raise
+            return SessionId(session_id)
 
     async def rename_session(
         self, session_id: str, title: str, *, input_id: str | None = None

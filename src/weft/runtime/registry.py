@@ -15,7 +15,7 @@ import anyio
 
 from weft.config.settings import Config
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
-from weft.events import CallOrigin, Fact, SessionCreated
+from weft.events import CallOrigin, CommandCause, Fact, SessionCreated
 from weft.ids import BlobId, SessionId
 from weft.loop import TurnHooks
 from weft.messages import Usage
@@ -234,9 +234,10 @@ class SessionRegistry:
         store: Store | None = None,
         *,
         past: SessionState | None = None,
+        cause: CommandCause | None = None,
     ) -> SessionPort:
         """Make a session with these first facts, and begin to serve it; `store` has it unless it
-        was started in one.  A fork brings its `past`.
+        was started in one.  A fork brings its `past`, a call that may come again its `cause`.
 
         Raises:
             UsageError: the id belongs to a deleted one that others share.
@@ -244,7 +245,7 @@ class SessionRegistry:
         store = store or self.stores.of(session_id)
         async with self.stores.joined(session_id, store):
             state = past or SessionState(session_id=session_id)
-            return await self._create_in(store, state, facts, blobs)
+            return await self._create_in(store, state, facts, blobs, cause)
 
     async def _create_in(
         self,
@@ -252,6 +253,7 @@ class SessionRegistry:
         state: SessionState,
         facts: tuple[Fact, ...],
         blobs: Mapping[BlobId, bytes] | None,
+        cause: CommandCause | None,
     ) -> SessionPort:
         session_id = state.session_id
         # There is no row, or the caller would have found the session; but its facts are the past of
@@ -272,13 +274,25 @@ class SessionRegistry:
             supervisor=self._services.supervisor,
         )
         try:
-            await actor.create(facts, blobs)
+            await actor.create(facts, blobs, cause)
         except WeftError:
             await store.release_lease(lease)
             raise
         actor.start()
         self.agents.joined(actor)
         return self._keep(self._port_to(actor))
+
+    async def was_made(self, session_id: SessionId, cause: CommandCause | None) -> bool:
+        """Whether a call has made the session of this id before, under the same input id.
+
+        Raises:
+            StaleInput: the call had other arguments.
+        """
+        if cause is None or not (session_id in self.ports or await self.is_stored(session_id)):
+            return False
+        inputs = (await self.state_of(session_id)).inputs
+        inputs.earlier_answer(cause.input_id, cause.digest)
+        return True
 
     async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort:
         """A session that works for another, with no more than that one has."""

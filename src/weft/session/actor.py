@@ -176,14 +176,17 @@ class SessionActor:
     # -- life
 
     async def create(
-        self, facts: Sequence[Fact], blobs: Mapping[BlobId, bytes] | None = None
+        self,
+        facts: Sequence[Fact],
+        blobs: Mapping[BlobId, bytes] | None = None,
+        cause: CommandCause | None = None,
     ) -> None:
         """Append the first facts of a new session, before it serves.
 
         A fork begins with the state of the past that it shares.
         """
         _CREATE.before.hit()
-        await self.log.commit(Commit(facts=tuple(facts), blobs=blobs or {}))
+        await self.log.commit(Commit(facts=tuple(facts), blobs=blobs or {}), cause)
         _CREATE.after.hit()
 
     def start(self) -> None:
