@@ -259,10 +259,11 @@ class Turn:
 
     async def _note_snapshot(self) -> None:
         """Let the snapshot of the files go on record with the end of the turn."""
-        snapshots = self._env.calls.snapshots
-        if snapshots is None:
+        snapshots, state = self._env.calls.snapshots, self._env.journal.state
+        # Where nothing ever had an effect, nothing is looked at.
+        if snapshots is None or not (state.files.had_effect or state.files.snapshots):
             return
-        state, noted = self._env.journal.state, self._pending.facts
+        noted = self._pending.facts
         node = tip_after(state, noted)
         self._pending.note_commit(await snapshots.at_end(state, noted, self.turn_id, node))
 

@@ -222,7 +222,7 @@ class SessionTurnFactory(TurnFactory):
             hooks=self.hooks,
             moved_ranges=self._contexts.workspace.beside,
             unreported_changes=self._contexts.files.unreported_changes,
-            snapshots=self._contexts.workspace.snapshots,
+            snapshots=self._contexts.workspace,
         )
 
     def _renewed(self, environment: TurnEnvironment, options: Mapping[str, Any]) -> TurnEnvironment:

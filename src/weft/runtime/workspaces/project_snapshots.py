@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from weft.errors import WeftError
 from weft.events import Fact, LeftOutFile, SnapshotChange, WorkspaceSnapshot
 from weft.ids import BlobId, NodeId, TurnId
-from weft.loop import Commit, SnapshotTaker
+from weft.loop import Commit
 from weft.state import LeftFile, SessionState
 from weft.workspace.disk_threads import DiskThreads
 
@@ -55,7 +55,7 @@ class ProjectFiles(Protocol):
         ...
 
 
-class ProjectSnapshots(SnapshotTaker):
+class ProjectSnapshots:
     """Takes the snapshots of one session."""
 
     def __init__(
@@ -125,6 +125,7 @@ class ProjectSnapshots(SnapshotTaker):
     # -- snapshots
 
     async def before_effect(self, state: SessionState) -> Commit:
+        """As `SnapshotTaker` has it."""
         if self._files.unknown:
             return _NOTHING
         if not self._is_prepared:
@@ -137,6 +138,7 @@ class ProjectSnapshots(SnapshotTaker):
     async def at_end(
         self, state: SessionState, noted: Sequence[Fact], turn_id: TurnId, node: NodeId | None
     ) -> Commit:
+        """As `SnapshotTaker` has it."""
         last, had_effect = state.files.tree, state.files.had_effect
         if self._files.unknown:
             return self._not_known(turn_id, node) if had_effect else _NOTHING

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from weft.errors import ToolError, UsageError
-from weft.events import BoundaryChanged
-from weft.ids import BlobId, CallUid, SessionId
-from weft.loop import Commit, PermissionGate, touched_facts
+from weft.events import BoundaryChanged, Fact
+from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
+from weft.loop import Commit, PermissionGate, SnapshotTaker, touched_facts
 from weft.messages import Usage
 from weft.permissions import ToolAction, is_git_record, is_protected, protected_below
 from weft.runtime.workspaces.project_snapshots import ProjectSnapshots
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.runtime.workspaces.sandbox import SandboxFactory
 
 
-class SessionWorkspace(FileFinder):
+class SessionWorkspace(FileFinder, SnapshotTaker):
     """What one session goes through to the machine."""
 
     def __init__(
@@ -56,7 +56,7 @@ class SessionWorkspace(FileFinder):
         `added` names further folders that the session may work in; `snapshots` are those of its
         log.
         """
-        self.snapshots = snapshots
+        self._snapshots = snapshots
         self._inner = workspace
         self._state: Callable[[], SessionState | None] = lambda: None
         self._gate: PermissionGate | None = None
@@ -116,7 +116,17 @@ class SessionWorkspace(FileFinder):
         return path if path.startswith("/") else f"{self._inner.root.rstrip('/')}/{path}"
 
     async def _tree_hash(self) -> BlobId | None:
-        return None if self.snapshots is None else await self.snapshots.tree_hash(TREE_SECONDS)
+        return None if self._snapshots is None else await self._snapshots.tree_hash(TREE_SECONDS)
+
+    async def before_effect(self, state: SessionState) -> Commit:
+        return _NO_FACTS if self._snapshots is None else await self._snapshots.before_effect(state)
+
+    async def at_end(
+        self, state: SessionState, noted: Sequence[Fact], turn_id: TurnId, node: NodeId | None
+    ) -> Commit:
+        if self._snapshots is None:
+            return _NO_FACTS
+        return await self._snapshots.at_end(state, noted, turn_id, node)
 
     def beside(self) -> Commit:
         """The ranges that moved since the last time, as facts."""
@@ -241,6 +251,7 @@ class SessionRecoveryProbe(RecoveryProbe):
 
 TREE_SECONDS: Final = 0.25
 """How long the end of a command waits for the first look at a project's files."""
+_NO_FACTS: Final = Commit(facts=())
 _NONE: Mapping[str, BoundaryRange] = {}
 
 
