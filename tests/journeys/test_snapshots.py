@@ -266,3 +266,35 @@ async def test_a_fork_shares_the_snapshots_and_outlives_what_it_was_forked_from(
         await app.sessions.delete_session("s")
         assert (await fork.read_file("a.txt", place)).text == "1\n"
         assert (await fork.read_file("b.txt", place)).text == "2\n"
+
+
+async def test_a_file_at_a_message_is_what_the_user_had_there_then(world: World) -> None:
+    world.write("a.txt", "1\n")
+    async with open_world(world, turns(shell("true"), shell("rm a.txt"))) as app:
+        session = await start(app)
+        await session.send_message("one")
+        place = await last_id(session)
+        world.write("a.txt", "the user's\n")
+        world.write("later.txt", "the user's\n")
+        await session.send_message("two")
+        assert (await session.read_file("a.txt", place)).text == "1\n"
+        with pytest.raises(UsageError, match="there was no file"):
+            await session.read_file("later.txt", place)
+        with pytest.raises(UsageError, match="there is no file"):
+            await session.read_file("a.txt")
+
+
+async def test_a_content_of_a_file_that_may_not_be_read_is_refused(world: World) -> None:
+    world.write("keys/a.key", "TOPSECRET\n")
+    world.write("b.txt", "1\n")
+    model = turns(write("c.txt", "2"))
+    async with open_world(world, model, permissions__deny=["read(keys/**)"]) as app:
+        session = await start(app)
+        await session.send_message("one")
+        files = (await session.files_at(-1)).files
+        key, other = files["keys/a.key"].content, files["b.txt"].content
+        assert key
+        assert other
+        assert await app.read_blob(other) == b"1\n"
+        with pytest.raises(UsageError, match="which is not read"):
+            await app.read_blob(key)

@@ -480,6 +480,7 @@ class SessionHost:
             UsageError: there is none, or it is of a file that may not be read.
         """
         from weft.runtime.workspaces.file_view import refuse_forbidden, shown_blob
+        from weft.runtime.workspaces.node_files import paths_with
 
         for port in list(self.registry.ports.values()):
             # The changes of a long session are many: they are read only where a rule may matter.
@@ -487,7 +488,8 @@ class SessionHost:
                 continue
             changes = await self._file_facts(port)
             judge, root = self.registry.read_judge(port), self.registry.root_of(port)
-            refuse_forbidden(blob_id, changes, judge, root)
+            seen = await paths_with(blob_id, port.state, self.store_of(port.session_id))
+            refuse_forbidden(blob_id, changes, seen, judge, root)
         return await shown_blob(blob_id, self.registry.stores.in_use, self.services.redact)
 
     async def _file_facts(self, port: SessionPort) -> list[AnyFact]:

@@ -17,7 +17,7 @@ from weft.messages import Image
 from weft.project.masked_text import masked_in_pieces
 from weft.project.mentions import JudgeRead, MentionReader
 from weft.redact import Redactor
-from weft.runtime.workspaces.node_files import FileAt, files_at
+from weft.runtime.workspaces.node_files import FileAt, files_at, has_path
 from weft.session import node_at
 from weft.session.rewind.plan import PathSpan, spans
 from weft.session.rewind.work import changes_since
@@ -96,12 +96,16 @@ class _PastFiles:
 
     async def read(self, said: str, path: str) -> FileState | None:
         """The file, by the path relative to the project; None when it is still what it was."""
+        # The snapshot first: what the session changed since may have been the user's by then.
+        found = await self._in_snapshot(path)
         span = self._changed.get(path)
-        if span is None:
-            found = await self._in_snapshot(path)
-            if found is None or found.is_folder:
-                return None
+        if found is not None and not found.is_folder:
             return await self._content(said, path, found)
+        if span is None:
+            # No snapshot knows what is ignored; what the last one knows was made since.
+            if found is None and await self._is_known_now(path):
+                raise UsageError(f"there was no file {said!r} at {self._at!r}")
+            return None
         target = span.target
         if not target.exists or target.is_folder:
             raise UsageError(f"there was no file {said!r} at {self._at!r}")
@@ -113,6 +117,9 @@ class _PastFiles:
         if not self._state.files.snapshots:
             return None  # the session is from before there were any, or has changed nothing
         return (await files_at(self._at, self._state, self._store)).files.get(path)
+
+    async def _is_known_now(self, path: str) -> bool:
+        return await has_path(self._state.files.tree, path, self._store)
 
     async def _content(self, said: str, path: str, then: FileAt) -> FileState:
         data = None if then.content is None else await self._store.blob(then.content)
@@ -145,15 +152,20 @@ async def shown_blob(blob_id: BlobId, stores: Iterable[Store], redact: Redactor)
 
 
 def refuse_forbidden(
-    blob_id: BlobId, facts: Iterable[AnyFact], judge: JudgeRead, root: str
+    blob_id: BlobId, facts: Iterable[AnyFact], seen: Iterable[str], judge: JudgeRead, root: str
 ) -> None:
-    """Refuse a blob that is what a file held which may not be read.
+    """Refuse a blob that is what a file held which may not be read; `seen` are the paths at which
+    snapshots have it.
 
     Raises:
         UsageError: it is one.
     """
-    for path, span in spans(facts).items():
-        if blob_id in (span.target.content, span.left.content):
-            decision = judge(path if path.startswith("/") else f"{root}/{path}")
-            if decision.verdict != "allow":
-                raise UsageError(f"this blob is of {path!r}, which is not read: {decision.reason}")
+    held = {
+        path
+        for path, span in spans(facts).items()
+        if blob_id in (span.target.content, span.left.content)
+    }
+    for path in sorted(held.union(seen)):
+        decision = judge(path if path.startswith("/") else f"{root}/{path}")
+        if decision.verdict != "allow":
+            raise UsageError(f"this blob is of {path!r}, which is not read: {decision.reason}")

@@ -25,7 +25,7 @@ from weft.state import SessionState, SnapshotPlace
 from weft.store import Store
 from weft.tree import LogPosition, NodeSkeleton
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.history.project_tree import TreeEntry, files_of
+from weft.workspace.history.project_tree import TreeEntry, entries_of, files_of
 
 _FILE_MODE = stat.S_IFREG | 0o644
 
@@ -113,6 +113,34 @@ async def files_at(node: NodeId, state: SessionState, store: Store) -> NodeFiles
     for path, (side, missing) in changed.items():
         _change(files, path, side, missing)
     return NodeFiles(files=files, tree=origin.tree, is_exact=moments.is_exact)
+
+
+async def has_path(tree: BlobId | None, path: str, store: Store) -> bool:
+    """Whether a stored tree has something at a path."""
+    try:
+        return tree is not None and path in await files_of(tree, store.blob)
+    except (LookupError, ValueError):
+        return False
+
+
+async def paths_with(content: BlobId, state: SessionState, store: Store) -> set[str]:
+    """The paths at which snapshots of a session have a content."""
+    found: set[str] = set()
+    known: set[tuple[str, BlobId]] = set()
+    waiting = [("", each.tree) for each in state.files.snapshots if each.tree is not None]
+    while waiting:
+        above, tree = waiting.pop()
+        if (above, tree) in known:
+            continue
+        known.add((above, tree))
+        data = await store.blob(tree)
+        for name, entry in entries_of(data or b"[]").items():
+            path = f"{above}/{name}" if above else name
+            if entry.hash == content:
+                found.add(path)
+            if entry.is_folder and entry.hash:
+                waiting.append((path, BlobId(entry.hash)))
+    return found
 
 
 class _Moments:
