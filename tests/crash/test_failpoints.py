@@ -13,7 +13,7 @@ import pytest
 from tests.support.source_code import ROOT, SRC, parsed, python_files
 
 WITHOUT_POINTS = {
-    "session/log/session_log.py:SessionLog.commit": "the one append; its callers have the points",
+    "session/log/session_log.py:SessionLog._append": "the one append; its callers have the points",
     "session/actor.py:SessionActor._remember": "after a command without facts; a death before it "
     "is one before the command",
     "session/turns/scheduler.py:TurnScheduler.commit_for": "the turn's notebook has them",
@@ -81,7 +81,7 @@ def is_commit(node: ast.AST) -> bool:
     if not isinstance(node, ast.Await) or not isinstance(node.value, ast.Call):
         return False
     called = ast.unparse(node.value.func)
-    return called.endswith((".commit", "._commit", "store.append", "append_once"))
+    return called.endswith((".commit", "._commit", "store.append"))
 
 
 def is_guarded(call: ast.AST, function: ast.AsyncFunctionDef) -> bool:

@@ -67,6 +67,7 @@ from weft.events import (
     TurnStarted,
     UnknownFact,
     UsageRecorded,
+    WorkspaceSnapshot,
 )
 from weft.ids import BlobId, CallUid, EntryId, InputId, NodeId, RequestId, SessionId, TurnId
 from weft.messages import Node, Text, ToolCall, ToolResult, Usage
@@ -522,6 +523,7 @@ _MENTIONS: tuple[Fact, ...] = (
     BoundaryChanged(path="a.py", first=0, last=9),
     SkillChanged(name="s", active=True),
     PrefixFrozen(prefix=BlobId("b" * 64)),
+    WorkspaceSnapshot(tree=BlobId("c" * 64)),
     ChildStarted(child=SessionId("ses_child")),
     ArchitectPlan(plan_id="p", plan={"steps": []}),
     PlanEdited(plan_id="p", plan={}),
