@@ -33,6 +33,7 @@ from weft.runtime.workspaces.session_workspace import SessionRecoveryProbe, Sess
 from weft.session import (
     GrantedPermissions,
     LineCacheBudget,
+    PermissionSources,
     SessionActor,
     SessionEnvironment,
     SessionPort,
@@ -447,16 +448,18 @@ class SessionRegistry:
             line_budget=self._line_budget,
             clock=services.clock,
             sleep=services.sleep,
-            rules=self._rules(project_path),
-            keep_rule=lambda text: anyio.to_thread.run_sync(
-                services.saved_rules.add, project_path, text
+            permissions=PermissionSources(
+                rules=self._rules(project_path),
+                keep_rule=lambda text: anyio.to_thread.run_sync(
+                    services.saved_rules.add, project_path, text
+                ),
+                asking=asking,
+                ceiling=self.agents.ceiling(parent),
+                # Looked up at each decision: what the user denies the parent holds for agents that
+                # already run.
+                inherited=lambda: self._restrictions_of(parent),
+                granted=self.granted.pop(session_id, GrantedPermissions()),
             ),
-            asking=asking,
-            ceiling=self.agents.ceiling(parent),
-            # Looked up at each decision: what the user denies the parent holds for agents that
-            # already run.
-            inherited=lambda: self._restrictions_of(parent),
-            granted=self.granted.pop(session_id, GrantedPermissions()),
             stop_command=host.stop_command,
             listed=self._put_row,
             is_awaited=lambda: self.signs().others_wait(session_id, store.meeting_folder),

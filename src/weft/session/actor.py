@@ -140,13 +140,14 @@ class SessionActor:
             on_fact=lambda fact: self._turns.react(fact),
             on_row=environment.listed,
         )
+        permissions = environment.permissions
         self.gate = SessionPermissionGate(
             state,
-            rules=environment.rules,
-            asking=environment.asking,
-            granted=environment.granted,
-            ceiling=environment.ceiling,
-            inherited=environment.inherited,
+            rules=permissions.rules,
+            asking=permissions.asking,
+            granted=permissions.granted,
+            ceiling=permissions.ceiling,
+            inherited=permissions.inherited,
         )
         self._worker = RunningWork(self._mailbox, supervisor, environment.abort_seconds)
         self._recovery = SessionRecovery(self.log, store, environment)
@@ -501,9 +502,10 @@ class SessionActor:
         return await anyio.to_thread.run_sync(self._env.is_awaited)
 
     async def _keep_rule(self, rule: str) -> None:
-        if self._env.keep_rule is None:
+        keep = self._env.permissions.keep_rule
+        if keep is None:
             raise UsageError("a rule cannot be saved here; allow it for this session")
-        await self._env.keep_rule(rule)
+        await keep(rule)
 
     async def _whole_answer(self, answer: Any) -> Any:
         """An answer as the caller gets it: what comes out of the queue has all its words."""

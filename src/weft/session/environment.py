@@ -167,14 +167,9 @@ class RecoveryProbe(Protocol):
         ...
 
 
-class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a session is handed."""
+class PermissionSources(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides about the calls of a session, besides its own log."""
 
-    turns: TurnFactory
-    probe: RecoveryProbe
-    prices: PriceList
-    finder: FileFinder
-    clock: Clock
     rules: tuple[PermissionRule, ...] = ()
     asking: Literal["wait", "yes", "no"] = "wait"
     """What an ask means here: wait for the user, yes to everything (`auto_approve`), or no."""
@@ -186,6 +181,17 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What was granted in this process before."""
     keep_rule: Callable[[str], Awaitable[None]] | None = None
     """Saves what the user allows for good, `tool(target)`; None where that cannot be."""
+
+
+class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a session is handed."""
+
+    turns: TurnFactory
+    probe: RecoveryProbe
+    prices: PriceList
+    finder: FileFinder
+    clock: Clock
+    permissions: PermissionSources = PermissionSources()
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
     listed: Callable[[SessionRow], None] = lambda row: None
