@@ -30,8 +30,8 @@ from weft.project.skills import SkillFile
 from weft.project.trust import TrustQuestion
 from weft.providers import Model, ModelInfo
 from weft.runtime.session_topic import SessionsChanged
+from weft.runtime.snapshots.node_files import NodeFiles
 from weft.runtime.workspaces.file_view import ProjectFile
-from weft.runtime.workspaces.node_files import NodeFiles
 from weft.session import AbortReceipt, Accepted, Branch, RewindPlan
 from weft.state import EditBoundary, QueueEntry, TouchedFile
 from weft.store import Draft, Store
@@ -152,7 +152,7 @@ class Session:
     def join(self, after: int | None = None) -> Joined: ...
     def unsubscribe(self) -> None: ...
     def read_file(
-        self, path: str, at: str | None = None, *, ask: AskRead | None = None
+        self, path: str, at: str | int | None = None, *, ask: AskRead | None = None
     ) -> ProjectFile: ...
     def get_provider(self) -> str: ...
     def get_available_models(self) -> list[ModelInfo]: ...

@@ -41,7 +41,7 @@ from weft.events import Event, NewMessage, TurnStarted, WorkspaceSnapshot
 from weft.providers import ModelInfo, ModelRequest
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel
-from weft.runtime.workspaces.node_files import NodeFiles
+from weft.runtime.snapshots.node_files import NodeFiles
 from weft.workspace.history.history import FileHistory
 
 WORKERS = 2

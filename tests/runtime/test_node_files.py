@@ -10,7 +10,7 @@ import pytest
 from weft.errors import UsageError
 from weft.events import LeftOutFile
 from weft.ids import BlobId
-from weft.runtime.workspaces.node_files import FileAt, NodeFiles, write_files
+from weft.runtime.snapshots.node_files import FileAt, NodeFiles, write_files
 from weft.store import MemoryStore
 
 pytestmark = pytest.mark.anyio

@@ -35,8 +35,8 @@ if TYPE_CHECKING:  # loaded with the first page or command: they cost start-up t
     from weft.api.pages import Page
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommand
     from weft.project.mentions import AskRead
+    from weft.runtime.snapshots.node_files import NodeFiles
     from weft.runtime.workspaces.file_view import ProjectFile
-    from weft.runtime.workspaces.node_files import NodeFiles
 
 DEFAULT_LIMIT: Final = 200
 """Messages of a page."""
@@ -129,13 +129,13 @@ class InspectionCalls(SessionBase):
         Raises:
             UsageError: there is no such message, or the folder cannot be made.
         """
-        from weft.runtime.workspaces.node_files import write_files  # as below
+        from weft.runtime.snapshots.node_files import write_files  # as below
 
         async with self._host.registry.reading(self.id) as store:
             return await write_files(await self._files_at(at, store), os.fspath(folder), store)
 
     async def _files_at(self, message: str | int, store: Store) -> NodeFiles:
-        from weft.runtime.workspaces.node_files import files_at  # few look back
+        from weft.runtime.snapshots.node_files import files_at  # few look back
         from weft.session import node_at
 
         state = (await self._port()).state

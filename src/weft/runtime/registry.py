@@ -23,12 +23,12 @@ from weft.permissions import PermissionRule, Verdict
 from weft.runtime.agent_host import AgentTrees
 from weft.runtime.ports.local import UNLOADED, HookProvider, LocalPort
 from weft.runtime.services import Services
+from weft.runtime.snapshots.project_snapshots import ProjectSnapshots
 from weft.runtime.tool_table import SessionTools, tool_table
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.session_prompt import SessionPrompt
 from weft.runtime.turns.tool_contexts import ToolContexts
 from weft.runtime.turns.turn_factory import SessionTurnFactory
-from weft.runtime.workspaces.project_snapshots import ProjectSnapshots
 from weft.runtime.workspaces.session_workspace import SessionRecoveryProbe, SessionWorkspace
 from weft.session import (
     GrantedPermissions,

@@ -17,7 +17,7 @@ from weft.messages import Image
 from weft.project.masked_text import masked_in_pieces
 from weft.project.mentions import JudgeRead, MentionReader
 from weft.redact import Redactor
-from weft.runtime.workspaces.node_files import FileAt, files_at, has_path
+from weft.runtime.snapshots.node_files import FileAt, files_at, has_path
 from weft.session import node_at
 from weft.session.rewind.plan import PathSpan, spans
 from weft.session.rewind.work import changes_since

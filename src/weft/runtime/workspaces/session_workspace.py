@@ -18,7 +18,7 @@ from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
 from weft.loop import Commit, PermissionGate, SnapshotTaker, touched_facts
 from weft.messages import Usage
 from weft.permissions import ToolAction, is_git_record, is_protected, protected_below
-from weft.runtime.workspaces.project_snapshots import ProjectSnapshots
+from weft.runtime.snapshots.project_snapshots import ProjectSnapshots
 from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.session import FileFinder, FoundFile, RecoveryProbe
 from weft.state import SessionState
