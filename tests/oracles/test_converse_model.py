@@ -5,11 +5,9 @@ Runs with `make oracles`, which brings botocore; without it it is skipped.
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 import pytest
@@ -19,6 +17,11 @@ from tests.support.cloud_servers import converse_answer
 from tests.support.example_count import examples
 from tests.support.legality.conversations import requests
 from tests.support.legality.vendor_requests import info
+from tests.support.oracles.converse_shapes import (
+    as_botocore_has_it,
+    converse_misfits,
+    converse_operation,
+)
 from weft.providers.base import ModelRequest
 from weft.providers.bedrock.converse_decode import ConverseDecoder
 from weft.providers.bedrock.converse_encode import encode
@@ -30,32 +33,10 @@ some = settings(max_examples=examples(300), deadline=None)
 Json = dict[str, Any]
 
 
-@cache
-def operation() -> Any:
-    loaders = pytest.importorskip("botocore.loaders")
-    model = pytest.importorskip("botocore.model")
-    described = loaders.create_loader().load_service_model("bedrock-runtime", "service-2")
-    return model.ServiceModel(described).operation_model("ConverseStream")
-
-
-def as_botocore_has_it(value: Any) -> Any:
-    """The body as a caller of botocore writes it: content as bytes, not base64."""
-    if isinstance(value, dict):
-        return {
-            name: base64.b64decode(inner, validate=True)
-            if name in ("bytes", "redactedContent")
-            else as_botocore_has_it(inner)
-            for name, inner in value.items()
-        }
-    return [as_botocore_has_it(each) for each in value] if isinstance(value, list) else value
-
-
 def misfits(body: Json) -> str:
     """What botocore has against a request."""
-    validate = pytest.importorskip("botocore.validate")
-    given = {"modelId": "m", **as_botocore_has_it(body)}
-    report = validate.ParamValidator().validate(given, operation().input_shape)
-    return str(report.generate_report())
+    pytest.importorskip("botocore")
+    return converse_misfits(body)
 
 
 @some
@@ -67,7 +48,7 @@ def test_botocore_takes_every_request(request: ModelRequest) -> None:
     serialize = pytest.importorskip("botocore.serialize")
     serializer = serialize.create_serializer("rest-json")
     made = serializer.serialize_to_request(
-        {"modelId": "m", **as_botocore_has_it(body)}, operation()
+        {"modelId": "m", **as_botocore_has_it(body)}, converse_operation()
     )
     assert json.loads(made["body"]) == body
     assert made["url_path"] == "/model/m/converse-stream"
@@ -149,7 +130,7 @@ def test_botocore_reads_the_stream_as_we_do() -> None:
         reason="tool_use",
     )
     data = b"".join(frames)
-    shape = operation().get_event_stream_output()
+    shape = converse_operation().get_event_stream_output()
     parser = parsers.EventStreamJSONParser()
     theirs = list(eventstream.EventStream(_Raw(data), shape, parser, "ConverseStream"))
     ours = MessageFrames().feed(data)

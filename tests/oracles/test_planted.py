@@ -62,6 +62,17 @@ def _part(body: Json, kind: str) -> Json:
     return found
 
 
+def _shape(body: Json, kind: str) -> Json:
+    blocks = (block for message in body["messages"] for block in message["content"])
+    found: Json = next(block for block in blocks if kind in block)
+    return found
+
+
+def _tool_spec(body: Json) -> Json:
+    found: Json = body["toolConfig"]["tools"][0]["toolSpec"]
+    return found
+
+
 PLANTS: dict[str, dict[str, Plant]] = {
     "anthropic": {
         "unknown field": lambda b: b.update(reasoning_effort="high"),
@@ -167,6 +178,19 @@ PLANTS: dict[str, dict[str, Plant]] = {
         "options as a list": lambda b: b.update(options=[]),
         "unknown option": lambda b: b["options"].update(num_tokens=5),
         "no window": lambda b: b["options"].pop("num_ctx"),
+    },
+    "bedrock": {
+        "unknown field": lambda b: b.update(thinking={}),
+        "text as a list": lambda b: _shape(b, "text").update(text=["x"]),
+        "call without a name": lambda b: _shape(b, "toolUse")["toolUse"].pop("name"),
+        "tool without a schema": lambda b: _tool_spec(b).pop("inputSchema"),
+        "system as text": lambda b: b.update(system="x"),
+        "image without a source": lambda b: _shape(b, "image")["image"].pop("source"),
+        "blank text": lambda b: _shape(b, "text").update(text=" "),
+        "result of no call": lambda b: _shape(b, "toolUse")["toolUse"].update(toolUseId="other"),
+        "two of one role": lambda b: b["messages"].insert(0, copy.deepcopy(b["messages"][0])),
+        "ends with the model": lambda b: b["messages"].pop(),
+        "calls without tools": lambda b: b.pop("toolConfig"),
     },
 }
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Iterator
+from typing import Any
 
 from tests.support.loopback_server import LoopbackConnection
-from tests.support.vendor_servers import AnthropicWire
+from tests.support.vendor_servers import AnthropicWire, VendorWire, pieces
 from weft.messages import Usage
-from weft.providers.script import SayText
+from weft.providers.script import SayText, Think
 
 
 def frame(headers: dict[str, str], payload: bytes) -> bytes:
@@ -76,6 +78,59 @@ def converse_frame(kind: str, payload: dict[str, object]) -> bytes:
         ":message-type": "event",
     }
     return frame(headers, json.dumps({**payload, "p": "abcd"}).encode())
+
+
+class ConverseWire(VendorWire):
+    """Bedrock's Converse; `number` tells the ids of one answer's calls from those of others."""
+
+    content_type = "application/vnd.amazon.eventstream"
+
+    def __init__(self, number: int = 1) -> None:
+        self._number = number
+        self._blocks = 0
+
+    def start(self) -> Iterator[bytes]:
+        yield converse_frame("messageStart", {"role": "assistant"})
+
+    def _block(
+        self, deltas: list[dict[str, object]], start: dict[str, object] | None = None
+    ) -> Iterator[bytes]:
+        at: dict[str, object] = {"contentBlockIndex": self._blocks}
+        self._blocks += 1
+        if start is not None:
+            yield converse_frame("contentBlockStart", {**at, "start": start})
+        for delta in deltas:
+            yield converse_frame("contentBlockDelta", {**at, "delta": delta})
+        yield converse_frame("contentBlockStop", at)
+
+    def text(self, step: SayText) -> Iterator[bytes]:
+        return self._block([{"text": piece} for piece in pieces(step.text, step.chunk)])
+
+    def think(self, step: Think) -> Iterator[bytes]:
+        said: list[dict[str, object]] = [{"text": each} for each in pieces(step.text, step.chunk)]
+        said.append({"signature": step.signature})
+        return self._block([{"reasoningContent": each} for each in said])
+
+    def call(self, name: str, args: str, chunk: int) -> Iterator[bytes]:
+        used = {"toolUseId": f"tooluse_{self._number}_{self._blocks}", "name": name}
+        deltas: list[dict[str, object]] = [
+            {"toolUse": {"input": piece}} for piece in pieces(args, chunk)
+        ]
+        return self._block(deltas, {"toolUse": used})
+
+    def end(self, reason: str, usage: Usage) -> Iterator[bytes]:
+        said = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}[reason]
+        yield converse_frame("messageStop", {"stopReason": said})
+        counts = {
+            "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens,
+            "totalTokens": usage.input_tokens + usage.output_tokens + usage.cache_read_tokens,
+            "cacheReadInputTokens": usage.cache_read_tokens,
+        }
+        yield converse_frame("metadata", {"usage": counts, "metrics": {"latencyMs": 9}})
+
+    def error(self, status: int, message: str) -> dict[str, Any]:
+        return {"message": message}
 
 
 def converse_answer(*deltas: dict[str, object], reason: str = "end_turn") -> list[bytes]:

@@ -14,6 +14,7 @@ from tests.support.legality import (
     validate_openai_chat,
     validate_openai_responses,
 )
+from tests.support.oracles.converse_shapes import converse_misfits, converse_rules
 from tests.support.oracles.type_walk import misfits
 
 Json = dict[str, Any]
@@ -23,6 +24,7 @@ SDKS = {
     "openai-chat": "openai",
     "google": "google.genai",
     "ollama": "ollama",
+    "bedrock": "botocore",
 }
 """The package that speaks each protocol."""
 _GOOGLE_FIELDS = ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
@@ -32,6 +34,8 @@ def misfits_of_types(protocol: str, body: Json) -> list[str]:
     """Where a request does not fit the SDK's types."""
     if protocol == "google":
         return _google(body)
+    if protocol == "bedrock":
+        return [wrong for wrong in converse_misfits(body).split("\n") if wrong]
     found = misfits(body, _request_type(protocol))
     return found or (_ollama(body) if protocol == "ollama" else [])
 
@@ -45,7 +49,8 @@ def load_types() -> None:
         words: Json = {"model": "m", "messages": said, "max_tokens": 1, "tools": [{}]}
         items: Json = {"model": "m", "input": [{"type": "message"}], "tools": [{}]}
         contents: Json = {"contents": [{"parts": parts}], "tools": [{}]}
-        body = {"openai": items, "google": contents}.get(protocol, words)
+        turns: Json = {"messages": [{"role": "user", "content": parts}]}
+        body = {"openai": items, "google": contents, "bedrock": turns}.get(protocol, words)
         misfits_of_types(protocol, body)
 
 
@@ -62,6 +67,8 @@ def broken_rules(
             return validate_openai_chat(body, server="openai")
         case "google":
             return validate_gemini(body, model=model, signed=signed)
+        case "bedrock":
+            return converse_rules(body, signed)
         case _:
             return _ollama_rules(body)
 

@@ -10,11 +10,13 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
 import anyio.lowlevel
 
 import weft
+from tests.support.cloud_servers import ConverseWire
 from tests.support.loopback_server import LoopbackConnection, ReceivedRequest, serving
 from tests.support.oracles.sdk_types import load_types, verdict
 from tests.support.pdf_samples import pdf
@@ -30,6 +32,11 @@ ORACLE_MODELS: dict[str, tuple[str, ...]] = {
     "openai-chat": ("gpt-4.1", "gpt-5.1", "gpt-5"),
     "google": ("gemini-3.8-flash", "gemini-2.5-flash", "gemini-3-pro-preview"),
     "ollama": ("qwen3:8b", "gpt-oss:20b", "mistral-small3.2:24b"),
+    "bedrock": (
+        "amazon.nova-pro-v1:0",
+        "openai.gpt-oss-120b-1:0",
+        "meta.llama4-scout-17b-instruct-v1:0",
+    ),
 }
 """Models of each protocol that differ in how they are told to think."""
 
@@ -84,12 +91,14 @@ class OracleWorld:
         proof = base64.b64encode(f"{protocol}/{model}/{self.requests}".encode()).decode()
         self._proofs.setdefault(f"{protocol}:{model}", set()).add(proof)
         steps: tuple[Step, ...] = (SayText(text=f"ok {self.requests}"),)
-        if self.script and body.get("tools"):
+        if self.script and (body.get("tools") or body.get("toolConfig")):
             steps = self.script.pop(0)
         signed = tuple(
             Think(text=step.text, signature=proof) if isinstance(step, Think) else step
             for step in steps
         )
+        if protocol == "bedrock":
+            return ConverseWire(self.requests), ScriptedAnswer(steps=signed)
         is_signed = protocol == "google" and not model.startswith("gemini-2")
         voice = SignedGeminiWire(proof) if is_signed else VENDOR_WIRES[protocol]()
         return voice, ScriptedAnswer(steps=signed)
@@ -102,9 +111,17 @@ def protocol_of(asked: ReceivedRequest) -> str:
         "/responses": "openai",
         "/chat/completions": "openai-chat",
         "/api/chat": "ollama",
+        "/converse-stream": "bedrock",
     }
     path = asked.path.partition("?")[0]
     return next((name for end, name in ends.items() if path.endswith(end)), "google")
+
+
+def model_in(path: str) -> str:
+    """The model that the path of a request names."""
+    if path.endswith("/converse-stream"):
+        return unquote(path.split("/")[-2])
+    return path.rpartition("/")[2].partition(":")[0]
 
 
 async def _no_wait(seconds: float) -> None:
@@ -122,7 +139,7 @@ async def oracle_world(
     async def handler(line: LoopbackConnection) -> None:
         while asked := await line.request():
             protocol, body = protocol_of(asked), json.loads(asked.body)
-            model = body.get("model") or asked.path.rpartition("/")[2].partition(":")[0]
+            model = body.get("model") or model_in(asked.path)
             world.judge(protocol, model, body)
             voice, plan = world.answer(protocol, model, body)
             if world.gate is not None:
@@ -146,8 +163,12 @@ async def oracle_world(
             "GEMINI_API_KEY": KEY,
             "GOOGLE_GEMINI_BASE_URL": server.url,
             "OLLAMA_HOST": server.url,
+            "AWS_BEARER_TOKEN_BEDROCK": KEY,
         }
-        chosen = {"model.default": "anthropic:claude-sonnet-5-5"}
+        chosen = {
+            "model.default": "anthropic:claude-sonnet-5-5",
+            "providers": {"bedrock": {"base_url": server.url}},
+        }
         async with weft.open(project, "memory", chosen, environ=environ, sleep=_no_wait) as app:
             yield app, world
 
