@@ -94,7 +94,7 @@ walks: $(READY) ## Write docs/walks.md: the files that four everyday calls go th
 .PHONY: screens
 screens: $(READY) ## Write docs/images: the chat's screens, from the journeys in a real terminal
 	rm -f docs/images/chat/*.svg && mkdir -p docs/images/chat
-	WEFT_PICTURES=docs/images/chat $(BIN)/python -m pytest -q -n $(WORKERS) tests/journeys/test_daily.py
+	WEFT_PICTURES=docs/images/chat $(BIN)/python -m pytest -q -n $(WORKERS) tests/journeys/test_daily.py tests/journeys/test_first_use.py
 
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table

@@ -12,8 +12,10 @@ import pytest
 
 from tests.support.idle_loop import all_tasks_blocked
 from tests.support.memory_terminal import DrivenScreen, MemoryTerminal, driven_screen
+from weft.cli.chat.paint.text_cells import without_attributes
 from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow, GoBack
-from weft.cli.chat.screens.terminal.question_panel import CALM_SECONDS
+from weft.cli.chat.screens.terminal.question_panel import CALM_SECONDS, QuestionPanel
+from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.clock import ManualClock
 from weft.view import NoteBlock, PermissionBlock
 
@@ -337,3 +339,17 @@ async def test_a_cancelled_question_is_gone(tmp_path: Path) -> None:
         driven.screen.show(NoteBlock(text="next"))
         screen = await driven.terminal.shows("next")
         assert "Allow" not in screen
+
+
+def test_details_stand_in_one_column() -> None:
+    question = ChoiceQuestion(
+        title="What should answer?",
+        rows=(ChoiceRow("A key", "first"), ChoiceRow("Something longer", "second")),
+        hint="1-2",
+    )
+    styles = RowStyles(coloured=False, unicode=True)
+    panel = QuestionPanel(question, ManualClock())
+    rows = [without_attributes(row) for row in panel.rows([], width=79, styles=styles)]
+    assert rows[1].index("first") == rows[2].index("second")
+    narrow = [without_attributes(row) for row in panel.rows([], width=26, styles=styles)]
+    assert narrow[1] == " ❯ 1 A key  first", "no room for a column"

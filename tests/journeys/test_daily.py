@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.terminal_picture import picture
+from tests.support.terminal_picture import keep_picture
 from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
 from tests.support.weft_program import WeftProgram, call, text
 
@@ -26,8 +26,6 @@ READY = "asks first ·"
 """On the screen while the chat waits for a message."""
 ASK = "Esc stops the turn"
 """On the screen while a question waits for its answer."""
-PICTURES = os.environ.get("WEFT_PICTURES", "")
-"""The folder that gets a picture of each screen; none are made without it."""
 INFO = {
     "provider": "scripted",
     "name": "sonnet-5-5",
@@ -61,9 +59,7 @@ class DailyUser:
 
     def picture(self, name: str, title: str) -> None:
         """Keep what is on the screen, where pictures are wanted."""
-        if PICTURES:
-            screen = self.window.screen(styles=True)
-            (Path(PICTURES) / f"{name}.svg").write_text(picture(screen, title, self.columns))
+        keep_picture(self.window, name, title, self.columns)
 
 
 @pytest.fixture

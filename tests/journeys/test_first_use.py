@@ -12,10 +12,11 @@ import anyio.to_thread
 import pytest
 
 from tests.support.loopback_server import LoopbackConnection, LoopbackServer, serving
+from tests.support.terminal_picture import keep_picture
 from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
 from tests.support.vendor_servers import VENDOR_WIRES, send_plan
 from tests.support.weft_program import WeftProgram
-from weft.providers.script import SayText, ScriptedAnswer
+from weft.providers.script import CallTool, SayText, ScriptedAnswer, Step
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 EFFORT_FIELDS = ("thinking", "output_config", "reasoning", "reasoning_effort")
@@ -54,10 +55,16 @@ async def vendor(
 ) -> AsyncGenerator[tuple[LoopbackServer, dict[str, str]]]:
     """The vendor of a key, and the environment of its user."""
 
+    look: tuple[Step, ...] = (
+        SayText(text="I'll look at the code first."),
+        CallTool(name="read", args={"path": "calc.py"}),
+    )
+
     async def handler(line: LoopbackConnection) -> None:
-        while await line.request():
-            plan = ScriptedAnswer(steps=(SayText(text="Hello from the vendor."),))
-            await send_plan(line, VENDOR_WIRES[first.vendor](), plan)
+        while asked := await line.request():
+            is_first = b"what does" in asked.body and b"return a + b" not in asked.body
+            steps = look if is_first else (SayText(text="Hello from the vendor."),)
+            await send_plan(line, VENDOR_WIRES[first.vendor](), ScriptedAnswer(steps=steps))
 
     async with serving(handler) as server:
         environ = {first.variable: "sk-test-0123456789abcdef", "OLLAMA_HOST": "127.0.0.1:9"}
@@ -98,15 +105,20 @@ async def test_one_key_answers_with_the_right_model_at_the_vendors_own_effort(
 async def test_the_first_chat_shows_the_model_and_its_answer(
     weft: WeftProgram, tmp_path: Path, first: FirstKey
 ) -> None:
-    terminal = TmuxTerminal(weft, tmp_path)
+    terminal = TmuxTerminal(weft, tmp_path, height=20)
+    (weft.project / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+    name = first.variable.partition("_")[0].lower()
     async with vendor(weft, first) as (_, environ):
 
         def talk() -> str:
-            terminal.start(**environ)
-            terminal.wait_for(first.model.rpartition("/")[2])
-            terminal.type("hi")
+            terminal.start(**environ, COLORTERM="truecolor")
+            terminal.wait_for(first.model.rpartition("/")[2], "context 0%")
+            keep_picture(terminal, f"first-{name}", f"The first start with {first.variable}")
+            terminal.type("what does calc.py do?")
             terminal.keys("Enter")
-            return terminal.wait_for("Hello from the vendor.")
+            terminal.wait_for("Hello from the vendor.", "1 call ·")
+            keep_picture(terminal, f"first-{name}-answer", "The first answer")
+            return terminal.screen()
 
         try:
             screen = await anyio.to_thread.run_sync(talk)
@@ -114,20 +126,38 @@ async def test_the_first_chat_shows_the_model_and_its_answer(
             terminal.close()
     assert "API key" not in screen
     assert environ[first.variable] not in screen
+    assert "● Read calc.py" in screen
+    assert "default" not in screen, "the vendor's own effort is no news"
 
 
 @needs_tmux
 async def test_the_first_chat_without_a_key_asks_what_should_answer(
     weft: WeftProgram, tmp_path: Path
 ) -> None:
-    terminal = TmuxTerminal(weft, tmp_path)
+    terminal = TmuxTerminal(weft, tmp_path, height=20)
+    key = "sk-ant-api03-0123456789abcdefghij"
 
-    def talk() -> str:
-        terminal.start(OLLAMA_HOST="127.0.0.1:9")
-        return terminal.wait_for("Use the small embedded model")
+    def talk(environ: dict[str, str]) -> str:
+        terminal.start(**environ, COLORTERM="truecolor")
+        screen = terminal.wait_for("Use the small embedded model", "Esc goes on without")
+        keep_picture(terminal, "first-none", "The first start without a key")
+        terminal.keys("1")
+        terminal.wait_for("Paste the key")
+        terminal.paste(key)
+        keep_picture(terminal, "first-none-key", "A key is pasted, and not shown")
+        terminal.keys("Enter")
+        terminal.wait_for("claude-sonnet-5-5", "asks first")
+        terminal.type("hi")
+        terminal.keys("Enter")
+        assert key not in terminal.wait_for("Hello from the vendor.")
+        keep_picture(terminal, "first-none-answer", "The first answer with the pasted key")
+        return screen
 
     try:
-        screen = await anyio.to_thread.run_sync(talk)
+        async with vendor(weft, KEYS[-1]) as (server, environ):
+            del environ["ANTHROPIC_API_KEY"]
+            screen = await anyio.to_thread.run_sync(talk, environ)
+            assert server.asked[-1].headers["x-api-key"] == key
     finally:
         terminal.close()
     assert "No API key was found. What should answer?" in screen

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from html import escape
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.support.tmux_terminal import TmuxTerminal
+
+PICTURES = os.environ.get("WEFT_PICTURES", "")
+"""The folder that gets a picture of each screen; none are made without it."""
 
 CELL, ROW, EDGE = 8.4, 18, 10
 """Width of a cell, height of a row, and the edge around the screen, in pixels."""
@@ -164,3 +171,10 @@ def _run(cells: list[StyledCell], top: float) -> str:
         ]
     drawn = "".join(runs)
     return (box if paper != PAPER else "") + (drawn if words.strip() else "") + "\n"
+
+
+def keep_picture(window: TmuxTerminal, name: str, title: str, columns: int = 80) -> None:
+    """Keep what is on the screen, where pictures are wanted."""
+    if PICTURES:
+        screen = window.screen(styles=True)
+        (Path(PICTURES) / f"{name}.svg").write_text(picture(screen, title, columns))

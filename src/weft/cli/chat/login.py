@@ -103,7 +103,7 @@ class LoginDialog:
         return [
             LoginOption(
                 "Paste an API key",
-                "Anthropic, OpenAI, Google, OpenRouter or another",
+                "Anthropic, OpenAI, Google, OpenRouter …",
                 self._ask_key,
             ),
             LoginOption(

@@ -205,14 +205,13 @@ class QuestionPanel:
         mark = "❯" if is_picked else " "
         label = f" {mark} {number + 1} {clean_line(row.label)}"
         detail = clean_line(row.detail)
-        if detail and not self.question.are_described:
-            label += " " * self._gap(row, width)
         shown = [_picked(styles, is_picked, piece) for piece in _hanging(label, 5, width)]
         if not detail:
             return shown
         is_beside = len(shown) == 1 and cells(label) + 2 + cells(detail) <= width
         if is_beside and not self.question.are_described:
-            return [f"{shown[0]}  {styles('quiet', detail)}"]
+            gap = " " * (self._gap(row, width) + 2)
+            return [f"{shown[0]}{gap}{styles('quiet', detail)}"]
         # What an answer covers is never cut: it goes below its row.
         return [*shown, *(styles("quiet", piece) for piece in _hanging(f"     {detail}", 5, width))]
 
