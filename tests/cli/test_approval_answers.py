@@ -209,3 +209,23 @@ async def test_the_count_begins_anew_after_a_stop(app: App) -> None:
         talk.screen.typed("only one")
         assert await titles(talk, 0) == ["Allow this command?"]
         await talk.screen.until(lambda: "Done." in talk.screen.words())
+
+
+async def test_a_plan_is_carried_out_without_asking_about_each_edit(app: App) -> None:
+    answers = ("One file.", [WRITES], "Done.")
+    async with driven_chat(app, *answers, flags=("--permission-mode", "plan")) as talk:
+        screen = talk.screen
+        await talk.say("what would you do?")
+        await screen.noted("/plan go carries it out, without asking about each edit")
+        screen.typed("/plan go")
+        await screen.until(lambda: "Done." in screen.words())
+        assert screen.live.mode == "accept_edits"
+        assert screen.of(PermissionBlock) == []
+        assert [each.text for each in screen.of(UserBlock)][1:] == ["/plan go"]
+    assert (Path(app.project_path) / "a.txt").read_text() == "one\n"
+
+
+async def test_only_a_plan_can_be_carried_out(app: App) -> None:
+    async with driven_chat(app, "Hello.") as talk:
+        talk.screen.typed("/plan go")
+        await talk.screen.noted("there is no plan to carry out; /plan TASK makes one")

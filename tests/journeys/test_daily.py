@@ -360,12 +360,10 @@ def test_a_plan_first_and_then_the_work(user: DailyUser) -> None:
     user.sees("Replace the minus.", "plan only ·")
     user.picture("plan", "Plan mode: the model reads and changes nothing")
     assert (user.weft.project / "calc.py").read_text() == CALC
-    user.window.keys("BTab")
-    user.sees(READY)
-    user.window.keys("BTab")
-    user.sees("edits allowed ·")
-    user.say("go ahead")
-    user.sees("Done as planned.", "● Edited calc.py  +1 −1")
+    user.sees("· Plan only: /plan go carries it out, without asking about each edit")
+    user.say("/plan go")
+    user.sees("edits allowed ·", "Done as planned.", "● Edited calc.py  +1 −1")
+    assert user.window.screen(history=True).count("Plan only:") == 1
     user.picture("edits-allowed", "Edits are allowed: nothing is asked")
 
 

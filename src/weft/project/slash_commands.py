@@ -61,7 +61,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ),
     SlashCommand("/effort", "Show or change the thinking level", "[level]", ("/thinking",)),
     SlashCommand("/mode", "Show or change the permission mode", "[mode]", ("/permissions",)),
-    SlashCommand("/plan", "Plan without changing anything; the same as /mode plan", "[task]"),
+    SlashCommand(
+        "/plan",
+        "Plan without changing anything, as /mode plan; go: carry the plan out, edits allowed",
+        "[task or go]",
+    ),
     SlashCommand(
         "/architect", "One model plans, you approve, another carries it out; on or off", "[task]"
     ),

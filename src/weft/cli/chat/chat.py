@@ -75,6 +75,7 @@ NO_MODEL_YET = (
     "there is no model yet: /login adds a key or finds a server on this machine, and "
     "/model local:smollm2 takes the small embedded model"
 )
+HOW_TO_GO = "Plan only: /plan go carries it out, without asking about each edit"
 MODES = ("default", "accept_edits", "plan")
 """What Shift+Tab goes through."""
 
@@ -96,6 +97,7 @@ class Chat:
         self.tally = ChatTally(app.project_path)
         self._may_retry = False
         """The last turn of this session failed, or was stopped."""
+        self._has_told_plan = False
         self._put_count = 0
         """Approvals of the row that is being answered: `2 of 3`."""
         self._commands = ChatCommands(self)
@@ -559,6 +561,7 @@ class Chat:
                         self._may_retry = False
                     elif isinstance(event, TurnFinished):
                         self._put_count = 0
+                        self._tell_plan(event)
                         self._may_retry = event.finish_reason not in SUCCESSFUL
                     blocks = view.take(await whole(event, self._app))
                     self.tally.take(event, blocks)
@@ -577,6 +580,14 @@ class Chat:
             self.screen.show(
                 NoteBlock(text=f"the session ended: {await session.wait()}", level="warning")
             )
+
+    def _tell_plan(self, ended: TurnFinished) -> None:
+        """Say once how a plan is carried out; a question would take the keys from the next
+        message.
+        """
+        if self.live.mode == "plan" and ended.finish_reason == "stop" and not self._has_told_plan:
+            self._has_told_plan = True
+            self._quiet_note(HOW_TO_GO)
 
     def _begin_take_over(self, session: Session) -> None:
         # Not in the task that shows events: going on waits for the session.

@@ -14,6 +14,9 @@ from weft.project.slash_commands import COMMANDS, command_problem, find_slash
 from weft.protocol.session_options import PERMISSION_MODES
 from weft.view import AnswerBlock, TableBlock, UserBlock, count_of
 
+GO = "go"
+"""The word behind `/plan` that has it carried out."""
+PLAN_APPROVED = "The plan is approved. Carry it out."
 LISTED = 50
 
 
@@ -93,7 +96,7 @@ class ChatCommands(CommandGroup):
         word, _, rest = text.partition(" ")
         slash = find_slash(word.lower())
         if slash is not None:
-            if slash.name != "/init":  # shown as the message that it sends
+            if not _is_said(slash.name, rest.strip()):
                 self._chat.screen.show(UserBlock(text=text))
             await self._handler(slash.name)(rest.strip())
             return
@@ -191,9 +194,21 @@ class ChatCommands(CommandGroup):
         self._say(f"mode: {described_mode(mode)}: {MODE_DETAILS[mode]}")
 
     async def _plan(self, words: str) -> None:
+        if words == GO:
+            await self._carry_out()
+            return
         await self._mode("plan")
         if words:
             await self._chat.say_text(words)
+
+    async def _carry_out(self) -> None:
+        """Have the plan carried out: the user has read it, so its edits are not asked about."""
+        self._must_be_idle("the work")
+        chat = self._chat
+        if chat.live.mode != "plan" or chat.conversation.session is None:
+            raise UsageError("there is no plan to carry out; /plan TASK makes one")
+        await chat.set_mode("accept_edits")
+        await chat.say_text(PLAN_APPROVED, typed=f"/plan {GO}")
 
     async def _architect(self, words: str) -> None:
         """`/architect` goes over to the mode and back; with a task, the task is done in it."""
@@ -319,3 +334,10 @@ def _in_folder(path: str, folder: str) -> str:
 def _refuse_existing(path: str) -> None:
     if os.path.exists(path):
         raise UsageError(f"{path} already exists; give another name")
+
+
+def _is_said(command: str, words: str) -> bool:
+    """Whether a command sends a message: it is shown as that, and not once more."""
+    if command in ("/plan", "/architect"):
+        return bool(words) and words != "off"
+    return command == "/init"
