@@ -512,6 +512,20 @@ def test_a_simple_terminal_gets_plain_lines(
     assert "weft -r" in terminal.screen()
 
 
+def test_a_resumed_conversation_is_read_before_the_next_line_is_asked_for(
+    weft: WeftProgram, terminal: TmuxTerminal
+) -> None:
+    weft.run("-p", "-m", weft.script("Hello.", "Again."), "first")
+    terminal.start("--plain", "-c")
+    screen = terminal.wait_for("You: first\nWeft:\nHello.\n\nYou:")
+    assert "You: You:" not in screen
+    terminal.type("second")
+    terminal.keys("Enter")
+    screen = terminal.wait_for("Again.\n\nYou:")
+    assert "You: You:" not in screen
+    assert screen.count("second") == 1
+
+
 def test_show_and_diff_say_all_in_words_where_nothing_is_drawn(
     weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:

@@ -75,7 +75,7 @@ class RecordingScreen(ChatScreen):
         self.line = text + self.line
         self._wake()
 
-    def bring_draft(self) -> None:
+    def ready(self, *, is_sent: bool) -> None:
         pass
 
     def copy(self, text: str) -> None:

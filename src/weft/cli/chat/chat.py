@@ -145,6 +145,20 @@ class Chat:
         fork: bool,
         picks: bool,
     ) -> None:
+        try:
+            await self._open(send_first, resume, fork, picks)
+        except Exception:
+            self.screen.ready(is_sent=False)
+            raise
+        self.screen.ready(is_sent=send_first is not None)
+
+    async def _open(
+        self,
+        send_first: Callable[[], Awaitable[None]] | None,
+        resume: SessionId | None,
+        fork: bool,
+        picks: bool,
+    ) -> None:
         for line in left_out(await self._app.project_problems()):
             self.screen.show(NoteBlock(text=line, level="warning"))
         await self.ask_trust()
@@ -154,7 +168,6 @@ class Chat:
             await self._commands.pick(fork=fork)
         elif resume is not None:
             await self.switch(resume, fork=fork)
-        self.screen.bring_draft()
         if send_first is not None:
             await send_first()
         elif picks or resume is not None:

@@ -96,7 +96,6 @@ class PlainScreen(ChatScreen):
             group.start_soon(self._read)
             group.start_soon(self._watch_time)
             task_status.started()
-            self._prompt()
             await self._closed.wait()
             group.cancel_scope.cancel()
         for stream in (self._sending, self._answers, self._answered):
@@ -206,8 +205,10 @@ class PlainScreen(ChatScreen):
     def put_back(self, text: str) -> None:
         self._write(f"(not sent: {clean(text)})\n")
 
-    def bring_draft(self) -> None:
-        pass  # what is typed there is the terminal's own until it is sent
+    def ready(self, *, is_sent: bool) -> None:
+        # What is typed here is the terminal's own until it is sent: there is no draft.
+        if not is_sent:
+            self._prompt()
 
     def _prompt(self) -> None:
         self._write("\nYou: " if self._in_words else "\n> ")

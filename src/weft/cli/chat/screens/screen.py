@@ -150,8 +150,10 @@ class ChatScreen(Protocol):
         """Put text into the input line, before what stands there."""
         ...
 
-    def bring_draft(self) -> None:
-        """Put what was typed in an earlier chat, and never sent, into the input line."""
+    def ready(self, *, is_sent: bool) -> None:
+        """The conversation is there and the user may type; with `is_sent`, a message of theirs was
+        sent already.  What was typed in an earlier chat, and not sent, is in the input line again.
+        """
         ...
 
     def copy(self, text: str) -> None:

@@ -304,7 +304,7 @@ class TerminalScreen(ChatScreen):
         self.input.put_back(text)
         self._work.set()
 
-    def bring_draft(self) -> None:
+    def ready(self, *, is_sent: bool) -> None:
         *older, newest = ["", *self._draft.take_left()]
         for text in older:
             self.input.history.add(text)
