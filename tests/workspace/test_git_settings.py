@@ -82,3 +82,58 @@ def test_anything_else_is_not(after: bytes) -> None:
 )
 def test_a_new_repository_starts_with_what_git_writes_and_nothing_else(after: bytes) -> None:
     assert not only_plain(b"", after)
+
+
+CLONED = (
+    b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
+    b'[remote "origin"]\n\turl = %b\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
+    b'[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n'
+)
+
+
+def is_in_project(path: str) -> bool:
+    return path.startswith("/project")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("/project", "/project/sub/.", "file:///project/sub", "https://example.com/a/b.git"),
+        *("http://user@example.com:8080/x", "https://user:word@example.com/x", "git://a.b/c"),
+        *("ssh://git@example.com:22/~a/b.git", "ssh://[::1]/x", "git@example.com:a/b.git"),
+        *("example.com:/a/b", "https://example.com/a%20b"),
+    ],
+)
+def test_a_new_repository_may_say_where_it_was_cloned_from(url: str) -> None:
+    assert only_plain(b"", CLONED % url.encode(), is_in_project)
+    assert not only_plain(b"", CLONED % url.encode())
+    assert not only_plain(BASE, BASE + CLONED % url.encode(), None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("ext::sh -c x", "ext::sh", "a.b::c", "https::x", "x::https://example.com/", "/elsewhere"),
+        *("file:///elsewhere", "./x", "../x", "-x", "--upload-pack=x", "ssh://-oProxyCommand=x/y"),
+        *("ssh://-oX@example.com/y", "-oX@example.com:y", "git@-oX.com:y", "example.com:-y"),
+        *("https://example.com/x y", 'https://example.com/"x', "https://example.com/x#y"),
+        *("https://example.com/a\\tb", "fd::17/x", "https://example.com", "host:path", ""),
+    ],
+)
+def test_an_address_that_starts_a_program_or_leads_out_of_the_project_is_none(url: str) -> None:
+    assert not only_plain(b"", CLONED % url.encode(), is_in_project)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("uploadpack = ./x", "receivepack = ./x", "proxy = x", "vcs = x", "promisor = true"),
+        *("mirror = true", "fetch = +refs/*:refs/*", "fetch = refs/heads/x:refs/heads/x"),
+        *("pushurl = ext::x", "serverOption = x", "partialclonefilter = blob:none"),
+    ],
+)
+def test_a_remote_of_a_new_repository_names_nothing_else(line: str) -> None:
+    text = CLONED % b"/project"
+    assert not only_plain(
+        b"", text.replace(b"\tfetch", f"\t{line}\n\tfetch".encode()), is_in_project
+    )

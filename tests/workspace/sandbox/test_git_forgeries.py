@@ -237,6 +237,20 @@ SET_UP = [
         "git sparse-checkout disable",
     ),
     ("git sparse-checkout init --no-cone; git sparse-checkout set '/one*'", "git checkout -q ."),
+    (
+        "git clone -q --no-hardlinks . copy",
+        f"cd copy && git pull -q && echo 1 > a && git add a && {GIT} commit -qm x",
+        "git clone -q --no-local --depth=1 -o up --branch v1 . other",
+    ),
+    ("git clone -q --bare --no-hardlinks . bare.git", "git clone -q --no-hardlinks bare.git copy"),
+    ("git init -q sub && git -C sub remote add origin https://example.com/x.git",),
+    ("git init -q sub && git -C sub remote add origin git@example.com:a/b.git",),
+    (
+        "git worktree add -q side apart",
+        "mv side deep && git worktree repair deep && git -C deep status",
+        "cd deep && git switch -q -c more",
+        "git worktree remove deep",
+    ),
 ]
 
 
@@ -253,6 +267,31 @@ async def test_what_git_sets_up_reaches_the_project(tmp_path: Path, lines: tuple
         git(there.project, "status")
         git(there.project, "worktree", "list")
         git(there.project, "fsck", "--full")
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "instead"),
+    [
+        ("git clone -q . copy", "`git clone --no-hardlinks`", "git clone -q --no-hardlinks . copy"),
+        ("git worktree move side b", "`mv OLD NEW && git", "mv side b && git worktree repair b"),
+        ('python3 -c \'import os; os.rename("a", "b")\'', "`mv` copies it", "mv a b"),
+    ],
+)
+async def test_what_an_overlay_cannot_do_is_said_with_what_to_do_instead(
+    tmp_path: Path, line: str, said: str, instead: str
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        git(there.project, "worktree", "add", "-q", "side", "apart")
+        there.write("a/file", "text")
+        before = reached(there.project)
+        _judged(there)
+        result = await there.shell(line)
+        assert result.exit_code
+        assert said in result.remarks[-1]
+        result = await there.shell(instead)
+        assert (result.exit_code, result.remarks) == (0, ()), result
+        assert reached(there.project) >= before
 
 
 SET_TRAPS = [
@@ -281,6 +320,24 @@ SET_TRAPS = [
         "echo '[core] fsmonitor=x' >> sub/.git/config",
         "sub/.git/config",
     ),
+    *(
+        (f"git clone -q --no-hardlinks . sub; git -C sub config {setting}", "sub/.git/config")
+        for setting in (
+            "remote.origin.url 'ext::sh -c x'",
+            "remote.origin.url /elsewhere",
+            "remote.origin.url $PWD/../elsewhere",
+            "remote.origin.url ssh://-oProxyCommand=x/y",
+            "remote.origin.url ./-x",
+            "remote.origin.url 'https://example.com/x y'",
+            "remote.origin.uploadpack ./x",
+            "remote.origin.vcs x",
+            "remote.origin.promisor true",
+            "remote.origin.fetch '+refs/*:refs/*'",
+            "branch.main.remote ./x",
+            "url./.insteadOf https://example.com/",
+        )
+    ),
+    ("git config remote.origin.url https://example.com/x", ".git/config"),
     ("git config core.worktree /tmp", ".git/config"),
     ("git config core.bare true", ".git/config"),
 ]
@@ -298,6 +355,22 @@ async def test_what_programs_would_obey_later_is_held_back(
         assert f"- {path}: protected" in "\n".join(result.remarks)
         assert not os.path.lexists(there.project / path) or path == ".git/config"
         assert path != ".git/config" or there.read(path) == before
+
+
+@pytest.mark.parametrize("then", ["", "; mv side three"])
+async def test_records_of_a_work_tree_that_is_there_are_not_given_to_another(
+    tmp_path: Path, then: str
+) -> None:
+    async with sandboxed_project(tmp_path) as there:
+        make_history(there.project)
+        git(there.project, "worktree", "add", "-q", "side", "apart")
+        before = git(there.project, "worktree", "list")
+        _judged(there)
+        line = "mkdir two; cp side/.git two; echo $PWD/two/.git > .git/worktrees/side/gitdir"
+        result = await there.shell(f"{line}; cp side/.git four; mv four side/.git{then}")
+        assert ".git: protected" in "\n".join(result.remarks)
+        assert then or git(there.project, "worktree", "list") == before
+        assert not then or not os.path.lexists(there.project / "three/.git")
 
 
 async def test_settings_of_a_repository_that_programs_obey_are_held_back(tmp_path: Path) -> None:

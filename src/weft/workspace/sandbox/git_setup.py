@@ -1,9 +1,10 @@
 """What git writes when it sets up a repository, a work tree or a sparse checkout.
 
-Programs obey these files, so a command may not write them; but `git init`, `git worktree add` and
-`git sparse-checkout` have to.  What is let through is known by its place and its content: settings
-that name nothing, samples of hooks, which git never runs, and pointers from a work tree to the
-repository that it belongs to and back.  Anything else is left to the rule that forbids it.
+Programs obey these files, so a command may not write them; but `git init`, `git clone`, `git
+worktree add` and `git sparse-checkout` have to.  What is let through is known by its place and its
+content: settings that name nothing, where a new repository came from, samples of hooks, which git
+never runs, and pointers from a work tree to the repository that it belongs to and back.  Anything
+else is left to the rule that forbids it.
 
 Everything here blocks, and only looks.
 """
@@ -17,6 +18,7 @@ from typing import Final
 
 from weft.workspace.git_repository import LARGEST_SMALL, read_small
 from weft.workspace.git_settings import only_plain
+from weft.workspace.sandbox.overlay_changes import is_gone
 from weft.workspace.sandbox.overlay_plan import ApplyStep
 
 _NAME: Final = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}"
@@ -82,12 +84,19 @@ class GitSetup:
         if found is None or not self._is_within(found[1]):
             return False
         records = f"{found[1]}/.git/worktrees/{found[2]}"
-        # Only the records that this command made: others belong to another work tree.
         made = f"{self._upper}{records.removeprefix(self._root)}"
-        back = self._content(f"{made}/gitdir")
-        return self._content(f"{made}/commondir") == "../..\n" and back == (
-            f"{self._root}/{top}/.git\n"
-        )
+        if self._content(f"{made}/gitdir") != f"{self._root}/{top}/.git\n":
+            return False
+        if os.path.lexists(f"{made}/commondir"):
+            return self._content(f"{made}/commondir") == "../..\n"
+        # Records that were there belong to another work tree, unless that one was moved here.
+        return self._content(f"{records}/commondir") == "../..\n" and self._is_moved(records)
+
+    def _is_moved(self, records: str) -> bool:
+        """True when the work tree that records belonged to is no longer where it was."""
+        was = self._content(f"{records}/gitdir").removesuffix("\n")
+        inside = was.removeprefix(f"{self._root}/")
+        return inside != was and is_gone(self._upper, inside)
 
     def _is_of_work_tree(self, step: ApplyStep, inside: Sequence[str]) -> bool:
         match inside:
@@ -101,7 +110,10 @@ class GitSetup:
             case [_, "gitdir"]:
                 text = self._content(f"{self._upper}/{step.path}")
                 is_whole = text.endswith("/.git\n") and "\n" not in text[:-1]
-                return step.do == "put" and is_whole and self._is_within(text[:-6])
+                is_free = step.before is None or self._is_moved(
+                    os.path.dirname(f"{self._root}/{step.path}")
+                )
+                return step.do == "put" and is_whole and is_free and self._is_within(text[:-6])
             case [_, "locked"]:
                 return step.do == "put" and step.before is None
             case [_, "config.worktree"]:
@@ -121,7 +133,13 @@ class GitSetup:
         after = read_small(f"{self._upper}/{step.path}")
         if before is None or after is None or max(len(before), len(after)) >= LARGEST_SMALL:
             return False  # what was not read may say anything
-        return only_plain(before, after)
+        # A repository that was there does not get a remote: the user may push to it.
+        is_new = not os.path.lexists(os.path.dirname(f"{self._root}/{step.path}"))
+        return only_plain(before, after, self._may_clone if is_new else None)
+
+    def _may_clone(self, path: str) -> bool:
+        """True for a path in the project, as `git clone` writes it."""
+        return self._is_within(path.removesuffix("/.").rstrip("/"))
 
     def _is_within(self, path: str) -> bool:
         """True for the project and a folder in it, by its plain name, with no link on the way."""

@@ -107,12 +107,9 @@ class _readable:  # noqa: N801 - a context manager, used like a function
 def _change(entry: os.DirEntry[str], path: str) -> OverlayChange:
     about = entry.stat(follow_symlinks=False)
     mode = about.st_mode
-    # The kernel's mark for a removed name; newer ones also know an empty file with an attribute.
-    if stat.S_ISCHR(mode) and about.st_rdev == 0:
+    if _is_whiteout(entry.path, about):
         return OverlayChange(path=path, kind="gone")
     if stat.S_ISREG(mode):
-        if not about.st_size and _flag(entry.path, WHITEOUT):
-            return OverlayChange(path=path, kind="gone")
         return OverlayChange(path=path, kind="file", mode=mode, size=about.st_size)
     if stat.S_ISLNK(mode):
         return OverlayChange(path=path, kind="link", mode=mode)
@@ -120,6 +117,30 @@ def _change(entry: os.DirEntry[str], path: str) -> OverlayChange:
         opaque = _flag(entry.path, OPAQUE) == b"y"
         return OverlayChange(path=path, kind="folder", mode=mode, is_opaque=opaque)
     return OverlayChange(path=path, kind="special", mode=mode)
+
+
+def is_gone(upper: str, path: str) -> bool:
+    """True when a command removed a path, or a folder above it."""
+    names = path.split("/")
+    for end in range(1, len(names) + 1):
+        here = f"{upper}/{'/'.join(names[:end])}"
+        try:
+            about = os.lstat(here)
+        except OSError:
+            return False  # from here on down it is as it was
+        if _is_whiteout(here, about):
+            return True
+    return False
+
+
+def _is_whiteout(path: str, about: os.stat_result) -> bool:
+    """True for the kernel's mark of a removed name; newer ones also know an empty file with an
+    attribute.
+    """
+    if stat.S_ISCHR(about.st_mode):
+        return about.st_rdev == 0
+    is_empty_file = stat.S_ISREG(about.st_mode) and not about.st_size
+    return is_empty_file and bool(_flag(path, WHITEOUT))
 
 
 def _flag(path: str, name: str) -> bytes | None:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import msgspec
@@ -64,6 +64,16 @@ SANDBOX_HINT = (
     "(It ran in a sandbox: only the project and /tmp can be written, files with secrets cannot be "
     "read, and there is no network{network}{sockets}.)"
 )
+# An overlay copies a file before it is changed, and then only the old name keeps the old inode; it
+# cannot move a folder of the layer below at all.  Neither can be switched on without being root.
+OVERLAY_LIMITS: Final = {
+    "hardlink different from source": "(In the sandbox git takes a hard link to a file of the "
+    "project for another file: `git clone --no-hardlinks` works.)",
+    "cross-device link": "(In the sandbox a folder that was there before the command cannot be "
+    "renamed in one step; `mv` copies it instead. A work tree is moved with `mv OLD NEW && git "
+    "worktree repair NEW`.)",
+}
+"""What a failed command says, and what to do instead."""
 
 NO_SANDBOX = (
     "Commands run here without a sandbox, with everything that you may do yourself: {}. "
@@ -228,7 +238,12 @@ class SandboxRunner(Runner):
         """What to add to the result of a command that seems to have failed because of the
         sandbox.
         """
-        if not result.exit_code or not any(word in result.output for word in _SANDBOX_SYMPTOMS):
+        if not result.exit_code:
+            return ""
+        text = result.output + result.errors
+        if limit := next((OVERLAY_LIMITS[words] for words in OVERLAY_LIMITS if words in text), ""):
+            return limit
+        if not any(word in result.output for word in _SANDBOX_SYMPTOMS):
             return ""
         options = self._sandbox.options
         return SANDBOX_HINT.format(
