@@ -63,7 +63,8 @@ class SearchText(msgspec.Struct, frozen=True):
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """What a list shows of a session, kept up to date by its appends.
 
-    Read without decoding a single fact.
+    Read without decoding a single fact.  While a turn runs, counts, cost and times may be a minute
+    behind.
     """
 
     id: SessionId
@@ -91,6 +92,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     damaged: str = ""
     """Why it cannot be opened; empty when it can."""
     last_seq: int = 0
+    """The end of the stream when the row was written."""
 
 
 RowPlace: TypeAlias = tuple[float, SessionId]

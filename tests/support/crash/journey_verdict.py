@@ -305,10 +305,13 @@ class Judge:
 
     async def _judge_row(self, state: SessionState) -> None:
         row = await self._store.row(SESSION)
-        if row is None or (row.last_seq, row.turn_open) != (
-            state.seq,
-            state.turn.open is not None,
-        ):
+        is_open = state.turn.open is not None
+        # While a turn is open the row may be behind in its counts, in nothing else.
+        if row is None or row.turn_open != is_open or row.last_seq > state.seq:
+            self._say("the list's row is not that of the log")
+        elif row.title != state.about.title(state.settings):
+            self._say("the list's row has another title")
+        elif not is_open and row.last_seq != state.seq:
             self._say("the list's row is not that of the last append")
 
     def _judge_text(self, facts: Sequence[AnyFact]) -> None:

@@ -36,6 +36,10 @@ SEARCHED: Final = 256 * 1024
 """Characters of one message that search looks at: a long report, not a whole dump."""
 
 
+LISTED_EVERY_SECONDS: Final = 60.0
+"""How far the counts of a list may be behind a turn that runs."""
+
+
 class StampedFacts(msgspec.Struct, frozen=True):
     """Facts as they are stored, with the blobs that they name."""
 
@@ -51,8 +55,14 @@ class StampedFacts(msgspec.Struct, frozen=True):
         """How much file history this adds."""
         return sum(len(self.blobs[each]) for each in self.history)
 
-    def append(self, state: SessionState, lease: Lease, commit: Commit) -> Append:
-        """The append that makes them durable, with the drafts that end in it."""
+    def append(
+        self, state: SessionState, lease: Lease, commit: Commit, listed: SessionRow | None
+    ) -> Append:
+        """The append that makes them durable, with the drafts that end in it.
+
+        `listed` is the row that this owner wrote last.
+        """
+        row = row_after(state, self.facts)
         answers = (fact.node for fact in self.facts if isinstance(fact, NewMessage))
         ended = (node.id for node in answers if node.role == "assistant")
         return Append(
@@ -62,7 +72,7 @@ class StampedFacts(msgspec.Struct, frozen=True):
                 Record(fact.seq, fact.at, kind_of(fact), encode(fact)) for fact in self.facts
             ),
             fence=lease.fence,
-            row=row_after(state, self.facts),
+            row=row if is_row_due(listed, row) else None,
             said=self.said,
             blobs=tuple(Blob(blob_id, data) for blob_id, data in self.blobs.items()),
             history=self.history,
@@ -169,6 +179,24 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         turn_open=turn_open,
         last_seq=facts[-1].seq,
     )
+
+
+def is_row_due(listed: SessionRow | None, row: SessionRow) -> bool:
+    """Whether the list is to show this row in place of the one that was written last."""
+    # Not with every append: a row is written into five indexes, and each round of tools would
+    # write it for a count alone.  What a turn only adds to waits for its end, or for a minute.
+    if listed is None or not row.turn_open:
+        return True
+    if row.last_active - listed.last_active >= LISTED_EVERY_SECONDS:
+        return True
+    counted = msgspec.structs.replace(
+        row,
+        last_active=listed.last_active,
+        last_seq=listed.last_seq,
+        message_count=listed.message_count,
+        cost_usd=listed.cost_usd,
+    )
+    return counted != listed
 
 
 def said(facts: Sequence[Fact]) -> list[SearchText]:

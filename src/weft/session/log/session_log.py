@@ -87,6 +87,8 @@ class SessionLog:
             # A new session has an empty line; without this its first turn would read the log to
             # find that.
             self._line.start_empty()
+        self._listed: SessionRow | None = None
+        """The row that was written last, in this life of the session."""
         self._unsure: tuple[StampedFacts, Append] | None = None
         """What may be stored or not: its answer was lost, and the store is out of reach."""
         self._history_bytes = history_bytes
@@ -105,7 +107,7 @@ class SessionLog:
         if self._unsure is not None:
             raise StoreOutage("the store is out of reach; it is tried again with the next command")
         stamped = stamp(commit, self.state, now=self._clock.now(), cause=cause)
-        append = stamped.append(self.state, self._lease, commit)
+        append = stamped.append(self.state, self._lease, commit, self._listed)
         # If this raises, nothing was applied or published: state and subscribers still agree with
         # the log.
         try:
@@ -143,6 +145,7 @@ class SessionLog:
         for fact, record in zip(stamped.facts, append.records, strict=True):
             self._apply(fact, len(record.body))
         if append.row is not None:
+            self._listed = append.row
             self._on_row(append.row)
         if stamped.history:
             self._hold_to_quota(stamped.history_bytes)
@@ -189,6 +192,7 @@ class SessionLog:
         """Build the state from the log again."""
         self.state = await load_state(self.session_id, self._store)
         self._unsure = None
+        self._listed = None
         self._line.drop()
 
     def close(self) -> None:
