@@ -107,3 +107,20 @@ class NotingRowsOn(NotingRows):
         super().__init__()
         self.data = other.data
         self.data.living[self.owner.process_id] = self.owner
+
+
+async def test_a_title_that_is_given_in_the_first_turn_stays(plain_world: World) -> None:
+    """The first turn ends with a title of its own, where the user gave none."""
+    store = NotingRows()
+    model = ScriptedModel([(Stall(gate="g"), SayText(text="one"))])
+    async with plain_world.open(model, store=store) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("go")
+        await model.gate("g").reached.wait()
+        await app.sessions.rename_session(session.id, "New", input_id="once")
+        await app.sessions.rename_session(session.id, "New", input_id="once")
+        model.gate("g").opened.set()
+        await until_idle(session)
+        row = await store.row(session.id)
+        assert row is not None
+        assert row.title == "New"

@@ -66,6 +66,10 @@ def _change(
             return DecidedCommand(facts=_set_model(parse_model_name(named), state, context))
         case ChangeSetting(name="thinking", value=word) if level := thinking_level(word):
             return DecidedCommand(facts=_set_thinking(level, state, context))
+        case ChangeSetting(name="title", value=title) if state.settings.get("auto_title"):
+            # In one append: the end of the first turn would otherwise give it another title.
+            kept = SettingChanged(name="auto_title", value=None)
+            return DecidedCommand(facts=(SettingChanged(name="title", value=title), kept))
         case ChangeSetting(name=name, value=value):
             _check(name, value)
             return DecidedCommand(facts=(SettingChanged(name=name, value=value),))
