@@ -7,7 +7,7 @@ on the same data behaves like a second process on the same file.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 import msgspec
@@ -35,6 +35,7 @@ from weft.store.checks import check_appends, check_leasable, check_place, check_
 from weft.store.drafts import DraftPiece, ends_draft, joined_drafts
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import this_process
+from weft.store.session_rows import RowQuery, found_ids, hits
 from weft.store.text import check_text, check_texts_of, storable_draft
 
 
@@ -232,41 +233,31 @@ class MemoryStore(Store):
         after: RowPlace | None = None,
     ) -> list[SessionRow]:
         self._check_open()
-        phrases = None if query is None else words.phrases(query)
-        found = [
-            stream.row
-            for stream in self.data.streams.values()
-            if stream.row is not None
-            and (project_path is None or stream.row.project_path == project_path)
-            and (archived or not stream.row.archived)
-            and (children or not stream.row.is_child)
-            and (after is None or (stream.row.last_active, stream.row.id) < after)
-            and (phrases is None or _mentions(stream, phrases))
-        ]
-        found.sort(key=lambda row: (row.last_active, row.id), reverse=True)
-        return found[:limit]
+        wanted = RowQuery(
+            project_path=project_path,
+            query=query,
+            limit=limit,
+            archived=archived,
+            children=children,
+            after=after,
+        )
+        return wanted.page(self._rows(), lambda name: [i for _, i in self.data.streams[name].said])
+
+    def _rows(self) -> Iterator[SessionRow]:
+        return (stream.row for stream in self.data.streams.values() if stream.row is not None)
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         self._check_open()
-        rows = (stream.row for stream in self.data.streams.values())
-        return sorted(row.id for row in rows if row and row.id.startswith(prefix))[:limit]
+        return found_ids(self._rows(), prefix, limit)
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         self._check_open()
-        phrases = words.phrases(query)
-        if not phrases:
-            return []
-        hits = [
-            SearchHit(
-                session_id=SessionId(name),
-                node=said.node,
-                excerpt=words.excerpt(said.text, phrases),
-            )
+        said = (
+            (SessionId(name), each, index)
             for name, stream in self.data.streams.items()
-            for said, index in stream.said
-            if all(words.holds(index, phrase) for phrase in phrases)
-        ]
-        return hits[:limit]
+            for each, index in stream.said
+        )
+        return hits(query, limit, said)
 
     async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
         self._check_open()
@@ -407,12 +398,3 @@ class MemoryStore(Store):
     def _check_open(self) -> None:
         if self._is_closed:
             raise StoreUnavailable("the store is closed")
-
-
-def _mentions(stream: _Stream, phrases: list[str]) -> bool:
-    """True when each phrase stands in the title or was said."""
-    title = words.indexed(stream.row.title) if stream.row is not None else ""
-    return all(
-        words.holds(title, phrase) or any(words.holds(index, phrase) for _, index in stream.said)
-        for phrase in phrases
-    )

@@ -7,7 +7,6 @@ size, it is made again from the log's newest line with a row; so it never has to
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +16,12 @@ import msgspec
 from weft.errors import Corrupt
 from weft.ids import SessionId
 from weft.store import words
-from weft.store.base import RowPlace, SearchHit, SearchText, SessionRow, needs_lease
+from weft.store.base import SearchHit, SearchText, SessionRow, needs_lease
 from weft.store.jsonl import files
 from weft.store.jsonl.folder import JsonlFolder
 from weft.store.jsonl.log_file import words_of
 from weft.store.jsonl.paths import stream_name
+from weft.store.session_rows import RowQuery, found_ids, hits
 
 
 class CachedRow(msgspec.Struct, frozen=True):
@@ -99,51 +99,13 @@ def all_rows(folder: JsonlFolder) -> Iterator[SessionRow]:
                 yield found
 
 
-def rows(
-    folder: JsonlFolder,
-    *,
-    project_path: str | None,
-    query: str | None,
-    limit: int,
-    archived: bool,
-    children: bool,
-    after: RowPlace | None = None,
-) -> list[SessionRow]:
-    """The list of sessions, last active first.
-
-    Goes through the lock by itself, once for each log it has to read.
-    """
-    phrases = words.phrases(query or "")
+def rows(folder: JsonlFolder, wanted: RowQuery) -> list[SessionRow]:
+    """A list of sessions.  Goes through the lock by itself, once for each log it has to read."""
     with folder.entered():
-        found = [
-            one
-            for one in all_rows(folder)
-            if (project_path is None or one.project_path == project_path)
-            and (archived or not one.archived)
-            and (children or not one.is_child)
-            and (after is None or (one.last_active, one.id) < after)
-        ]
-    found.sort(key=lambda one: (one.last_active, one.id), reverse=True)
-    if phrases:
-        mentioning = (one for one in found if _mentions(folder, one, phrases))
-        return list(itertools.islice(mentioning, limit))
-    return found[:limit]
-
-
-def _mentions(folder: JsonlFolder, one: SessionRow, phrases: list[str]) -> bool:
-    title = words.indexed(one.title)
-    missing = [phrase for phrase in phrases if not words.holds(title, phrase)]
-    if not missing:
-        return True
-    spoken = [words.indexed(said.text) for said in _words(folder, folder.places.log(one.id))]
-    return all(any(words.holds(index, phrase) for index in spoken) for phrase in missing)
-
-
-def _words(folder: JsonlFolder, path: Path) -> list[SearchText]:
-    """What was said in one log; empty when it is gone meanwhile."""
-    # The lock is taken for each file and not for the whole search: appends go on in between.
-    with folder.entered():
-        return words_of(path) if path.exists() else []
+        found = list(all_rows(folder))
+    return wanted.page(
+        found, lambda name: (index for _, index in _said(folder, folder.places.log(name)))
+    )
 
 
 def search(folder: JsonlFolder, query: str, limit: int) -> list[SearchHit]:
@@ -151,28 +113,28 @@ def search(folder: JsonlFolder, query: str, limit: int) -> list[SearchHit]:
 
     Goes through the lock once for each.
     """
-    phrases = words.phrases(query)
-    hits: list[SearchHit] = []
-    if not phrases:
-        return hits
     with folder.entered():
         hidden = {file.stem for file in folder.places.hidden.iterdir()}
         logs = [(name, Path(entry.path)) for name, entry in folder.streams() if name not in hidden]
-    for name, path in logs:
-        for said in _words(folder, path):
-            index = words.indexed(said.text)
-            if all(words.holds(index, phrase) for phrase in phrases):
-                session_id = SessionId(stream_name(name))
-                excerpt = words.excerpt(said.text, phrases)
-                hits.append(SearchHit(session_id=session_id, node=said.node, excerpt=excerpt))
-                if len(hits) == limit:
-                    return hits
-    return hits
+    said = (
+        (SessionId(stream_name(name)), each, index)
+        for name, path in logs
+        for each, index in _said(folder, path)
+    )
+    return hits(query, limit, said)
+
+
+def _said(folder: JsonlFolder, path: Path) -> Iterator[tuple[SearchText, str]]:
+    """What was said in one log, and `indexed`; nothing when it is gone meanwhile."""
+    # The lock is taken for each file and not for the whole search: appends go on in between.
+    with folder.entered():
+        found = words_of(path) if path.exists() else []
+    return ((each, words.indexed(each.text)) for each in found)
 
 
 def ids_with_prefix(folder: JsonlFolder, prefix: str, limit: int) -> list[SessionId]:
     """Ids that begin with `prefix`."""
-    return sorted(one.id for one in all_rows(folder) if one.id.startswith(prefix))[:limit]
+    return found_ids(all_rows(folder), prefix, limit)
 
 
 def mark_damaged(folder: JsonlFolder, session_id: SessionId, reason: str) -> None:

@@ -48,6 +48,7 @@ from weft.store.jsonl import (
 )
 from weft.store.jsonl.folder import JsonlFolder
 from weft.store.liveness import ProcessLiveness, this_process
+from weft.store.session_rows import RowQuery
 from weft.store.text import refused_if_unstorable, storable_draft
 from weft.store.threads import WorkerThread
 from weft.store.watch import ChangeWatch
@@ -178,8 +179,7 @@ class JsonlStore(Store):
         children: bool = False,
         after: RowPlace | None = None,
     ) -> list[SessionRow]:
-        work = partial(
-            listing.rows,
+        wanted = RowQuery(
             project_path=project_path,
             query=query,
             limit=limit,
@@ -189,7 +189,7 @@ class JsonlStore(Store):
         )
         self._check_open()
         worker = self._searcher if query else self._worker
-        return await worker.ask(lambda: work(self._opened))
+        return await worker.ask(lambda: listing.rows(self._opened, wanted))
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         return await self._ask(lambda opened: listing.ids_with_prefix(opened, prefix, limit))

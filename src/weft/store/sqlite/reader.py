@@ -19,7 +19,8 @@ import apsw
 from weft.errors import Corrupt
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store import words
-from weft.store.base import Record, RowPlace, SearchHit, SessionRow, Snapshot
+from weft.store.base import Record, SearchHit, SessionRow, Snapshot
+from weft.store.session_rows import RowQuery
 from weft.store.sqlite.appends import decode_row
 from weft.store.sqlite.connect import BusyHandler, explained, open_reader
 from weft.store.sqlite.query import fetch
@@ -148,29 +149,20 @@ def row(db: apsw.Connection, session_id: SessionId) -> SessionRow | None:
     return decode_row(*found[0]) if found else None
 
 
-def rows(
-    db: apsw.Connection,
-    *,
-    project_path: str | None,
-    query: str | None,
-    limit: int,
-    archived: bool,
-    children: bool,
-    after: RowPlace | None = None,
-) -> list[SessionRow]:
+def rows(db: apsw.Connection, wanted: RowQuery) -> list[SessionRow]:
     """The list of sessions, from one table and in the order of one index."""
     clauses, values = ["1"], list[object]()
-    if project_path is not None:
+    if wanted.project_path is not None:
         clauses.append("project_path = ?")
-        values.append(project_path)
-    if not archived:
+        values.append(wanted.project_path)
+    if not wanted.archived:
         clauses.append("archived = 0")
-    if not children:
+    if not wanted.children:
         clauses.append("is_child = 0")
-    if after is not None:
+    if wanted.after is not None:
         clauses.append("(last_active, id) < (?, ?)")
-        values.extend(after)
-    for phrase in words.phrases(query or ""):
+        values.extend(wanted.after)
+    for phrase in words.phrases(wanted.query or ""):
         # Each phrase may be in the title or in what was said; the whole query need not be in one of
         # them.
         clauses.append(_MATCHES)
@@ -179,7 +171,7 @@ def rows(
         db,
         f"""select id, row from sessions where {" and ".join(clauses)}
             order by last_active desc, id desc limit ?""",
-        (*values, limit),
+        (*values, wanted.limit),
     )
     return [decode_row(*one) for one in found]
 

@@ -33,6 +33,7 @@ from weft.store.checks import check_appends, check_leasable
 from weft.store.drafts import ended_drafts
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import ProcessLiveness, this_process
+from weft.store.session_rows import RowQuery
 from weft.store.sqlite import appends as writing
 from weft.store.sqlite import leases
 from weft.store.sqlite import reader as reading
@@ -182,8 +183,7 @@ class SqliteStore(Store):
     ) -> list[SessionRow]:
         if project_path is not None and not is_storable(project_path):
             return []
-        work = partial(
-            reading.rows,
+        wanted = RowQuery(
             project_path=project_path,
             query=query,
             limit=limit,
@@ -191,7 +191,8 @@ class SqliteStore(Store):
             children=children,
             after=after,
         )
-        return await self._ask(work, reader=self._searcher if query else self._reader)
+        reader = self._searcher if query else self._reader
+        return await self._ask(lambda db: reading.rows(db, wanted), reader=reader)
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         if not is_storable(prefix):
