@@ -480,7 +480,7 @@ class SessionHost:
             UsageError: there is none, or it is of a file that may not be read.
         """
         from weft.runtime.workspaces.file_view import refuse_forbidden, shown_blob
-        from weft.runtime.workspaces.node_files import paths_with
+        from weft.runtime.snapshots.node_files import paths_with
 
         for port in list(self.registry.ports.values()):
             # The changes of a long session are many: they are read only where a rule may matter.
