@@ -165,7 +165,12 @@ class SettingsCalls(SessionBase):
 
         self._check_budget(state)
         name, purpose = state.settings.model, question.purpose
-        begun = BeginCall(model=name, purpose=purpose, input_tokens=question.tokens)
+        begun = BeginCall(
+            model=name,
+            purpose=purpose,
+            input_tokens=question.tokens,
+            digest=question.digest(name),
+        )
         # On record before it is made, so that what it costs is known even if this process dies.
         call = await self._call(begun)
         counted = CountedUsage()

@@ -12,9 +12,10 @@ from typing import Final
 
 import msgspec
 
-from weft.context import carried, estimate_text, room, transcript
+from weft.context import carried, estimate_text, lone_request_digest, room, transcript
 from weft.events import Purpose
 from weft.loop import LineEntry
+from weft.messages import ChatMessage, Text
 from weft.providers import Model
 from weft.state import SessionState
 
@@ -48,6 +49,13 @@ class SummaryQuestion(msgspec.Struct, frozen=True):
     def tokens(self) -> int:
         """About how much it is sent."""
         return estimate_text(len(self.text) + len(self.system))
+
+    def digest(self, model: str) -> str:
+        """The digest of the request to this model."""
+        asked = ChatMessage(role="user", parts=(Text(text=self.text),))
+        return lone_request_digest(
+            model=model, system=self.system, thinking="off", messages=(asked,)
+        )
 
 
 def handover(line: Sequence[LineEntry], state: SessionState, model: Model) -> SummaryQuestion:

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from weft.context.digest import MessageDigests
 from weft.context.sizes import estimate
 from weft.ids import CallUid, NodeId
 from weft.messages import (
@@ -72,15 +73,19 @@ class _ComposedBeginning:
     """The messages of a line's first entries, which all later requests begin with too."""
 
     def __init__(
-        self, summary: str, upto: NodeId | None, notes: Mapping[NodeId | None, Sequence[str]]
+        self,
+        summary: str,
+        upto: NodeId | None,
+        notes: Mapping[NodeId | None, Sequence[str]],
+        rendered: RenderedLine,
     ) -> None:
         self.head = (summary, upto)
         self.notes = notes
         self.entries: list[LineEntry] = []
-        self.messages: list[Message] = [_user(summary)] if summary else []
-        self.messages += [_user(text) for text in notes.get(None, ())]
+        self.messages: list[Message] = [rendered.note(summary)] if summary else []
+        self.messages += [rendered.note(text) for text in notes.get(None, ())]
         if upto is not None:
-            self.messages += [_user(text) for text in notes.get(upto, ())]
+            self.messages += [rendered.note(text) for text in notes.get(upto, ())]
         self.tokens = estimate(self.messages)
 
     def is_of(self, line: Sequence[LineEntry]) -> bool:
@@ -90,23 +95,53 @@ class _ComposedBeginning:
         return list(line[: len(self.entries)]) == self.entries
 
 
+class RenderedLine:
+    """What was made of the entries of a line so far, for those who compose it again.
+
+    Belongs to what holds the entries, and goes with them.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[NodeId, tuple[LineEntry, ContextTarget, list[Message], int]] = {}
+        self.digests = MessageDigests()
+        self._notes: dict[str, Message] = {}
+
+    def note(self, text: str) -> Message:
+        """The message of a note or summary: the same object for the same text, so that its digest
+        is found again by identity.
+        """
+        if text not in self._notes:
+            self._notes[text] = _user(text)
+        return self._notes[text]
+
+
 class MessageComposer:
     """Builds the messages for one target again and again, and renders each entry of a growing line
     only once.
     """
 
-    def __init__(self, target: ContextTarget) -> None:
+    def __init__(self, target: ContextTarget, rendered: RenderedLine | None = None) -> None:
         self._target = target
-        self._rendered: dict[NodeId, tuple[LineEntry, list[Message], int]] = {}
+        self._rendered = rendered or RenderedLine()
         self._without_pictures: set[NodeId] = set()
         self._beginning: _ComposedBeginning | None = None
         """Of the line that was composed last, all but its last entry."""
 
+    def use(self, rendered: RenderedLine) -> None:
+        """Go on with what others have rendered of the line."""
+        self._rendered = rendered
+        for node in self._without_pictures:
+            rendered.entries.pop(node, None)
+
     def leave_out_pictures(self, node: NodeId) -> None:
         """Name the pictures of a node from now on, in place of showing them."""
         self._without_pictures.add(node)
-        self._rendered.pop(node, None)
+        self._rendered.entries.pop(node, None)
         self._beginning = None
+
+    def digests(self, messages: Sequence[Message]) -> bytes:
+        """The digests of what was composed, joined."""
+        return self._rendered.digests.joined(messages)
 
     def compose(
         self,
@@ -130,7 +165,7 @@ class MessageComposer:
             or begun.head != (summary, upto)
             or not begun.is_of(line)
         ):
-            begun = self._beginning = _ComposedBeginning(summary, upto, notes)
+            begun = self._beginning = _ComposedBeginning(summary, upto, notes, self._rendered)
         for entry in line[len(begun.entries) : -1]:
             begun.tokens += self._say(entry, notes, begun.messages)
             begun.entries.append(entry)
@@ -151,22 +186,23 @@ class MessageComposer:
         messages, tokens = self._render(entry)
         said += messages
         if entry.node.id in notes:
-            noted = [_user(text) for text in notes[entry.node.id]]
+            noted = [self._rendered.note(text) for text in notes[entry.node.id]]
             said += noted
             tokens += estimate(noted)
         return tokens
 
     def _render(self, entry: LineEntry) -> tuple[list[Message], int]:
-        known = self._rendered.get(entry.node.id)
+        known = self._rendered.entries.get(entry.node.id)
         # By identity: an entry that changed is a new object, and comparing them would cost as much
         # as rendering.
-        if known is None or known[0] is not entry:
+        if known is None or known[0] is not entry or known[1] != self._target:
             shown = entry
             if entry.node.id in self._without_pictures:
                 shown = without_pictures(entry)
             messages = render(shown, self._target)
-            known = self._rendered[entry.node.id] = (entry, messages, estimate(messages))
-        return known[1], known[2]
+            known = (entry, self._target, messages, estimate(messages))
+            self._rendered.entries[entry.node.id] = known
+        return known[2], known[3]
 
 
 def build(
@@ -194,7 +230,7 @@ def notes_for_model(tree: ConversationTree) -> dict[NodeId | None, list[str]]:
 def _with_legal_ends(said: list[Message]) -> tuple[Message, ...]:
     """The first message is the user's, and so is the last, unless results stand there."""
     if not said or (isinstance(said[0], ChatMessage) and said[0].role == "assistant"):
-        said.insert(0, _user(BEGINNING))
+        said.insert(0, _BEGINNING)
     last = said[-1]
     if isinstance(last, ChatMessage) and last.role == "assistant":
         said.append(_user(CONTINUE_PROMPT))
@@ -304,3 +340,6 @@ def _result(
 
 def _user(text: str) -> ChatMessage:
     return ChatMessage(role="user", parts=(Text(text=text),))
+
+
+_BEGINNING: Final = _user(BEGINNING)

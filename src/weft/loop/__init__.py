@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from weft.context import LineEntry
+from weft.context import LineEntry, RenderedLine
 from weft.loop.answer import AnswerBuilder, ModelAnswer
 from weft.loop.approval import (
     UNANSWERED,
@@ -46,6 +46,7 @@ from weft.loop.tool_calls import DriverCall, ToolCallEnd, run_one, stopped
 from weft.loop.tool_results import touched_facts
 from weft.loop.turn import Turn
 from weft.loop.turn_facts import call_started, promote, revision_of, settle_open_calls, tip_after
+from weft.loop.turn_line import digests_at_opening
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.context import as_message, pin_block, pinned
@@ -87,6 +88,7 @@ __all__ = [
     "ReadyCall",
     "RecoveredCall",
     "RecoveryEvidence",
+    "RenderedLine",
     "SessionWork",
     "SharedBudget",
     "SnapshotTaker",
@@ -103,6 +105,7 @@ __all__ = [
     "child_finished",
     "command_ends",
     "count_lost",
+    "digests_at_opening",
     "end_interrupted",
     "hashes_needed",
     "judge",

@@ -10,7 +10,13 @@ import msgspec
 from msgspec import Meta
 
 from weft.clock import Clock
-from weft.context import LineEntry, PromptPrefix, RenderedPrefix, estimate_text
+from weft.context import (
+    LineEntry,
+    PromptPrefix,
+    RenderedLine,
+    RenderedPrefix,
+    estimate_text,
+)
 from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
 from weft.loop.hooks import TurnHooks
@@ -56,6 +62,8 @@ class ContextLine(msgspec.Struct, frozen=True, kw_only=True):
     """The last node that the summary stands for."""
     pinned: tuple[LineEntry, ...] = ()
     """What is pinned in the part that the summary stands for."""
+    rendered: RenderedLine = msgspec.field(default_factory=RenderedLine)
+    """What was made of the entries before; goes with what holds them."""
 
 
 class SessionWork(Protocol):

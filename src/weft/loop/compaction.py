@@ -22,6 +22,7 @@ from weft.context import (
     choose_cut,
     estimate,
     estimate_text,
+    lone_request_digest,
     notes_for_model,
     render,
     room,
@@ -182,12 +183,19 @@ async def _ask(
     begin: Callable[[], Awaitable[object]],
 ) -> ModelAnswer:
     """Ask for the summary once; whatever comes of it, what it used is noted."""
+    asked = _model_request(environment, conversation, focus)
     started = ModelCallStarted(
         turn_id=turn_id or TurnId(""),
         node=new_node_id(environment.clock.now()),
         model=environment.model_name,
         purpose="compaction",
         input_tokens=estimate_text(len(conversation)),
+        digest=lone_request_digest(
+            model=environment.model_name,
+            system=asked.system,
+            thinking=asked.thinking,
+            messages=asked.messages,
+        ),
     )
     # On record before it is sent: if the process dies now, recovery can count what the call may
     # have used.
@@ -196,7 +204,7 @@ async def _ask(
     request = ModelCallAttempts(environment, started.node, is_quiet=True)
     answer: ModelAnswer | None = None
     try:
-        answer = await request.answer(_model_request(environment, conversation, focus))
+        answer = await request.answer(asked)
         return answer
     finally:
         # Also after a cancel: the vendor bills a summary that no one will read.

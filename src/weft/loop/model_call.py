@@ -275,19 +275,33 @@ class ModelCaller:
         # append anyway, which takes the settings of its own instant.
         if open_call is not None and not is_steered and not self._pending.has_facts:
             self._renew_if_possible()
-            if open_call.model == self._env.model_name and not self._pending.has_facts:
+            is_same = open_call.model == self._env.model_name and not self._pending.has_facts
+            if is_same and open_call.digest == self._digest():
                 return open_call.node
+        started = await self._put_on_record()
+        # The queue holds only the beginning of a long message; all of it is on the line by now.
+        # What is on record last is what is sent.
+        if started.digest != self._digest():
+            started = await self._put_on_record()
+        return started.node
 
+    async def _put_on_record(self) -> ModelCallStarted:
         def more(state: SessionState, noted: Sequence[Fact]) -> list[Fact]:
             # Here, and not before: a model that the user has set by now is meant for this call.
             self._renew_if_possible()
             now = self._env.clock.now()
-            started = call_started(self._turn_id, self._env.model_name, self._env.prefix.id, now)
-            return [*promote(state, noted, now), started]
+            promoted = promote(state, noted, now)
+            prefix, digest = self._env.prefix.id, self._digest((*noted, *promoted))
+            name = self._env.model_name
+            return [*promoted, call_started(self._turn_id, name, prefix, now, digest=digest)]
 
         stored = await self._pending.commit(_CALL, more, drop_draft=True)
         await self._line.take_promoted(stored)
-        return next(fact.node for fact in reversed(stored) if isinstance(fact, ModelCallStarted))
+        return next(fact for fact in reversed(stored) if isinstance(fact, ModelCallStarted))
+
+    def _digest(self, facts: Sequence[Fact] = ()) -> str:
+        """The digest of the request as it will be once these facts are in."""
+        return self._line.digest(self._env, facts)
 
     def _model_request(self, composed: ComposedMessages) -> ModelRequest:
         prefix = self._env.prefix

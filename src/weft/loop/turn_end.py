@@ -93,8 +93,9 @@ class TurnEnding:
                 return [*self._submitted(state, deliverable)]
             if is_over:
                 return [self.fact(state, noted, reason, detail, deliverable)]
-            started = call_started(self._turn_id, models.model_name, models.prefix.id, now)
-            return [*steering, started]
+            digest = self._line.digest(models, (*noted, *steering))
+            name, prefix = models.model_name, models.prefix.id
+            return [*steering, call_started(self._turn_id, name, prefix, now, digest=digest)]
 
         stored = await self._pending.commit(_FINISH, more, drop_draft=True)
         await self._line.take_promoted(stored)

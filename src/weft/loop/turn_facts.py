@@ -74,10 +74,12 @@ def revision_of(state: SessionState, node: NodeId | None) -> int:
 
 
 def call_started(
-    turn_id: TurnId, model: str, prefix: BlobId | None, now: float
+    turn_id: TurnId, model: str, prefix: BlobId | None, now: float, *, digest: str
 ) -> ModelCallStarted:
     """A request is about to be sent, and its answer has a name already."""
-    return ModelCallStarted(turn_id=turn_id, node=new_node_id(now), model=model, prefix=prefix)
+    return ModelCallStarted(
+        turn_id=turn_id, node=new_node_id(now), model=model, prefix=prefix, digest=digest
+    )
 
 
 def answer_node(

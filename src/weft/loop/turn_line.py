@@ -12,12 +12,14 @@ from weft.context import (
     MessageComposer,
     notes_for_model,
     pictures_of,
+    request_digest,
 )
-from weft.events import Fact, InputPromoted
+from weft.events import Fact, InputPromoted, NewMessage, SystemNote, ToolComplete
 from weft.ids import CallUid, NodeId
-from weft.loop.base import ContextLine, TurnJournal
+from weft.loop.base import ContextLine, ModelEnvironment, TurnJournal
 from weft.messages import Node, ToolResult
 from weft.providers import ModelInfo
+from weft.state import SessionState
 
 PICTURES: Final = "pictures"
 """The mark of a node whose pictures are not shown."""
@@ -29,6 +31,7 @@ class TurnLine:
 
     def __init__(self, journal: TurnJournal, info: ModelInfo) -> None:
         self._journal = journal
+        self._info = info
         self._composer = _composer(info)
         self._entries: list[LineEntry] = []
         self._context = ContextLine(entries=())
@@ -60,30 +63,21 @@ class TurnLine:
             summary=self._context.summary,
             upto=self._context.upto,
             pinned=self._context.pinned,
+            rendered=self._context.rendered,
         )
 
     def find(self, node: NodeId) -> LineEntry | None:
         """The entry of a node; None when it is not on the line."""
-        place = self._place(node)
+        place = _place_of(node, self._entries)
         return None if place is None else self._entries[place]
-
-    def _place(self, node: NodeId) -> int | None:
-        # From the end: what is looked for is nearly always the last answer of a long line.
-        for place in range(len(self._entries) - 1, -1, -1):
-            if self._entries[place].node.id == node:
-                return place
-        return None
 
     async def load(self) -> None:
         """Read the line from the session."""
         self._context = await self._journal.line()
         self._entries = list(self._context.entries)
         self._composed = self._notes = None
-        nodes = self._journal.state.tree.nodes
-        for entry in self._entries:
-            holder = nodes.get(entry.node.id)
-            if holder is not None and holder.marks.get(PICTURES) == REFUSED:
-                self._refused.add(entry.node.id)
+        self._composer.use(self._context.rendered)
+        self._refused |= _refused_in(self._entries, self._journal.state)
         self._hide_refused()
 
     def add(self, node: Node) -> None:
@@ -99,7 +93,7 @@ class TurnLine:
 
     def take_results(self, node: Node, results: Mapping[CallUid, ToolResult]) -> None:
         """Calls of a node have come to an end."""
-        place = self._place(node.id)
+        place = _place_of(node.id, self._entries)
         assert place is not None
         merged = {**self._entries[place].results, **results}
         self._entries[place] = LineEntry(node=node, results=merged)
@@ -107,7 +101,9 @@ class TurnLine:
 
     def render_for(self, info: ModelInfo) -> None:
         """Compose for another model from now on: what only the one before may read is left out."""
+        self._info = info
         self._composer = _composer(info)
+        self._composer.use(self._context.rendered)
         self._hide_refused()
 
     def leave_out_newest_pictures(self) -> tuple[NodeId, list[str]] | None:
@@ -153,6 +149,88 @@ class TurnLine:
         if self._notes is None or self._notes[0] != count:
             self._notes = (count, notes_for_model(self._journal.state.tree))
         return self._notes[1]
+
+    def digest(self, models: ModelEnvironment, facts: Sequence[Fact] = ()) -> str:
+        """The digest of the next request, as it will be once these facts are in."""
+        return request_digest(
+            model=models.model_name,
+            prefix=models.prefix.id,
+            thinking=models.thinking,
+            messages=self._digests_after(facts),
+        )
+
+    def _digests_after(self, facts: Sequence[Fact]) -> bytes:
+        if not any(self._is_news(fact) for fact in facts):
+            return self._composer.digests(self.compose().messages)
+        # By a composer of its own: this one goes on where it stood.
+        return digests_at_opening(self.context, self._info, self._journal.state, facts)
+
+    def _is_news(self, fact: Fact) -> bool:
+        """Whether a fact adds to what the model is given; what is noted stands on the line."""
+        if isinstance(fact, NewMessage):
+            return fact.advance and _place_of(fact.node.id, self._entries) is None
+        return isinstance(fact, SystemNote) and fact.to_model
+
+
+def digests_at_opening(
+    line: ContextLine, info: ModelInfo, state: SessionState, facts: Sequence[Fact]
+) -> bytes:
+    """The digests of what a turn's first call will send, from the line before the facts that start
+    it.
+    """
+    composer = _composer(info)
+    composer.use(line.rendered)
+    for node in _refused_in(line.entries, state):
+        composer.leave_out_pictures(node)
+    return _digests(composer, line, state, facts)
+
+
+def _digests(
+    composer: MessageComposer, line: ContextLine, state: SessionState, facts: Sequence[Fact]
+) -> bytes:
+    notes = notes_for_model(state.tree)
+    for fact in facts:
+        if isinstance(fact, SystemNote) and fact.to_model:
+            notes.setdefault(fact.node, []).append(fact.text)
+    entries = _entries_after(line.entries, facts)
+    composed = composer.compose(entries, summary=line.summary, upto=line.upto, notes=notes)
+    return composer.digests(composed.messages)
+
+
+def _entries_after(entries: Sequence[LineEntry], facts: Sequence[Fact]) -> list[LineEntry]:
+    """The line with what these facts add to it; what is noted already stands on it."""
+    after = list(entries)
+    for fact in facts:
+        match fact:
+            case NewMessage(node=node, advance=True) if _place_of(node.id, after) is None:
+                after.append(LineEntry(node=node))
+            case ToolComplete(node=node_id, call_uid=uid, result=result):
+                place = _place_of(node_id, after)
+                if place is not None and uid not in after[place].results:
+                    entry = after[place]
+                    results = {**entry.results, uid: result}
+                    after[place] = LineEntry(node=entry.node, results=results)
+            case _:
+                pass
+    return after
+
+
+def _place_of(node: NodeId, entries: Sequence[LineEntry]) -> int | None:
+    # From the end: what is looked for is nearly always the last answer of a long line.
+    for place in range(len(entries) - 1, -1, -1):
+        if entries[place].node.id == node:
+            return place
+    return None
+
+
+def _refused_in(entries: Sequence[LineEntry], state: SessionState) -> set[NodeId]:
+    """The nodes on record whose pictures a vendor has refused."""
+    holders = ((entry.node.id, state.tree.nodes.get(entry.node.id)) for entry in entries)
+    return {
+        node
+        for node, holder in holders
+        if holder is not None and holder.marks.get(PICTURES) == REFUSED
+    }
 
 
 def _composer(info: ModelInfo) -> MessageComposer:

@@ -281,6 +281,8 @@ class BeginCall(Command[NodeId], frozen=True, tag="begin_call"):
     purpose: Purpose
     input_tokens: int = 0
     """About how much it is sent."""
+    digest: str = ""
+    """Of the request that is about to be sent."""
 
 
 class RecordUsage(Command[None], frozen=True, tag="record_usage"):

@@ -11,7 +11,7 @@ import msgspec
 from weft.clock import Clock
 from weft.events import Fact, TurnStarted
 from weft.ids import BlobId, CallUid, SessionId, TurnId
-from weft.loop import Commit, PermissionGate, SessionWork, TurnJournal
+from weft.loop import Commit, ContextLine, PermissionGate, SessionWork, TurnJournal
 from weft.messages import Usage
 from weft.permissions import Mode, PermissionRule
 from weft.session.log.line import LineCacheBudget
@@ -91,10 +91,10 @@ class TurnFactory(Protocol):
         """Read what `opening`, which does not wait, needs from the store and from files."""
 
     def opening(
-        self, state: SessionState, started: TurnStarted, facts: Sequence[Fact] = ()
+        self, state: SessionState, started: TurnStarted, facts: Sequence[Fact], line: ContextLine
     ) -> Commit:
         """The facts with which a turn's first model call begins, for the append that starts the
-        turn; `facts` are those that come before them in it.
+        turn; `facts` are those that come before them in it, `line` is the one before them.
 
         Raises:
             UsageError, ProviderError: no such model, or no key for it; the turn does not start.

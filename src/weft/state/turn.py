@@ -34,6 +34,8 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int = 1
     is_held: bool = False
     """Room is made for it first: it is not sent before that."""
+    digest: str = ""
+    """Which request it is, as far as that was known when it went on record."""
 
 
 class AnsweredRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,9 +79,14 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 self.open = OpenTurn(turn_id=turn_id, tip=node, options=options)
                 self.last_reason = None
                 self.last_detail = ""
-            case ModelCallStarted(purpose="turn", node=node, model=model, attempt=attempt):
+            case ModelCallStarted(purpose="turn"):
                 if self.open is not None:
-                    self.open.call = ModelCall(node=node, model=model, attempt=attempt)
+                    self.open.call = ModelCall(
+                        node=fact.node,
+                        model=fact.model,
+                        attempt=fact.attempt,
+                        digest=fact.digest,
+                    )
             case ModelCallStarted(purpose="compaction", turn_id=turn_id):
                 self._hold_call(turn_id)
             case Compacted():

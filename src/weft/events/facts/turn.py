@@ -116,6 +116,8 @@ class ModelCallStarted(FactBase, frozen=True, tag="model_call_started"):
     attempt: int = 1
     input_tokens: int = 0
     """Estimated length of the prompt; 0 where the ledger has it."""
+    digest: str = ""
+    """SHA-256 of the request in its neutral form; empty in logs of before this was recorded."""
 
 
 class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):

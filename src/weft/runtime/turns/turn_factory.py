@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from weft.context import request_digest
 from weft.events import (
     Fact,
-    ModelCallStarted,
     PrefixFrozen,
     SystemNote,
     TurnStarted,
 )
-from weft.ids import CallUid, TurnId, new_node_id
+from weft.ids import CallUid, TurnId
 from weft.loop import (
     CallJournal,
     Commit,
+    ContextLine,
     ModelEnvironment,
     PermissionGate,
     SessionWork,
@@ -29,6 +30,8 @@ from weft.loop import (
     TurnHooks,
     TurnJournal,
     TurnLimits,
+    call_started,
+    digests_at_opening,
 )
 from weft.messages import ModelName
 from weft.project.masked_text import masked_in_pieces
@@ -73,7 +76,7 @@ class SessionTurnFactory(TurnFactory):
         await self._prompt.load(state)
 
     def opening(
-        self, state: SessionState, started: TurnStarted, facts: Sequence[Fact] = ()
+        self, state: SessionState, started: TurnStarted, facts: Sequence[Fact], line: ContextLine
     ) -> Commit:
         if is_planned(started.options) and started.continued and not self._plans_next(state):
             return Commit(facts=())  # a plan goes on, and no model is asked first
@@ -81,18 +84,20 @@ class SessionTurnFactory(TurnFactory):
         name = model.name
         # Before anything is on record: a model that cannot be had fails the command, and no turn is
         # begun.
-        self._services.models.resolve(name)
+        info = self._services.models.resolve(name).info
         rendered = self._prompt.prefix(state, started.options)
-        call = ModelCallStarted(
-            turn_id=started.turn_id,
-            node=new_node_id(self._services.clock.now()),
-            model=name,
-            prefix=rendered.id,
-        )
         notes = (
             *self._level_notes(model, state, started),
             *self._prompt.opening_notes(state, facts, rendered.prefix),
         )
+        digest = request_digest(
+            model=name,
+            prefix=rendered.id,
+            thinking=model.effort or "default",
+            messages=digests_at_opening(line, info, state, (*facts, *notes)),
+        )
+        now = self._services.clock.now()
+        call = call_started(started.turn_id, name, rendered.id, now, digest=digest)
         # A prefix is stored once, by its hash; a turn with the same one only names it.
         if rendered.id == state.prefix:
             return Commit(facts=(*notes, call))

@@ -66,6 +66,7 @@ def _begin_call(command: BeginCall, context: DecisionContext) -> DecidedCommand:
         model=command.model,
         purpose=command.purpose,
         input_tokens=command.input_tokens,
+        digest=command.digest,
     )
     return DecidedCommand(facts=(started,), answer=started.node)
 

@@ -38,7 +38,7 @@ from weft.events import (
     decode,
 )
 from weft.ids import BlobId, CallUid, NodeId
-from weft.loop import ContextLine, LineEntry
+from weft.loop import ContextLine, LineEntry, RenderedLine
 from weft.messages import File, Image, Part, Text, Thinking, ToolCall, ToolResult
 from weft.state import QueueEntry
 from weft.store import Store
@@ -413,6 +413,7 @@ class LineCache:
         self._after: NodeId | None = None
         """Where the end begins: the node that the last compaction goes up to."""
         self._entries: list[LineEntry] | None = None
+        self._rendered = RenderedLine()
         self._compacted: tuple[tuple[LogPosition, tuple[NodeId, ...]], CompactedPart] | None = None
         self._places: dict[NodeId, int] = {}
         self._weight = 0
@@ -447,7 +448,8 @@ class LineCache:
         """
         compaction = tree.compaction_for(tip)
         if compaction is None:
-            return ContextLine(entries=tuple(await self._end(tree, tip, None)))
+            alone = tuple(await self._end(tree, tip, None))
+            return ContextLine(entries=alone, rendered=self._rendered)
         entries = await self._end(tree, tip, compaction.upto)
         part = await self._compacted_part(tree, compaction)
         return ContextLine(
@@ -455,6 +457,7 @@ class LineCache:
             summary=part.summary,
             upto=compaction.upto,
             pinned=part.pinned,
+            rendered=self._rendered,
         )
 
     async def _end(
@@ -536,6 +539,8 @@ class LineCache:
 
     def _begin(self, after: NodeId | None) -> None:
         self._after, self._entries, self._places, self._weight = after, [], {}, 0
+        # It holds the entries too: kept on, it would keep what was let go for the budget.
+        self._rendered = RenderedLine()
 
     def _tip(self) -> NodeId | None:
         return self._entries[-1].node.id if self._entries else self._after

@@ -14,7 +14,7 @@ import msgspec
 from weft.actors import Supervisor
 from weft.clock import Clock
 from weft.errors import OutcomeUnknown, StoreError, StoreOutage
-from weft.events import CommandCause, Fact, Signal
+from weft.events import CommandCause, Fact, NewMessage, Signal
 from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
@@ -251,6 +251,16 @@ class SessionLog:
     async def context_line(self, tip: NodeId | None = None) -> ContextLine:
         """The line that ends at `tip` as the model is to see it."""
         return await self._line.context(self.state.tree, tip or self.state.tree.head)
+
+    async def line_before(self, facts: Sequence[Fact], tip: NodeId | None) -> ContextLine:
+        """The line that these facts, which are about to be appended, go on from; it ends at `tip`
+        where they add no message.
+        """
+        added = (fact.node for fact in facts if isinstance(fact, NewMessage) and fact.advance)
+        first = next(added, None)
+        if first is not None and first.parent is None:
+            return ContextLine(entries=())
+        return await self.context_line(tip if first is None else first.parent)
 
     async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
         """What a node said in each revision, oldest first."""

@@ -15,7 +15,7 @@ from weft.errors import ToolError
 from weft.events import ErrorRaised, FileTouched, FinishReason, TurnStarted
 from weft.faults import FailPointPair
 from weft.ids import CallUid, NodeId
-from weft.loop import Commit, promote
+from weft.loop import Commit, promote, tip_after
 from weft.session.environment import SessionEnvironment
 from weft.session.log.session_log import SessionLog
 from weft.store import Store
@@ -118,7 +118,8 @@ class SessionRecovery:
             # tools or the key may have changed since.
             facts += promote(state, facts, self._env.clock.now())
             again = TurnStarted(turn_id=started.turn_id, options=started.options)
-            opening = self._env.turns.opening(state, again, facts)
+            line = await self._log.line_before(facts, tip_after(state, ()))
+            opening = self._env.turns.opening(state, again, facts, line)
             commit = msgspec.structs.replace(
                 opening,
                 facts=(*facts, *opening.facts),

@@ -187,7 +187,7 @@ class TurnScheduler:
         commit = Commit(facts=plan.facts, blobs=plan.blobs)
         if plan.then == "start_turn" and plan.facts:
             await self._env.turns.prepare(self._log.state)
-            commit = self._with_opening(plan.facts)
+            commit = await self._with_opening(plan.facts)
         # No facts of its own: an interrupted turn goes on. What it left in doubt is settled first,
         # in an append of its own.
         elif plan.then == "start_turn":
@@ -225,12 +225,13 @@ class TurnScheduler:
         await self._recovery.settle()
         self._start_turn()
 
-    def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
+    async def _with_opening(self, facts: tuple[Fact, ...]) -> Commit:
         """The facts that start a turn, and in the same append those of its first model call."""
         started = next(fact for fact in facts if isinstance(fact, TurnStarted))
         # One append for the prompt and the start of its model call: between two of them a crash
         # would leave a turn that has never asked and an answer to nothing.
-        opening = self._env.turns.opening(self._log.state, started, facts)
+        line = await self._log.line_before(facts, started.node)
+        opening = self._env.turns.opening(self._log.state, started, facts, line)
         return msgspec.structs.replace(opening, facts=(*facts, *opening.facts))
 
     def _start_turn(self) -> None:
