@@ -23,6 +23,8 @@ InputId = NewType("InputId", str)
 """Names one input of a client; repeating it repeats nothing."""
 EntryId = NewType("EntryId", str)
 """Names one entry of the steering or follow-up queue."""
+WaitId = NewType("WaitId", str)
+"""Names one wait of a turn."""
 BlobId = NewType("BlobId", str)
 """SHA-256 of the content, in hexadecimal."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from weft.cli.chat.paint.text_cells import (
@@ -17,7 +19,15 @@ from weft.cli.chat.screens.terminal.region_rows import RegionRows
 from weft.cli.chat.screens.terminal.status_line import StatusPlace, status_row
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.clock import ManualClock
-from weft.view import AnswerBlock, LiveArea, QueuedInput, RetryNotice, RunningTool, TaskRow
+from weft.view import (
+    AnswerBlock,
+    LiveArea,
+    QueuedInput,
+    RetryNotice,
+    RunningTool,
+    TaskRow,
+    WaitNotice,
+)
 
 PLAIN = RowStyles(coloured=False)
 PLACE = StatusPlace(folder="calc", branch="main", sandbox=True)
@@ -73,6 +83,39 @@ class _Bare(RowStyles):
 def test_the_activity_line_says_what_arrives(fields: dict[str, object], shown: str) -> None:
     turn = Turn(live(status=fields.pop("status", "thinking"), **fields)).after(9)
     assert turn.rows().activity()[0] == shown
+
+
+@pytest.mark.parametrize(
+    ("wait", "shown"),
+    [
+        (
+            {"name": "bg_1", "text": "make test"},
+            "⠹ Waiting for bg_1 (make test) · 2 min 9 s · Esc stops",
+        ),
+        ({"until": 3600.0}, "⠹ Waiting until AT · 2 min 9 s · Esc stops"),
+        (
+            {"name": "bg_1", "until": 3600.0},
+            "⠹ Waiting for bg_1 · 2 min 9 s · until AT at the latest · Esc stops",
+        ),
+    ],
+    ids=("command", "time", "both"),
+)
+def test_a_turn_that_waits_says_for_what_since_when_and_until_when(
+    wait: dict[str, float], shown: str
+) -> None:
+    turn = Turn(live(status="waiting"))
+    now = turn.clock.now()
+    until = wait.pop("until", None)
+    at = "" if until is None else time.strftime("%H:%M", time.localtime(now + until))
+    # Fields of the struct.
+    notice = WaitNotice(
+        since=now,
+        until=None if until is None else now + until,
+        **wait,  # type: ignore[arg-type]
+    )
+    turn.live.wait = notice
+    assert turn.after(129).rows(90).activity() == [shown.replace("AT", at)]
+    assert all(cells(row) <= 40 for row in turn.rows(40).activity())
 
 
 def test_seconds_are_those_of_the_turn_and_come_after_the_first() -> None:

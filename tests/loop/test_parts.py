@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -77,6 +77,9 @@ class PlainJournal(CallJournal):
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
         raise AssertionError("the driver asks in a way of its own")
+
+    async def until(self, holds: Callable[[SessionState], bool]) -> None:
+        raise AssertionError("a driver's call does not wait")
 
 
 class Gate(PermissionGate):

@@ -20,6 +20,37 @@ from weft.testing.store_contract import blob_id
 pytestmark = pytest.mark.anyio
 
 
+def without_waits(db: apsw.Connection) -> None:
+    """As the file was before the fourth schema."""
+    db.execute("drop index sessions_due")
+    db.execute("alter table sessions drop column wake_at")
+
+
+async def test_a_file_of_the_third_schema_can_be_asked_what_is_due(tmp_path: Path) -> None:
+    path = tmp_path / "weft.db"
+    async with await open_sqlite(path) as store:
+        await write_history(store, SessionId("ses_a"), [1])
+    db = open_connection(path)
+    without_waits(db)
+    db.execute("pragma user_version = 3")
+    async with await open_sqlite(path) as store:
+        assert await store.due(99.0) == []
+        known = await store.row(SessionId("ses_a"))
+        assert known is not None
+        lease = await store.take_lease(known.id)
+        row = msgspec.structs.replace(known, wake_at=5.0)
+        end = await store.last_seq(known.id)
+        add = Append(stream=known.id, expected_seq=end, records=(), fence=lease.fence, row=row)
+        await store.append(add)
+        assert await store.due(5.0) == [row]
+        plan = fetch(
+            db,
+            "explain query plan select 1 from sessions where wake_at is not null and wake_at < 1",
+        )
+        assert "sessions_due" in str(plan)
+    db.close()
+
+
 async def test_a_file_of_the_first_schema_is_brought_up_and_goes_on(tmp_path: Path) -> None:
     path, session = tmp_path / "weft.db", SessionId("ses_a")
     data = b"what it was"
@@ -39,6 +70,7 @@ async def test_a_file_of_the_first_schema_is_brought_up_and_goes_on(tmp_path: Pa
     db = open_connection(path)
     for table in ("history_refs", "history_sums"):
         db.execute(f"drop table {table}")
+    without_waits(db)
     db.execute("pragma user_version = 1")
     db.close()
     async with await open_sqlite(path) as store:
@@ -111,6 +143,7 @@ async def test_a_file_of_the_second_schema_has_its_history_added_up(tmp_path: Pa
     for trigger in ("history_named", "history_dropped"):
         db.execute(f"drop trigger {trigger}")
     db.execute("drop table history_sums")
+    without_waits(db)
     db.execute("pragma user_version = 2")
     async with await open_sqlite(path) as store:
         assert sums(db) == (300, 300)

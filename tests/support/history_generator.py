@@ -65,11 +65,14 @@ from weft.events import (
     ToolExecuting,
     TurnFinished,
     TurnStarted,
+    TurnWaiting,
+    TurnWoken,
     UnknownFact,
     UsageRecorded,
+    WaitSubject,
     WorkspaceSnapshot,
 )
-from weft.ids import BlobId, CallUid, EntryId, InputId, NodeId, RequestId, SessionId, TurnId
+from weft.ids import BlobId, CallUid, EntryId, InputId, NodeId, RequestId, SessionId, TurnId, WaitId
 from weft.messages import Node, Text, ToolCall, ToolResult, Usage
 from weft.state import SessionState
 
@@ -225,7 +228,7 @@ class HistoryGenerator:
         self.write(TodoChanged(items=self.plain.todos))
 
     def mention(self) -> None:
-        """A fact that no fold of the core takes in."""
+        """A fact that the plain state knows nothing of."""
         self.write(self._pick(_MENTIONS))
 
     def child_ends(self) -> None:
@@ -518,6 +521,8 @@ _DATA: tuple[dict[str, Any], ...] = (
 )
 """What results say of commands in the background."""
 _MENTIONS: tuple[Fact, ...] = (
+    TurnWaiting(wait_id=WaitId("w"), turn_id=TurnId("t"), on=WaitSubject(kind="time")),
+    TurnWoken(wait_id=WaitId("w"), turn_id=TurnId("t"), by="time"),
     ErrorRaised(message="m", where="hook"),
     SessionRestarted(reason="crash"),
     BoundaryChanged(path="a.py", first=0, last=9),

@@ -62,6 +62,7 @@ class World:
         *models: ScriptedModel,
         config: dict[str, Any] | None = None,
         store: Store | None = None,
+        sleep: Callable[[float], Awaitable[None]] | None = None,
         **parts: Any,
     ) -> App:
         """The application as a new process would open it, with these models at hand (the first is
@@ -76,7 +77,7 @@ class World:
             {"model.default": MODEL, "sandbox.mode": "off", **(config or {})},
             environ=self.environ,
             providers={"scripted": ScriptedProvider(named)},
-            sleep=self._wait,
+            sleep=sleep or self._wait,
             **parts,
         )
 

@@ -75,7 +75,7 @@ def test_every_built_in_tool_has_a_valid_schema_and_a_description() -> None:
         assert len(tool.description) > 20
         assert all("description" in each for each in tool.schema["properties"].values())
     pure = {name for name, tool in tools.items() if tool.effect == "pure"}
-    assert pure == {"read", "list", "find", "grep", "todo", "ask", "shell_output"}
+    assert pure == {"read", "list", "find", "grep", "todo", "ask", "shell_output", "wait"}
     assert {name for name, tool in tools.items() if tool.effect == "checkable"} == {
         "write",
         "edit",

@@ -44,6 +44,7 @@ from weft.session import (
     RespondToPermission,
     SendPrompt,
     SessionPort,
+    WakeTurn,
 )
 from weft.state import SessionState
 
@@ -171,6 +172,9 @@ class ChildRun:
     async def _set_to_work(self, handle: SessionPort) -> TurnId | None:
         """Start, continue or find the child's turn."""
         turn = handle.state.turn
+        if turn.open is not None and handle.status == "waiting":
+            # It may wait in the log alone, since its process died; at work, it goes on as it is.
+            await handle.call(WakeTurn())
         if turn.open is not None and handle.status not in ("interrupted", "error"):
             return turn.open.turn_id
         if turn.open is not None or (self._goes_on and turn.last_reason == "aborted"):

@@ -91,7 +91,7 @@ class InspectionCalls(SessionBase):
         return await line_page(await self._port(), before, after, limit)
 
     async def get_status(self) -> Status:
-        """idle, thinking, executing_tool, awaiting_permission, interrupted or error."""
+        """idle, thinking, executing_tool, awaiting_permission, waiting, interrupted or error."""
         return (await self._port()).status
 
     async def editor_snapshot(self) -> EditorSnapshot:

@@ -111,6 +111,7 @@ async def snapshot_of(port: SessionPort, context_window: int) -> EditorSnapshot:
         pending_plan=state.plan.plan if state.plan.is_waiting else None,
         plan=_progress(state.plan),
         error=port.error,
+        wait=state.turn.asleep,
         context_used=last.total_tokens if last is not None else 0,
         context_window=context_window,
         cost_usd=state.ledger.total.cost_usd,

@@ -64,6 +64,7 @@ UNLOAD_EVERY_SECONDS = 60.0
 MOST_UNLOAD_SECONDS = 960.0
 """The longest pause when unloading fails again and again."""
 TRIM_EVERY_SECONDS = 15.0
+WAKE_EVERY_SECONDS = 5.0
 _NOT_OPEN = "the app is not open: use `async with weft.open() as app`"
 
 
@@ -87,12 +88,16 @@ class App:
         added: Sequence[str] = (),
         hooks: HookTable | None = None,
         listen_after_seconds: float = 0.0,
+        wakes_due: bool = True,
     ) -> None:
         """`hooks` are those of a program that drives us, besides the configured ones; it may still
         grow.
 
         `listen_after_seconds`: how long to wait before other processes may drive our sessions; a
         short run need not bother.
+
+        `wakes_due`: whether turns of this project that waited go on here when their time has come
+        and no process has them at work.
         """
         self._more_hooks = hooks
         # A copy: a program that drives us may change its environment later, and our secrets, paths
@@ -109,6 +114,7 @@ class App:
         self._providers = dict(providers) if providers is not None else None
         self._sleep = sleep
         self._listen_after = listen_after_seconds
+        self._wakes_due = wakes_due
         self._workspaces = WorkspaceFactory(
             self.config, environ=self._environ, places=self.places, added=added, runner=runner
         )
@@ -505,6 +511,8 @@ class App:
         self._sessions = SessionManager(self._host)
         self._supervisor.start(self._unload_idle, "unload idle sessions")
         self._supervisor.start(self._trim_heap, "trim the heap")
+        if self._wakes_due:
+            self._supervisor.start(self._wake_due, "wake sessions that are due")
         if not self._store.is_shared:
             return
         if self._listen_after:
@@ -575,6 +583,14 @@ class App:
             if self.host.last_used > trimmed_at:
                 trimmed_at = self._clock.monotonic()
                 await anyio.to_thread.run_sync(heap.trim)
+
+    async def _wake_due(self) -> None:
+        while True:
+            await anyio.sleep(WAKE_EVERY_SECONDS)
+            try:
+                await self.host.wake_due()
+            except WeftError:
+                logger.exception("the store could not be asked what is due")
 
     async def _unload_idle(self) -> None:
         seconds = UNLOAD_EVERY_SECONDS

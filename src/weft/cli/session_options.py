@@ -54,7 +54,9 @@ def project_folder(arguments: ParsedArguments) -> str:
     return folder
 
 
-def make_app(arguments: ParsedArguments, hooks: HookTable | None = None) -> App:
+def make_app(
+    arguments: ParsedArguments, hooks: HookTable | None = None, *, wakes_due: bool = False
+) -> App:
     """The application, not yet open; `hooks` are those of a program that drives us.
 
     Raises:
@@ -87,6 +89,7 @@ def make_app(arguments: ParsedArguments, hooks: HookTable | None = None) -> App:
         added=added,
         hooks=hooks,
         listen_after_seconds=LISTEN_AFTER_SECONDS,
+        wakes_due=wakes_due,
     )
 
 

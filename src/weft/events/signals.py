@@ -8,7 +8,13 @@ from weft.events.base import SignalBase
 from weft.ids import CallUid, NodeId, SessionId
 
 Status: TypeAlias = Literal[
-    "idle", "thinking", "executing_tool", "awaiting_permission", "interrupted", "error"
+    "idle",
+    "thinking",
+    "executing_tool",
+    "awaiting_permission",
+    "waiting",
+    "interrupted",
+    "error",
 ]
 
 

@@ -45,8 +45,15 @@ from weft.loop.pending_facts import More, PendingFacts
 from weft.loop.tool_calls import DriverCall, ToolCallEnd, run_one, stopped
 from weft.loop.tool_results import touched_facts
 from weft.loop.turn import Turn
-from weft.loop.turn_facts import call_started, promote, revision_of, settle_open_calls, tip_after
+from weft.loop.turn_facts import (
+    call_started,
+    promote,
+    revision_of,
+    settle_open_calls,
+    tip_after,
+)
 from weft.loop.turn_line import digests_at_opening
+from weft.loop.waits.wake import with_wake, woken_fact
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.context import as_message, pin_block, pinned
@@ -123,7 +130,9 @@ __all__ = [
     "unsettled_children",
     "wait_before_retry",
     "with_retry_time",
+    "with_wake",
     "within",
+    "woken_fact",
 ]
 
 _HOMES = {

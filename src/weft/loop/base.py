@@ -114,9 +114,13 @@ class CallJournal(Protocol):
         """Wait until the request is answered."""
         ...
 
+    async def until(self, holds: Callable[[SessionState], bool]) -> None:
+        """Wait until something is true of the state."""
+        ...
+
 
 class TurnJournal(CallJournal, Protocol):
-    """What a turn needs of its session besides: its line, drafts, and conditions to wait for."""
+    """What a turn needs of its session besides: its line, and drafts."""
 
     def draft(
         self,
@@ -136,10 +140,6 @@ class TurnJournal(CallJournal, Protocol):
 
     async def line(self) -> ContextLine:
         """The turn's line, oldest first, with all words; what was compacted as its summary."""
-        ...
-
-    async def until(self, holds: Callable[[SessionState], bool]) -> None:
-        """Wait until something is true of the state."""
         ...
 
 

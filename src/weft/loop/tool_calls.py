@@ -253,6 +253,14 @@ class ToolCallBatch:
         await self._tell_hooks(ready)
 
     async def _run_each(self, ready: list[ReadyCall]) -> None:
+        waits = [each for each in ready if each.prepared.wait is not None]
+        await self._run_side_by_side([each for each in ready if each.prepared.wait is None])
+        # Last, and one after the other: what the others came to goes on record before the turn
+        # waits, for that may take days.
+        for each in waits:
+            await self._run_wait(each)
+
+    async def _run_side_by_side(self, ready: list[ReadyCall]) -> None:
         if len(ready) == 1:
             self._record(ready[0].call, *await self._finish_calls(ready[0]))
             return
@@ -487,6 +495,26 @@ class ToolCallBatch:
         )
         await self._pending.commit(_QUESTION)
         return request_id
+
+    # -- waiting
+
+    async def _run_wait(self, ready: ReadyCall) -> None:
+        """Let the turn wait, and then run the tool, which says what came of what it waited for."""
+        from weft.loop.waits.call_wait import CallWait  # few turns wait
+
+        assert ready.prepared.wait is not None
+        call_uid = ready.call.call_uid
+        wait = CallWait(self._env, self._pending, self._node, call_uid, ready.prepared.wait)
+        over = await wait.over()
+        if over.is_error:
+            self._record(ready.call, over, 0)
+            return
+        news, _ = await self._execute(ready)
+        # A command that was looked at says itself how it ended.
+        by_itself = news.text if over.data.get("woken_by") in ("command", None) else ""
+        text = by_itself or "\n".join(part for part in (over.text, news.text) if part)
+        outcome = msgspec.structs.replace(over, text=text)
+        self._record(ready.call, outcome, wait.duration_ms)
 
     # -- hooks
 

@@ -140,6 +140,9 @@ class BackgroundShells(BackgroundCommands):
             raise FinalToolError("it was stopped")
         return shell.look()
 
+    def title_of(self, name: str) -> str | None:
+        return self._known[name].title if self.has(name) else None
+
     async def look(self, name: str, wait_seconds: float) -> BackgroundOutput:
         shell = self._named(name)
         await shell.news_within(wait_seconds)
@@ -253,9 +256,10 @@ class BackgroundShells(BackgroundCommands):
                 tree=None if shell.result is None else shell.result.tree,
             ),
         )
-        # The model has ended it and reads of it in the result of that call; a message would say it
-        # twice.
-        if shell.by == "model":
+        # The model has ended it, or waits for it, and reads of it in the result of that call; a
+        # message would say it twice.
+        wait = state.turn.asleep
+        if shell.by == "model" or (wait is not None and wait.on.name == shell.name):
             return msgspec.structs.replace(changed, facts=(*changed.facts, note))
         message = InputQueued(
             entry_id=EntryId(new_id("ent", self._host.now())),

@@ -72,6 +72,9 @@ class ActorJournal(CallJournal):
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
         return await self._actor.resolution(request_id)
 
+    async def until(self, holds: Callable[[SessionState], bool]) -> None:
+        await self._actor.until(holds)
+
 
 class CommandGate(PermissionGate):
     """The session's policy, for a command that may come from a folder the user does not trust."""

@@ -34,6 +34,7 @@ from weft.session import (
     ContinueTurn,
     GrantedPermissions,
     SessionPort,
+    WakeTurn,
 )
 from weft.store import SessionRow, Store
 from weft.store.location import StoreArgument
@@ -45,6 +46,7 @@ if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up t
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
     from weft.project.mentions import AskRead
     from weft.runtime.command_expansion import MarkdownCommands
+    from weft.runtime.due_sessions import DueSessions
     from weft.runtime.workspaces.file_view import ProjectFile
     from weft.tools import OutputSchema
 
@@ -75,6 +77,7 @@ class SessionHost:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.registry = SessionRegistry(services)
+        self._due: DueSessions | None = None
 
     # -- the start of sessions
 
@@ -118,6 +121,8 @@ class SessionHost:
             await port.call(ChangeSetting(name="permission_mode", value=wanted.permission_mode))
         if wanted.continues and port.status == "interrupted":
             await port.call(ContinueTurn())
+        elif wanted.continues and port.status == "waiting":
+            await port.call(WakeTurn())
         return port
 
     # -- ports
@@ -245,6 +250,17 @@ class SessionHost:
             return list((await self.registry.state_of(session_id)).children.known)
         except WeftError:  # a damaged session can be deleted too
             return []
+
+    async def wake_due(self) -> list[SessionId]:
+        """Go on with the turns of this project whose wait is over and that no process has at work;
+        returns whose they are.
+        """
+        if self._due is None:
+            from weft.runtime.due_sessions import DueSessions  # a short run never asks
+
+            clock, project = self.services.clock, self.services.project_path
+            self._due = DueSessions(self.registry, clock, project)
+        return await self._due.wake()
 
     @property
     def last_used(self) -> float:
@@ -479,8 +495,8 @@ class SessionHost:
         Raises:
             UsageError: there is none, or it is of a file that may not be read.
         """
-        from weft.runtime.workspaces.file_view import refuse_forbidden, shown_blob
         from weft.runtime.snapshots.node_files import paths_with
+        from weft.runtime.workspaces.file_view import refuse_forbidden, shown_blob
 
         for port in list(self.registry.ports.values()):
             # The changes of a long session are many: they are read only where a rule may matter.

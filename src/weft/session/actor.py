@@ -61,6 +61,7 @@ from weft.session.commands import (
     StopSession,
     SwitchBranch,
     UndoRewind,
+    WakeTurn,
     digest,
 )
 from weft.session.decide import decide
@@ -469,7 +470,7 @@ class SessionActor:
 
     async def _decide_and_commit(self, command: Command[Any], asked: str) -> Any:
         self._check_options(command)
-        if isinstance(command, SendPrompt | ContinueTurn):
+        if isinstance(command, SendPrompt | ContinueTurn | WakeTurn):
             self._refuse_new_turns()
         moment = self._turns.moment(await self._file_of(command))
         if isinstance(command, SettingCommand):
@@ -478,8 +479,7 @@ class SessionActor:
         left_open = self._worker.turn is None and self.state.turn.open is not None
         # Decided twice: ending what was left changes the tree and the queue that the first decision
         # was made from.
-        if left_open and isinstance(command, SendPrompt) and await self._is_awaited():
-            # Its sender lives, and was promised an answer: this message waits behind that turn.
+        if left_open and isinstance(command, SendPrompt) and await self._goes_on_first():
             await self._turns.go_on_with_open()
             moment = msgspec.structs.replace(moment, running=True)
             plan = decide(command, self.state, moment)
@@ -498,7 +498,12 @@ class SessionActor:
             self._turns.follow_ups.awaits(plan.answer.entry_id)
         return await self._whole_answer(plan.answer)
 
-    async def _is_awaited(self) -> bool:
+    async def _goes_on_first(self) -> bool:
+        """Whether a turn that was left open goes on when a message comes: it waits, and the message
+        wakes it; or its sender lives, was promised an answer, and the message waits behind it.
+        """
+        if self.state.turn.wait is not None:
+            return True
         return await anyio.to_thread.run_sync(self._env.is_awaited)
 
     async def _keep_rule(self, rule: str) -> None:
@@ -625,6 +630,8 @@ class SessionActor:
         # message have begun another.
         turn = self._worker.turn if self._worker.is_at(only) else None
         turn_id = self._worker.trip(reason) if turn is not None else None
+        if turn is None and not wait_here:
+            turn_id = await self._abort_wait(reason, only)
         if turn is not None:
             self._worker.watch_abort()
             if wait_here:
@@ -633,6 +640,16 @@ class SessionActor:
             turn_id=turn_id,
             surviving=await self.log.in_full(self.state.queue.entries.values()),
         )
+
+    async def _abort_wait(self, reason: str, only: TurnId | None) -> TurnId | None:
+        """End a turn that waits and that no process has at work; returns which one."""
+        open_turn, is_waiting = self.state.turn.open, self.state.turn.wait is not None
+        if self._worker.turn is not None or open_turn is None or not is_waiting:
+            return None
+        if only not in (None, open_turn.turn_id):
+            return None
+        await self._recovery.end(reason, "aborted")
+        return open_turn.turn_id
 
     async def _suspend(self) -> None:
         """Stop the turn without ending it, and wait for its task, whose tools must not outlive the

@@ -274,6 +274,13 @@ class EditPlan(Command[None], frozen=True, tag="edit_plan"):
     plan: dict[str, Any]
 
 
+class WakeTurn(Command[bool], frozen=True, tag="wake_turn"):
+    """Go on with a turn that waits and that no process has at work; answers whether there was one.
+
+    A wait that is not over goes on.
+    """
+
+
 class BeginCall(Command[NodeId], frozen=True, tag="begin_call"):
     """A model is about to be asked outside of a turn; answers the call's name."""
 
@@ -403,6 +410,7 @@ AnyCommand: TypeAlias = (
     | AttachClient
     | DetachClient
     | StopSession
+    | WakeTurn
 )
 """Every command there is, for carriers that decode one without knowing which."""
 

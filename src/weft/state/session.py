@@ -59,6 +59,8 @@ from weft.events import (
     ToolExecuting,
     TurnFinished,
     TurnStarted,
+    TurnWaiting,
+    TurnWoken,
     UnknownFact,
     UsageRecorded,
     WorkspaceSnapshot,
@@ -81,7 +83,7 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "18"
+FOLD_VERSION: Final = "19"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
@@ -124,6 +126,8 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     ToolComplete: ("tree", "turn", "reads", "background"),
     FileTouched: ("files",),
     WorkspaceSnapshot: ("files",),
+    TurnWaiting: ("turn",),
+    TurnWoken: ("turn",),
     TurnFinished: ("turn",),
     PermissionRequest: ("turn",),
     PermissionResolved: ("turn",),

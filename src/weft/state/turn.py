@@ -20,6 +20,8 @@ from weft.events import (
     ToolExecuting,
     TurnFinished,
     TurnStarted,
+    TurnWaiting,
+    TurnWoken,
 )
 from weft.ids import CallUid, NodeId, RequestId, TurnId
 
@@ -67,6 +69,10 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
     """Permission requests and questions that wait for the user."""
     answers: dict[CallUid, AnsweredRequest] = {}
     """Answers whose call has not been settled yet."""
+    wait: TurnWaiting | None = None
+    """What the turn waits for; the wait is not over before its call is settled."""
+    woken: TurnWoken | None = None
+    """How that wait ended."""
     last_turn: TurnId | None = None
     last_reason: FinishReason | None = None
     last_detail: str = ""
@@ -107,6 +113,11 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
                 # late.
                 if (request := self.requests.pop(request_id, None)) is not None:
                     self.answers[request.call_uid] = AnsweredRequest(request=request, answer=fact)
+            case TurnWaiting():
+                self.wait, self.woken = fact, None
+            case TurnWoken(wait_id=wait_id):
+                if self.wait is not None and self.wait.wait_id == wait_id:
+                    self.woken = fact
             case TurnFinished(turn_id=turn_id, finish_reason=reason, detail=detail):
                 self._finished(turn_id, reason, detail)
             case _:
@@ -132,7 +143,14 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
             if not fact.node.is_partial:
                 self.open.iterations += 1
 
+    @property
+    def asleep(self) -> TurnWaiting | None:
+        """The wait that nothing has ended yet."""
+        return self.wait if self.woken is None else None
+
     def _settled(self, call_uid: CallUid) -> None:
+        if self.wait is not None and self.wait.call_uid == call_uid:
+            self.wait = self.woken = None
         self.intents.pop(call_uid, None)
         self.answers.pop(call_uid, None)
         # A call that was settled without its answer (aborted, recovered) has nothing left to ask.
@@ -145,6 +163,7 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
         # Background children ask on after the turn.
         self.requests = {k: v for k, v in self.requests.items() if v.outlives_turn}
         self.answers = {}
+        self.wait = self.woken = None
         self.last_turn = turn_id
         self.last_reason = reason
         self.last_detail = detail

@@ -13,7 +13,7 @@ is named `project:<id>` and takes optimistic appends from any process (`fence=No
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self, TypeAlias
@@ -88,6 +88,9 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     archived: bool = False
     turn_open: bool = False
     """A turn had started and not ended; with no living owner the session is interrupted."""
+    wake_at: float | None = None
+    """When the turn that waits is to be woken, by whichever process finds it (`due`); None where
+    none waits."""
     min_reader: int = 1
     damaged: str = ""
     """Why it cannot be opened; empty when it can."""
@@ -364,6 +367,16 @@ class Store(Protocol):
         """
         ...
 
+    async def due(self, before: float, *, limit: int = 100) -> list[SessionRow]:
+        """Sessions with a turn that is to be woken by this time (`SessionRow.wake_at`), the one due
+        longest first; archived ones and children too, whoever holds their leases.
+
+        Asked for every few seconds, so that it should look at those that wait alone.  A store
+        without an index for them inherits this, which looks at the newest sessions.
+        """
+        rows = await self.rows(limit=10_000, archived=True, children=True)
+        return due_rows(rows, before)[:limit]
+
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         """Ids that begin with `prefix`, taken literally."""
         ...
@@ -460,6 +473,12 @@ class Store(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+def due_rows(rows: Iterable[SessionRow], before: float) -> list[SessionRow]:
+    """Those that are due by this time, the one due longest first."""
+    due = [(row.wake_at, row.id, row) for row in rows if row.wake_at is not None]
+    return [row for wake_at, _, row in sorted(due, key=lambda one: one[:2]) if wake_at <= before]
 
 
 def needs_lease(stream: str) -> bool:

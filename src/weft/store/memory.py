@@ -30,6 +30,7 @@ from weft.store.base import (
     SessionRow,
     Snapshot,
     Store,
+    due_rows,
 )
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
 from weft.store.drafts import DraftPiece, ends_draft, joined_drafts
@@ -245,6 +246,11 @@ class MemoryStore(Store):
 
     def _rows(self) -> Iterator[SessionRow]:
         return (stream.row for stream in self.data.streams.values() if stream.row is not None)
+
+    async def due(self, before: float, *, limit: int = 100) -> list[SessionRow]:
+        self._check_open()
+        rows = (stream.row for stream in self.data.streams.values())
+        return due_rows((row for row in rows if row is not None), before)[:limit]
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         self._check_open()

@@ -812,6 +812,34 @@ class StoreContract:
             assert [row.id for row in await store.rows(archived=True)] == [A, B]
             assert [row.id for row in await store.rows(children=True)] == [A, C]
 
+    async def test_waits_are_due_by_their_time_the_longest_due_first(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await add_row(store, SessionRow(id=A, wake_at=30.0, archived=True))
+            await add_row(store, SessionRow(id=B, wake_at=10.0, is_child=True))
+            await add_row(store, SessionRow(id=C, last_active=99.0))
+            assert await store.due(9.9) == []
+            assert [row.id for row in await store.due(10.0)] == [B]
+            assert [(row.id, row.wake_at) for row in await store.due(50.0)] == [
+                (B, 10.0),
+                (A, 30.0),
+            ]
+            assert [row.id for row in await store.due(50.0, limit=1)] == [B]
+
+    async def test_a_wait_is_due_for_every_process_until_it_is_over(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await add_row(store, SessionRow(id=A, wake_at=10.0))
+            await add_row(store, SessionRow(id=B, wake_at=10.0))
+            await add_row(store, SessionRow(id=C, wake_at=10.0))
+        async with self.opened(tmp_path) as store, self.opened(tmp_path) as other:
+            assert [row.id for row in await other.due(10.0)] == [A, B, C]
+            await add_row(store, SessionRow(id=A, wake_at=20.0))
+            await add_row(store, SessionRow(id=B))
+            await store.delete(C)
+            assert await other.due(10.0) == []
+            assert [row.id for row in await other.due(20.0)] == [A]
+            await add_row(store, SessionRow(id=A))
+            assert await store.due(99.0) == await other.due(99.0) == []
+
     async def test_ids_are_found_by_a_prefix_that_is_taken_literally(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             for name in ("ses_1", "ses_12", "sesx1", "100%", "100x", "ü1", "Ses_1"):

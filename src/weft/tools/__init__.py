@@ -21,6 +21,7 @@ from weft.tools.base import (
     ToolContext,
     ToolOutcome,
     UserQuestion,
+    WaitRequest,
     as_outcome,
 )
 from weft.tools.builtin.registry import ALL, COMPANIONS, CORE, EDITS, BuiltinTool, builtin_tools
@@ -52,6 +53,7 @@ __all__ = [
     "ToolContext",
     "ToolOutcome",
     "UserQuestion",
+    "WaitRequest",
     "as_outcome",
     "builtin_tools",
     "parse",

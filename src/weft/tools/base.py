@@ -61,6 +61,22 @@ class UserQuestion(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
 
 
+class WaitRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call waits for: a time, the end of a background command, or the one within the other.
+
+    The turn waits, not the tool: `PreparedCall.run` is called when the wait is over.
+    """
+
+    command: str = ""
+    """A background command that runs."""
+    title: str = ""
+    """Its command line, for display."""
+    seconds: float | None = None
+    """At most so long."""
+    until: float | None = None
+    """Until this wall-clock time, at most."""
+
+
 class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is ready to run, and all that must be known before it may."""
 
@@ -76,6 +92,8 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     """Put to the user; the answer is the result, and `run` is only for when there is no
     one to ask.
     """
+    wait: WaitRequest | None = None
+    """What the turn waits for before `run`."""
     pre_hashes: dict[str, str] = {}
     post_hashes: dict[str, str] = {}
     pre_modes: dict[str, int] = {}
@@ -121,6 +139,10 @@ class BackgroundCommands(Protocol):
         Raises:
             ToolError: it could not be started.
         """
+        ...
+
+    def title_of(self, name: str) -> str | None:
+        """The command line of one that runs; None for one that is over, or was never there."""
         ...
 
     async def look(self, name: str, wait_seconds: float) -> BackgroundOutput:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         RetryNotice,
         RunningTool,
         TaskRow,
+        WaitNotice,
         command_row,
         live_of,
     )
@@ -89,6 +90,7 @@ __all__ = [
     "TurnEndBlock",
     "UserBlock",
     "ViewBlock",
+    "WaitNotice",
     "agent_status",
     "changed_paths",
     "chat_sentence",
@@ -132,6 +134,7 @@ _HOMES = {
     "PlanRequest": "live_area",
     "QueuedInput": "live_area",
     "RetryNotice": "live_area",
+    "WaitNotice": "live_area",
     "RunningTool": "live_area",
     "TaskRow": "live_area",
     "command_row": "live_area",

@@ -16,6 +16,7 @@ from weft.events import (
     Status,
     Todo,
     ToolExecuting,
+    TurnWaiting,
 )
 from weft.view.blocks import LookupCard, user_block
 from weft.view.plan_steps import steps_of
@@ -101,6 +102,24 @@ class RetryNotice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """How often it is tried at most; 0 when that is not known."""
 
 
+class WaitNotice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the turn waits for."""
+
+    name: str = ""
+    """The background command; empty where it waits for a time."""
+    text: str = ""
+    """What the command is."""
+    since: float = 0.0
+    """When it began, in seconds of the clock on the wall."""
+    until: float | None = None
+    """When it ends at the latest; None: not by itself."""
+
+
+def wait_notice(wait: TurnWaiting) -> WaitNotice:
+    """A wait as screens show it."""
+    return WaitNotice(name=wait.on.name, text=wait.on.text, since=wait.at, until=wait.until)
+
+
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="plan_request"):
     """A plan that waits for approval."""
 
@@ -141,6 +160,7 @@ class LiveArea(msgspec.Struct, kw_only=True, omit_defaults=True):
     phase: str = ""
     """What architect mode is doing: planning, replanning or checking."""
     retry: RetryNotice | None = None
+    wait: WaitNotice | None = None
     model: str = ""
     mode: str = "default"
     is_architect: bool = False
@@ -153,8 +173,8 @@ class LiveArea(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def is_busy(self) -> bool:
-        """A turn runs."""
-        return self.status in ("thinking", "executing_tool", "awaiting_permission")
+        """A turn runs, or waits."""
+        return self.status in ("thinking", "executing_tool", "awaiting_permission", "waiting")
 
     @property
     def can_stop(self) -> bool:
@@ -188,6 +208,7 @@ def live_of(snapshot: EditorSnapshot) -> LiveArea:
             for entry in snapshot.queue
         ],
         plan=snapshot.plan.plan if snapshot.plan is not None else {},
+        wait=wait_notice(snapshot.wait) if snapshot.wait is not None else None,
         has_open_plan=_is_open(snapshot.plan) and snapshot.status == "idle",
     )
 

@@ -52,6 +52,8 @@ from weft.events import (
     ToolOutput,
     TurnFinished,
     TurnStarted,
+    TurnWaiting,
+    TurnWoken,
     UsageRecorded,
 )
 from weft.ids import CallUid
@@ -81,6 +83,7 @@ from weft.view.live_area import (
     TaskRow,
     command_row,
     running_tool,
+    wait_notice,
 )
 from weft.view.markdown import finished_length
 from weft.view.plan_steps import step_note
@@ -358,6 +361,7 @@ class SessionView:
         live.running.clear()
         # Signals have no end event; a turn boundary is the last chance to drop what they left.
         live.retry, live.preparing, live.preparing_target = None, "", ""
+        live.wait = None
         if isinstance(event, TurnStarted):
             self._todos_changed = False
             return []
@@ -553,6 +557,10 @@ class SessionView:
                 live.is_architect = mode == "architect"
             case ArchitectPhase(phase=phase):
                 live.phase = phase
+            case TurnWaiting():
+                live.wait = wait_notice(event)
+            case TurnWoken():
+                live.wait = None
             case SettingChanged():
                 self._setting(event)
             case _:

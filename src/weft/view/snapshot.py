@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from weft.events import PermissionRequest, Status, ToolExecuting
+from weft.events import PermissionRequest, Status, ToolExecuting, TurnWaiting
 from weft.ids import NodeId, SessionId
 from weft.messages import Part, Usage
 from weft.state import QueueEntry, Request
@@ -63,6 +63,8 @@ class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     plan: PlanProgress | None = None
     """The newest plan of the present task and how far it has come, in architect mode."""
     error: str
+    wait: TurnWaiting | None = None
+    """What the turn waits for, and until when."""
     context_used: int
     context_window: int = 0
     """How much the model can take; 0 where that is not known."""

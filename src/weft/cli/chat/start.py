@@ -47,7 +47,8 @@ def run_chat(arguments: ParsedArguments, early: EarlyPrompt | None = None) -> in
     for option in ("output_format", "input_format", "json_schema", "output_last_message"):
         if arguments.text(option) is not None:
             raise UsageError(f"--{option.replace('_', '-')} works with -p only")
-    app = make_app(arguments)
+    # Not a single run: it ends with its own turn, and would leave that of another half done.
+    app = make_app(arguments, wakes_due=True)
     first = compose(arguments.words)
     restore = keep_terminal(early)
     stop = StopSignal()

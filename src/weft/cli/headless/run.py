@@ -332,7 +332,7 @@ class _Run:
                 )
                 options = {**options, **more}
             return await session.send_message(content, input_id=input_id, **options)
-        if await session.get_status() != "interrupted":
+        if await session.get_status() not in ("interrupted", "waiting"):
             raise UsageError(
                 "there is nothing to continue: the last turn has finished; give a prompt"
             )

@@ -78,6 +78,7 @@ from weft.events.facts.turn import (
     UsageRecorded,
     finish_words,
 )
+from weft.events.facts.waits import TurnWaiting, TurnWoken, WaitSubject
 
 __all__ = [
     "ArchitectPlan",
@@ -139,7 +140,10 @@ __all__ = [
     "ToolExecuting",
     "TurnFinished",
     "TurnStarted",
+    "TurnWaiting",
+    "TurnWoken",
     "UsageRecorded",
+    "WaitSubject",
     "WorkspaceSnapshot",
     "finish_words",
 ]
@@ -173,6 +177,8 @@ Fact: TypeAlias = (
     | ToolComplete
     | FileTouched
     | WorkspaceSnapshot
+    | TurnWaiting
+    | TurnWoken
     | TurnFinished
     | PermissionRequest
     | PermissionResolved

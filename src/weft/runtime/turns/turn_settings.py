@@ -88,7 +88,8 @@ class TurnSettings:
         table = self.own_tools(state, options)
         # The planner must not be able to change anything before its plan is approved.
         if is_planned(options):
-            table = {name: tool for name, tool in table.items() if tool.effect == "pure"}
+            pure = {name: tool for name, tool in table.items() if tool.effect == "pure"}
+            table = {name: tool for name, tool in pure.items() if name != "wait"}
         # Its companions read and stop background commands, which only the shell starts.
         if "shell" not in table:
             table = {name: tool for name, tool in table.items() if name not in COMPANIONS}

@@ -48,12 +48,13 @@ from weft.session.commands import (
     SwitchSkill,
     ToggleCollapse,
     UndoCompaction,
+    WakeTurn,
 )
 from weft.session.environment import FoundFile
 from weft.state import SessionState
 from weft.thinking_levels import KnownLevels
 
-PromptCommand: TypeAlias = SendPrompt | ContinueTurn
+PromptCommand: TypeAlias = SendPrompt | ContinueTurn | WakeTurn
 QueueCommand: TypeAlias = EditQueued | RemoveQueued | ReorderQueue | RecallQueues | DequeueSteering
 RequestCommand: TypeAlias = RespondToPermission | AnswerQuestion | DecidePlan | EditPlan
 SettingCommand: TypeAlias = ChangeSetting | CycleModel | CycleThinking | SetMode | SwitchSkill

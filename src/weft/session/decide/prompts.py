@@ -14,10 +14,10 @@ import msgspec
 from weft.errors import SessionBusy, UsageError
 from weft.events import Fact, InputQueued, NewMessage, TurnStarted
 from weft.ids import EntryId, NodeId, TurnId, new_id, new_node_id
-from weft.loop import promote, revision_of, tip_after
+from weft.loop import promote, revision_of, tip_after, woken_fact
 from weft.messages import PDF_TYPE, File, Image, Node, Part, Text, clean_text
 from weft.session.answers import Accepted
-from weft.session.commands import ContinueTurn, SendPrompt
+from weft.session.commands import ContinueTurn, SendPrompt, WakeTurn
 from weft.session.decide.base import (
     DecidedCommand,
     DecisionContext,
@@ -39,6 +39,8 @@ def decide_prompt(
             return _send(command, state, context)
         case ContinueTurn():
             return _continue(command, state, context)
+        case WakeTurn():
+            return _wake(state, context)
         case _:
             assert_never(command)
 
@@ -71,7 +73,11 @@ def _queue(
         seq=state.seq,
         turn_id=turn.turn_id if turn is not None else None,
     )
-    return DecidedCommand(facts=(queued,), answer=answer)
+    # A sender that waits for the answer must not wait for the end of a turn that waits itself.
+    # (What steers ends a wait in any case: `with_wake`.)
+    wait = state.turn.asleep if command.waits else None
+    wakes = () if wait is None else (woken_fact(wait, "message"),)
+    return DecidedCommand(facts=(queued, *wakes), answer=answer)
 
 
 def _start(
@@ -143,6 +149,14 @@ def _continue(
         answer=Accepted("started", turn_id=turn_id, seq=state.seq),
         then="start_turn",
     )
+
+
+def _wake(state: SessionState, context: DecisionContext) -> DecidedCommand:
+    # Of those who find the same session due, one after the other comes here: the first sets the
+    # turn to work, for all others it is at work already.
+    if context.running or state.turn.wait is None:
+        return DecidedCommand(answer=False)
+    return DecidedCommand(answer=True, then="start_turn")
 
 
 def _with_mode(options: dict[str, Any], state: SessionState) -> dict[str, Any]:

@@ -21,11 +21,13 @@ from weft.events import (
     ToolExecuting,
     TurnFinished,
     TurnStarted,
+    TurnWaiting,
+    TurnWoken,
     UsageRecorded,
     encode,
     kind_of,
 )
-from weft.ids import BlobId
+from weft.ids import BlobId, CallUid
 from weft.loop import Commit
 from weft.messages import Text
 from weft.session.log.line import spill
@@ -144,7 +146,7 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
     settings = copy.copy(state.settings)
     settings.values = dict(settings.values)
     total = state.ledger.total
-    turn_open = state.turn.open is not None
+    turn_open, wake_at = state.turn.open is not None, _wake_at(state)
     for fact in facts:
         about.apply(fact)
         settings.apply(fact)
@@ -154,7 +156,14 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
             case TurnStarted():
                 turn_open = True
             case TurnFinished():
-                turn_open = False
+                turn_open, wake_at = False, None
+            case TurnWaiting():
+                wake_at = _time_to_wake(fact)
+            # Due at once until the turn has gone on: it could die before.
+            case TurnWoken(at=at):
+                wake_at = at
+            case ToolComplete(call_uid=call_uid) if _is_waiting_call(call_uid, state, facts):
+                wake_at = None
             case _:
                 pass
     parent = about.parent.session_id if about.parent is not None else None
@@ -177,6 +186,7 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         is_child=parent is not None,
         archived=bool(settings.get("archived", False)),
         turn_open=turn_open,
+        wake_at=wake_at,
         last_seq=facts[-1].seq,
     )
 
@@ -197,6 +207,28 @@ def is_row_due(listed: SessionRow | None, row: SessionRow) -> bool:
         cost_usd=listed.cost_usd,
     )
     return counted != listed
+
+
+def _wake_at(state: SessionState) -> float | None:
+    """When the turn that waits is to be woken, as the state has it."""
+    wait, woken = state.turn.wait, state.turn.woken
+    if wait is None:
+        return None
+    return woken.at if woken is not None else _time_to_wake(wait)
+
+
+def _time_to_wake(wait: TurnWaiting) -> float:
+    # A command ends with the process that runs it: once that is gone there is nothing to wait for.
+    if wait.on.kind == "command" or wait.until is None:
+        return wait.at
+    return wait.until
+
+
+def _is_waiting_call(call_uid: CallUid, state: SessionState, facts: Sequence[Fact]) -> bool:
+    waits = [fact for fact in facts if isinstance(fact, TurnWaiting)]
+    if state.turn.wait is not None:
+        waits.append(state.turn.wait)
+    return any(wait.call_uid == call_uid for wait in waits)
 
 
 def said(facts: Sequence[Fact]) -> list[SearchText]:

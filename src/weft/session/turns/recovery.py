@@ -15,7 +15,7 @@ from weft.errors import ToolError
 from weft.events import ErrorRaised, FileTouched, FinishReason, TurnStarted
 from weft.faults import FailPointPair
 from weft.ids import CallUid, NodeId
-from weft.loop import Commit, promote, tip_after
+from weft.loop import Commit, promote, tip_after, with_wake
 from weft.session.environment import SessionEnvironment
 from weft.session.log.session_log import SessionLog
 from weft.store import Store
@@ -101,7 +101,8 @@ class SessionRecovery:
             touched = await files.interrupted([each.call_uid for each in left.values()])
         facts = command_ends(self._log.state, left, self._env.clock.now())
         _RECOVER.before.hit()
-        await self._log.commit(msgspec.structs.replace(touched, facts=(*touched.facts, *facts)))
+        ended = msgspec.structs.replace(touched, facts=(*touched.facts, *facts))
+        await self._log.commit(with_wake(self._log.state, ended))
         _RECOVER.after.hit()
 
     async def settle(self) -> None:

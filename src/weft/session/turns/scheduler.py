@@ -41,7 +41,7 @@ from weft.events import (
 )
 from weft.faults import FailPointPair
 from weft.ids import NodeId, RequestId
-from weft.loop import Build, Commit, ContextLine, SessionWork, TurnJournal
+from weft.loop import Build, Commit, ContextLine, SessionWork, TurnJournal, with_wake
 from weft.messages import DraftPart
 from weft.session.answers import Accepted
 from weft.session.decide import DecidedCommand, DecisionContext, start_follow_up
@@ -115,7 +115,10 @@ class TurnScheduler:
             return "error"
         if self.is_busy:
             return self._turn_status
-        return "interrupted" if self._log.state.turn.open is not None else "idle"
+        turn = self._log.state.turn
+        if turn.wait is not None:
+            return "waiting"
+        return "interrupted" if turn.open is not None else "idle"
 
     @property
     def is_busy(self) -> bool:
@@ -194,7 +197,7 @@ class TurnScheduler:
             await self._recovery.settle()
             commit = remembered(cause)
         _COMMAND.before.hit()
-        await self._log.commit(commit, cause)
+        await self._log.commit(with_wake(self._log.state, commit), cause)
         _COMMAND.after.hit()
         if plan.then == "start_turn":
             self._start_turn()
@@ -291,7 +294,7 @@ class TurnScheduler:
         With `wake`, steering that then waits may start a turn.
         """
         _COMMAND.before.hit()
-        stored = await self._log.commit(build(self._log.state))
+        stored = await self._log.commit(with_wake(self._log.state, build(self._log.state)))
         _COMMAND.after.hit()
         state = self._log.state
         # Neither during a turn, which takes steering along by itself, nor after an abort or an

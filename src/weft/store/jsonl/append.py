@@ -37,6 +37,10 @@ def append(folder: JsonlFolder, appends: Sequence[Append], process_id: str) -> N
             # that no line names is swept.
             if not path.exists():
                 files.replace(path, blob.data, durable=True)
+        # Before the lines, too: a wait that is not marked would never be found due.  A mark without
+        # a wait is found out by the row.
+        if one.row is not None and one.row.wake_at is not None:
+            listing.mark_wait(folder, one.stream)
     # From here on the append has happened, or, where this raises, has not.
     journal.write(
         folder.places,
@@ -77,6 +81,8 @@ def _follow_up(folder: JsonlFolder, one: Append) -> None:
     """Side files; a crash before them costs nothing, for the lines say the same."""
     if one.row is not None:
         files.remove(folder.places.hiding(one.stream))
+        if one.row.wake_at is None:
+            files.remove(folder.places.wait(one.stream))
     listing.keep_row(folder, one.stream, one.row)
     if one.drop_draft:
         files.remove(folder.places.draft(one.stream))

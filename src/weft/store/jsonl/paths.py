@@ -47,6 +47,7 @@ class JsonlPaths:
         self.rows = folder / "rows"
         self.leases = folder / "leases"
         self.hidden = folder / "hidden"
+        self.waits = folder / "waits"
         self.drafts = folder / "drafts"
         self.snapshots = folder / "snapshots"
         self.blobs = folder / "blobs"
@@ -68,6 +69,10 @@ class JsonlPaths:
     def hiding(self, stream: str) -> Path:
         """There when the session was deleted and a fork still reads its log."""
         return self.hidden / f"{file_name(stream)}.json"
+
+    def wait(self, stream: str) -> Path:
+        """There while a turn of the session may be waiting; the row says until when."""
+        return self.waits / file_name(stream)
 
     def draft(self, stream: str) -> Path:
         """Text in flight."""

@@ -16,7 +16,7 @@ import msgspec
 from weft.errors import Corrupt
 from weft.ids import SessionId
 from weft.store import words
-from weft.store.base import SearchHit, SearchText, SessionRow, needs_lease
+from weft.store.base import SearchHit, SearchText, SessionRow, due_rows, needs_lease
 from weft.store.jsonl import files
 from weft.store.jsonl.folder import JsonlFolder
 from weft.store.jsonl.log_file import words_of
@@ -130,6 +130,22 @@ def _said(folder: JsonlFolder, path: Path) -> Iterator[tuple[SearchText, str]]:
     with folder.entered():
         found = words_of(path) if path.exists() else []
     return ((each, words.indexed(each.text)) for each in found)
+
+
+def mark_wait(folder: JsonlFolder, stream: str) -> None:
+    """Let `due` look at the row of this session from now on."""
+    path = folder.places.wait(stream)
+    if not path.exists():
+        files.replace(path, b"", durable=True)
+
+
+def due(folder: JsonlFolder, before: float, limit: int) -> list[SessionRow]:
+    """Sessions whose wait is over by this time; reads the rows of those that wait alone."""
+    if not folder.places.waits.exists():
+        return []
+    names = [stream_name(file.name) for file in folder.places.waits.iterdir()]
+    found = (row(folder, SessionId(name)) for name in names)
+    return due_rows((one for one in found if one is not None), before)[:limit]
 
 
 def ids_with_prefix(folder: JsonlFolder, prefix: str, limit: int) -> list[SessionId]:

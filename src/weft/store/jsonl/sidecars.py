@@ -161,6 +161,7 @@ def delete(folder: JsonlFolder, session_id: SessionId, owner: Owner) -> None:
         folder.places.row(session_id),
         folder.places.draft(session_id),
         folder.places.snapshot(session_id),
+        folder.places.wait(session_id),
     ):
         files.remove(path)
         # A crash between writing and renaming leaves the new content under this name.

@@ -176,6 +176,17 @@ def rows(db: apsw.Connection, wanted: RowQuery) -> list[SessionRow]:
     return [decode_row(*one) for one in found]
 
 
+def due(db: apsw.Connection, before: float, limit: int) -> list[SessionRow]:
+    """Sessions whose wait is over by this time, from an index that holds no others."""
+    found = fetch(
+        db,
+        """select id, row from sessions where wake_at is not null and wake_at <= ?
+           order by wake_at, id limit ?""",
+        (before, limit),
+    )
+    return [decode_row(*one) for one in found]
+
+
 def ids_with_prefix(db: apsw.Connection, prefix: str, limit: int) -> list[SessionId]:
     """Ids that begin with `prefix`; compared byte by byte, so that no character is special."""
     # As blobs, because `substr` and `length` of a text end at the first NUL.

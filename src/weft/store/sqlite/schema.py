@@ -106,7 +106,13 @@ _HISTORY_SUMS = (
     end""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _FILE_HISTORY, _HISTORY_SUMS)
+_WAITS = (
+    "alter table sessions add column wake_at real",
+    # Of those that wait alone: it is asked every few seconds, and most sessions never wait.
+    "create index sessions_due on sessions (wake_at, id) where wake_at is not null",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _FILE_HISTORY, _HISTORY_SUMS, _WAITS)
 """What takes a file from version n to n + 1, at place n."""
 
 VERSION = len(MIGRATIONS)

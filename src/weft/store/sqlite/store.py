@@ -194,6 +194,9 @@ class SqliteStore(Store):
         reader = self._searcher if query else self._reader
         return await self._ask(lambda db: reading.rows(db, wanted), reader=reader)
 
+    async def due(self, before: float, *, limit: int = 100) -> list[SessionRow]:
+        return await self._ask(lambda db: reading.due(db, before, limit))
+
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         if not is_storable(prefix):
             return []

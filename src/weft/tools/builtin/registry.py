@@ -21,7 +21,8 @@ CORE = frozenset({"read", "write", "edit", "shell"})
 """Enough to work with."""
 COMPANIONS = ("shell_output", "shell_stop")
 """What looks after commands that `shell` leaves running: offered with it, and never without."""
-ALL = CORE | {*COMPANIONS, "multi_edit", "apply_patch", "list", "find", "grep", "todo", "ask"}
+_MORE = frozenset({"multi_edit", "apply_patch", "list", "find", "grep", "todo", "ask", "wait"})
+ALL = CORE | {*COMPANIONS, *_MORE}
 """Every built-in tool."""
 
 EDITS = ("edit", "multi_edit")
@@ -42,6 +43,7 @@ HOMES = {
     "shell_stop": ("background_shell", "ShellStopTool"),
     "todo": ("todo", "TodoTool"),
     "ask": ("ask", "AskTool"),
+    "wait": ("wait", "WaitTool"),
 }
 """Module and class of each tool, in the order in which models read of them."""
 

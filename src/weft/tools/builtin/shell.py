@@ -83,7 +83,7 @@ class ShellArguments(ToolArguments, frozen=True, kw_only=True):
         bool,
         Meta(
             description="Start it and go on: servers, watchers. It runs outside the sandbox; "
-            "`shell_output` shows what it prints, "
+            "`shell_output` shows what it prints, `wait` waits for its end, "
             "`shell_stop` ends it, and you are told when it ends by itself."
         ),
     ] = False

@@ -48,13 +48,13 @@ TYPED_LINES = 20
 """Typed lines that are remembered until they come back as messages."""
 
 
-def still_working(before: float, now: float) -> str:
+def still_working(before: float, now: float, verb: str = "working") -> str:
     """What to say of a turn whose time went from `before` to `now` seconds; mostly nothing."""
     for seconds in (FIRST_SECONDS, *range(60, int(now) + 1, 60)):
         if before < seconds <= now:
             minutes = seconds // 60
             time = f"{minutes} minute{'' if minutes == 1 else 's'}" if minutes else "30 seconds"
-            return f"Still working, {time}."
+            return f"Still {verb}, {time}."
     return ""
 
 
@@ -184,7 +184,8 @@ class PlainScreen(ChatScreen):
         now = self._clock.monotonic()
         if self._live.is_busy and self._live.status != "awaiting_permission":
             since = self._busy_since
-            if said := still_working(self._looked_at - since, now - since):
+            verb = "waiting" if self._live.status == "waiting" else "working"
+            if said := still_working(self._looked_at - since, now - since, verb):
                 self._say(said)
         self._looked_at = now
 

@@ -5,8 +5,10 @@ Measured here and not in the fold of the session's events, which knows no clock.
 
 from __future__ import annotations
 
+import time
+
 from weft.clock import Clock
-from weft.view import AnswerBlock, AnyBlock, LiveArea, ThinkingBlock
+from weft.view import AnswerBlock, AnyBlock, LiveArea, ThinkingBlock, WaitNotice
 
 SILENT_SECONDS = 10.0
 """Without data for so long, the activity line says so."""
@@ -76,6 +78,15 @@ class TurnActivity:
         """Until the next try."""
         waited = self._clock.monotonic() - self._retry_seen
         return max(0, round(wait_ms / 1000 - waited))
+
+    def waited_seconds(self, wait: WaitNotice) -> int:
+        """Since a wait began, on whichever machine's clock that was."""
+        return max(0, int(self._clock.now() - wait.since))
+
+    def clock_time(self, at: float) -> str:
+        """A time on the user's clock, with the day where it is not within the next one."""
+        is_near = abs(at - self._clock.now()) < 20 * 3600
+        return time.strftime("%H:%M" if is_near else "%d %b %H:%M", time.localtime(at))
 
     def tool_seconds(self, call_uid: str) -> int:
         """Since a tool was started."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from weft.cli.chat.paint.card_text import long_duration
 from weft.cli.chat.paint.text_cells import cells, fit, tail_rows, word_wrap
 from weft.cli.chat.screens.terminal.activity import TurnActivity
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.sanitize import clean, clean_line
-from weft.view import LiveArea, RetryNotice, RunningTool, TaskRow, count_of
+from weft.view import LiveArea, RetryNotice, RunningTool, TaskRow, WaitNotice, count_of
 
 OUTPUT_ROWS = 4
 THOUGHT_ROWS = 2
@@ -16,6 +17,8 @@ QUEUE_ROWS = 3
 RETRY_ROWS = 3
 _PREPARING_ROOM = 36
 """Cells that the rest of that line takes: the verb, seconds, and which key stops it."""
+_WAIT_ROOM = 34
+"""The same for the line of a turn that waits."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 STILL = "·"
 FRAMES_PER_SECOND = 8
@@ -99,6 +102,8 @@ class RegionRows:
             return []
         if not live.is_busy:  # a command of the user's own; its row has the seconds
             return [self._line([self._verb()], "")]
+        if live.wait is not None and live.status == "waiting":
+            return [self._line(self._wait(live.wait), "")]
         silent = self._activity.silent_seconds
         parts = [self._doing()]
         if silent and not live.running:
@@ -153,6 +158,17 @@ class RegionRows:
         if live.thinking:
             return "Thinking"
         return f"Waiting for {short_model(live.model)}"
+
+    def _wait(self, wait: WaitNotice) -> list[str]:
+        """What the turn waits for, since when, and until when."""
+        waited = long_duration(self._activity.waited_seconds(wait))
+        until = "" if wait.until is None else f"until {self._activity.clock_time(wait.until)}"
+        if not wait.name:
+            return [f"Waiting {until}".strip(), waited]
+        until = until and f"{until} at the latest"
+        shown = f"{wait.name} ({clean_line(wait.text)})" if wait.text else wait.name
+        room = self._width - len(waited) - len(until) - _WAIT_ROOM
+        return [f"Waiting for {fit(shown, max(8, room))}", waited, *([until] if until else [])]
 
     def _retry(self, retry: RetryNotice) -> list[str]:
         left = self._activity.retry_seconds(retry.wait_ms)

@@ -1,0 +1,1 @@
+"""Turns that wait: the wait of a call, and what ends it."""

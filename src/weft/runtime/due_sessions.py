@@ -1,0 +1,76 @@
+"""Sessions whose wait is over and that no process has at work: opened here, and gone on with.
+
+A turn that waits is a state of the log, and the store knows when it is due (`Store.due`).  So the
+process that began the wait need not be there any more: the first that asks the store takes the
+session over, and the lease sees to it that no second one does.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from weft.clock import Clock
+from weft.errors import WeftError
+from weft.ids import SessionId
+from weft.runtime.ports.local import LocalPort
+from weft.runtime.registry import SessionRegistry
+from weft.session import WakeTurn
+from weft.store import SessionRow, Store
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE: Final = 8
+"""Sessions that are woken by one look: each may ask a model at once."""
+AGAIN_SECONDS: Final = 600.0
+"""How long a session is left alone that could not be woken."""
+
+
+class DueSessions:
+    """Wakes what is due in the stores of one application."""
+
+    def __init__(self, registry: SessionRegistry, clock: Clock, project_path: str) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._project_path = project_path
+        self._failed: dict[SessionId, float] = {}
+        """Those that could not be woken, and when to try again."""
+
+    async def wake(self) -> list[SessionId]:
+        """Go on with the turns that are due; returns whose they are."""
+        now = self._clock.now()
+        self._failed = {each: again for each, again in self._failed.items() if again > now}
+        woken: list[SessionId] = []
+        for store in self._registry.stores.in_use:
+            for row in await store.due(now):
+                if len(woken) < AT_ONCE and await self._woke(store, row):
+                    woken.append(row.id)
+        return woken
+
+    async def _woke(self, store: Store, row: SessionRow) -> bool:
+        if self._registry.is_closing or not self._is_ours(row):
+            return False
+        try:
+            return await self._wake(store, row.id)
+        except WeftError:
+            # One that cannot be opened (its project is gone, its log is damaged) must neither keep
+            # the others asleep nor be tried every few seconds.
+            self._failed[row.id] = self._clock.now() + AGAIN_SECONDS
+            logger.exception("a session that is due could not be woken", extra={"session": row.id})
+            return False
+
+    def _is_ours(self, row: SessionRow) -> bool:
+        # Of this project alone: its rules, hooks and settings are the ones that are loaded here.
+        # A child is woken by the turn that it works for.
+        is_ours = row.project_path == self._project_path and not row.is_child
+        return is_ours and not (row.archived or row.damaged or row.id in self._failed)
+
+    async def _wake(self, store: Store, session_id: SessionId) -> bool:
+        port = self._registry.running(session_id)
+        # A process that has it at work wakes it itself, in time: no lease is asked for then.
+        if port is None and await store.lease_of(session_id) is not None:
+            return False
+        port = port or await self._registry.port(session_id)
+        if not isinstance(port, LocalPort) or port.actor.is_busy:
+            return False
+        return await port.call(WakeTurn())

@@ -1,0 +1,384 @@
+"""A turn that waits: in the log, without a model call, woken once by whatever comes first."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from tests.support.background_shell import background_shell, plays, start
+from tests.support.world import (
+    PATIENCE,
+    World,
+    crash,
+    facts,
+    message_lines,
+    request_lines,
+    until,
+    until_holds,
+    until_idle,
+    until_status,
+)
+from weft.api.session import Session
+from weft.app import App
+from weft.clock import ManualClock
+from weft.events import (
+    InputQueued,
+    ModelCallStarted,
+    ToolComplete,
+    TurnFinished,
+    TurnWaiting,
+    TurnWoken,
+)
+from weft.ids import SessionId
+from weft.providers.script import CallTogether, CallTool, SayText, Stall, Step
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+TEN_MINUTES = CallTool(name="wait", args={"seconds": 600})
+
+
+class HeldSleep:
+    """Time that passes when the test says so."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self._passed = anyio.Event()
+        self.asked: list[float] = []
+        self.begun = anyio.Event()
+
+    async def __call__(self, seconds: float) -> None:
+        until_then = self._clock.now() + seconds
+        self.asked.append(seconds)
+        self.begun.set()
+        while self._clock.now() < until_then:
+            await self._passed.wait()
+
+    def pass_time(self, seconds: float) -> None:
+        self._clock.advance(seconds)
+        self._passed.set()
+        self._passed = anyio.Event()
+
+
+def open_world(world: World, model: ScriptedModel) -> tuple[App, HeldSleep]:
+    sleep = HeldSleep(world.clock)
+    return world.open(model, sleep=sleep, clock=world.clock, wakes_due=False), sleep
+
+
+async def waiting(app: App, *, prompt: str = "go") -> Session:
+    """A session whose turn waits."""
+    session = await app.sessions.start_session(session_id="ses_waits")
+    await session.send_prompt(prompt)
+    await until(session, TurnWaiting)
+    await until_status(session, "waiting")
+    return session
+
+
+async def left_waiting(world: World, *steps: Step) -> SessionId:
+    """A session whose process died while its turn waited."""
+    app, _ = open_world(world, ScriptedModel([*(steps or (TEN_MINUTES,)), "never"]))
+    await app.__aenter__()
+    session = await waiting(app)
+    await crash(app)
+    return session.id
+
+
+async def result_of(session: Session) -> str:
+    return (await facts(session, ToolComplete))[-1].result.text
+
+
+async def woken_by(session: Session) -> list[str]:
+    return [each.by for each in await facts(session, TurnWoken)]
+
+
+async def test_a_turn_waits_for_a_time_and_asks_no_model_meanwhile(world: World) -> None:
+    model = ScriptedModel([TEN_MINUTES, "rested"])
+    app, sleep = open_world(world, model)
+    async with app:
+        session = await waiting(app)
+        for _ in range(19):
+            sleep.pass_time(30)
+            await anyio.wait_all_tasks_blocked()
+        assert len(model.requests) == 1
+        assert await session.get_status() == "waiting"
+        sleep.pass_time(31)
+        await until_idle(session)
+        [wait] = await facts(session, TurnWaiting)
+        assert (wait.on.kind, wait.until) == ("time", wait.at + 600)
+        assert await woken_by(session) == ["time"]
+        assert "10 minutes have passed" in await result_of(session)
+        assert (await message_lines(session))[-1] == "assistant: rested"
+        assert max(sleep.asked) <= 30, "a machine that was suspended is late by half a minute"
+
+
+@pytest.mark.parametrize("how", ["steer", "prompt", "message"])
+async def test_a_message_of_the_user_wakes_it(world: World, how: str) -> None:
+    app, _ = open_world(world, ScriptedModel([TEN_MINUTES, "what is it?", "done"]))
+    async with app:
+        session = await waiting(app)
+        if how == "steer":
+            await session.queue_steering("listen")
+        elif how == "prompt":
+            await session.send_prompt("listen")
+        else:
+            reply = await session.send_message("listen")
+            assert reply.finish_reason == "stop"
+        await until_idle(session)
+        assert await woken_by(session) == ["message"]
+        assert "ended early" in await result_of(session)
+        assert "user: listen" in await message_lines(session)
+
+
+async def test_a_follow_up_lets_it_wait(world: World) -> None:
+    model = ScriptedModel([TEN_MINUTES, "rested", "followed"])
+    app, sleep = open_world(world, model)
+    async with app:
+        session = await waiting(app)
+        await session.queue_follow_up("later")
+        await anyio.wait_all_tasks_blocked()
+        assert await session.get_status() == "waiting"
+        sleep.pass_time(601)
+        await until_idle(session)
+        assert (await message_lines(session))[-1] == "assistant: followed"
+
+
+async def test_an_abort_ends_the_wait_and_the_turn(world: World) -> None:
+    model = ScriptedModel([TEN_MINUTES, "never"])
+    app, sleep = open_world(world, model)
+    async with app:
+        session = await waiting(app)
+        await session.abort()
+        await until_idle(session)
+        assert [each.reason for each in await facts(session, TurnFinished)] == ["aborted"]
+        sleep.pass_time(700)
+        assert await app.host.wake_due() == []
+        assert await woken_by(session) == []
+        assert len(model.requests) == 1
+
+
+async def test_what_the_other_calls_of_the_answer_came_to_is_stored_first(world: World) -> None:
+    world.write("a.txt", "words")
+    read = CallTool(name="read", args={"path": "a.txt"})
+    app, _ = open_world(world, ScriptedModel([CallTogether(calls=(TEN_MINUTES, read)), "ok"]))
+    async with app:
+        session = await waiting(app)
+        [done] = await facts(session, ToolComplete)
+        assert "words" in done.result.text
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({}, "say how long"),
+        ({"seconds": 1, "until": "2027-01-01T00:00"}, "not both"),
+        ({"until": "noon"}, "no ISO 8601 time"),
+        ({"command": "bg_7"}, "no background command 'bg_7'"),
+        ({"seconds": 10**9}, "seconds"),
+    ],
+)
+async def test_a_wait_for_nothing_is_an_error(world: World, args: object, said: str) -> None:
+    assert isinstance(args, dict)
+    async with world.open(ScriptedModel([CallTool(name="wait", args=args), "ok"])) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("go")
+        assert said in await result_of(session)
+        assert await facts(session, TurnWaiting) == []
+
+
+async def test_a_time_of_day_that_is_over_is_not_waited_for(world: World) -> None:
+    past = CallTool(name="wait", args={"until": "2001-01-01T00:00+00:00"})
+    async with world.open(ScriptedModel([past, "ok"])) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("go")
+        assert await woken_by(session) == ["time"]
+
+
+# --- over a restart ----------------------------------------------------------------------
+
+
+async def test_a_wait_outlives_its_process_and_is_woken_once_when_it_is_due(world: World) -> None:
+    session_id = await left_waiting(world)
+    model = ScriptedModel(["rested"])
+    app, _ = open_world(world, model)
+    async with app:
+        assert await app.host.wake_due() == []
+        assert await app.sessions.find_session(session_id) is None, (
+            "nothing is opened that is not due"
+        )
+        world.clock.advance(601)
+        assert await app.host.wake_due() == [session_id]
+        assert await app.host.wake_due() == []
+        session = await app.sessions.get(session_id)
+        await until_idle(session)
+        assert await woken_by(session) == ["time"]
+        assert len(await facts(session, ModelCallStarted)) == 2
+        assert (await message_lines(session))[-1] == "assistant: rested"
+        assert await app.host.wake_due() == []
+
+
+async def test_an_opened_session_still_waits(world: World) -> None:
+    session_id = await left_waiting(world)
+    model = ScriptedModel(["rested"])
+    app, _ = open_world(world, model)
+    async with app:
+        session = await app.sessions.start_session(session_id=session_id)
+        assert await session.get_status() == "waiting"
+        await anyio.wait_all_tasks_blocked()
+        assert model.requests == []
+        world.clock.advance(601)
+        assert await app.host.wake_due() == [session_id]
+        await until_idle(session)
+        assert await woken_by(session) == ["time"]
+
+
+async def test_a_message_wakes_what_another_process_left(world: World) -> None:
+    session_id = await left_waiting(world)
+    model = ScriptedModel(["yes?"])
+    app, _ = open_world(world, model)
+    async with app:
+        session = await app.sessions.start_session(session_id=session_id)
+        await session.send_prompt("listen")
+        await until_idle(session)
+        assert await woken_by(session) == ["message"]
+        assert request_lines(model.requests[0])[-1] == "user: listen"
+        assert len(await facts(session, TurnFinished)) == 1
+
+
+async def test_an_abort_ends_what_another_process_left(world: World) -> None:
+    session_id = await left_waiting(world)
+    app, _ = open_world(world, ScriptedModel([]))
+    async with app:
+        session = await app.sessions.start_session(session_id=session_id)
+        assert (await session.abort()).turn_id is not None
+        assert await session.get_status() == "idle"
+        world.clock.advance(601)
+        assert await app.host.wake_due() == []
+
+
+async def test_a_run_that_goes_on_waits_to_the_end(world: World) -> None:
+    session_id = await left_waiting(world)
+    app, sleep = open_world(world, ScriptedModel(["rested"]))
+    async with app:
+        session = await app.sessions.start_session(session_id=session_id, resume="auto")
+        with anyio.fail_after(PATIENCE):
+            await sleep.begun.wait()
+        assert await session.get_status() == "waiting"
+        sleep.pass_time(601)
+        await until_idle(session)
+        assert await woken_by(session) == ["time"]
+
+
+async def test_a_session_of_another_project_is_left_to_it(world: World) -> None:
+    session_id = await left_waiting(world)
+    world.clock.advance(601)
+    world.project = world.base / "other"
+    world.project.mkdir()
+    app, _ = open_world(world, ScriptedModel([]))
+    async with app:
+        assert await app.host.wake_due() == []
+        assert await app.sessions.find_session(session_id) is None
+
+
+async def test_a_session_that_a_living_process_has_is_left_to_it(world: World) -> None:
+    app, _ = open_world(world, ScriptedModel([TEN_MINUTES, "rested"]))
+    other, _ = open_world(world, ScriptedModel([]))
+    async with app, other:
+        session = await waiting(app)
+        world.clock.advance(601)
+        assert await other.host.wake_due() == []
+        assert await session.get_status() == "waiting"
+
+
+async def test_an_application_wakes_what_is_due_by_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id = await left_waiting(world)
+    world.clock.advance(601)
+    monkeypatch.setattr("weft.app.app.WAKE_EVERY_SECONDS", 0.01)
+    model = ScriptedModel([[Stall(gate="asked"), SayText(text="rested")]])
+    async with world.open(model, clock=world.clock) as app:
+        with anyio.fail_after(PATIENCE):
+            await model.gate("asked").reached.wait()
+        model.gate("asked").opened.set()
+        session = await app.sessions.get(session_id)
+        await until_idle(session)
+        assert await woken_by(session) == ["time"]
+
+
+# --- background commands -----------------------------------------------------------------
+
+
+def wait_for(name: str = "bg_1", **more: object) -> CallTool:
+    return CallTool(name="wait", args={"command": name, **more})
+
+
+@pytest.mark.process
+async def test_a_turn_waits_for_a_background_command_and_reads_what_it_printed(
+    world: World,
+) -> None:
+    gate = world.project / "gate"
+    command = f"echo begun; while [ ! -e {gate} ]; do sleep 0.05; done; echo all done; exit 3"
+    model = plays(background_shell(command), wait_for(), "seen")
+    async with world.open(model, clock=world.clock) as app:
+        session = await start(app)
+        await session.send_prompt("go")
+        await until_status(session, "waiting")
+        [wait] = await facts(session, TurnWaiting)
+        assert (wait.on.kind, wait.on.name, wait.until) == ("command", "bg_1", None)
+        assert wait.on.text.startswith("echo begun;")
+        assert len(model.requests) == 2
+        gate.touch()
+        await until_idle(session)
+        assert await woken_by(session) == ["command"]
+        text = await result_of(session)
+        assert "all done" in text
+        assert "exit code 3" in text
+        assert await facts(session, InputQueued) == [], "the result says it, and no message besides"
+        assert len(model.requests) == 3
+
+
+@pytest.mark.process
+async def test_a_command_that_takes_longer_than_it_may_runs_on(world: World) -> None:
+    model = plays(background_shell("exec sleep 1000"), wait_for(seconds=60), "enough")
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("go")
+        assert await woken_by(session) == ["time"]
+        assert "bg_1 still runs" in await result_of(session)
+        assert [each.status for each in await session.background_commands()] == ["running"]
+
+
+@pytest.mark.process
+async def test_a_command_that_is_over_is_not_waited_for(world: World) -> None:
+    model = plays(background_shell("sleep 0.6; echo done"), "first", wait_for(), "second")
+    async with world.open(model) as app:
+        session = await start(app)
+        await session.send_message("go")
+
+        async def has_ended_twice() -> bool:
+            return len(await facts(session, TurnFinished)) == 2
+
+        await until_holds(session, has_ended_twice)
+        assert "done" in await result_of(session)
+        assert await facts(session, TurnWaiting) == []
+
+
+@pytest.mark.process
+async def test_a_command_that_died_with_its_process_is_not_waited_for_any_more(
+    world: World,
+) -> None:
+    lost = plays(background_shell("exec sleep 1000"), wait_for(), "never")
+    app = world.open(lost, clock=world.clock, wakes_due=False)
+    await app.__aenter__()
+    session = await start(app)
+    await session.send_prompt("go")
+    await until_status(session, "waiting")
+    await crash(app)
+    model = plays("so be it")
+    async with world.open(model, clock=world.clock, wakes_due=False) as app:
+        assert await app.host.wake_due() == [session.id]
+        again = await app.sessions.get(session.id)
+        await until_idle(again)
+        assert await woken_by(again) == ["command"]
+        assert "interrupted" in await result_of(again)
+        assert len(model.requests) == 1
