@@ -38,6 +38,7 @@ CLAIMS: Mapping[str, str] = {
         "hostile",
         "shells",
         "snapshots",
+        "waits",
         "soak",
     )
 }

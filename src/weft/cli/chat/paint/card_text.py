@@ -83,6 +83,8 @@ def _card_text(card: ToolCard, folder: str) -> CardText:
         return CardText(*_lookup(card, folder))
     target = _target(card, folder)
     output = printed_lines(result.text)
+    if card.name == "wait":
+        return CardText("Waited", f"for {target}" if target else "", _took(card), output=output)
     name = _plain_name(card)
     return CardText("Used", f"{name} {target}".rstrip(), _took(card), output=output)
 
