@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -358,9 +359,9 @@ def test_a_plan_first_and_then_the_work(user: DailyUser) -> None:
     user.sees("plan only ·")
     user.say("how would you fix add?")
     user.sees("Replace the minus.", "plan only ·")
-    user.picture("plan", "Plan mode: the model reads and changes nothing")
     assert (user.weft.project / "calc.py").read_text() == CALC
-    user.sees("· Plan only: /plan go carries it out, without asking about each edit")
+    user.sees("· Plan only: /plan go carries it out, without asking about each edit", "1 call ·")
+    user.picture("plan", "Plan mode: the model reads and changes nothing")
     user.say("/plan go")
     user.sees("edits allowed ·", "Done as planned.", "● Edited calc.py  +1 −1")
     assert user.window.screen(history=True).count("Plan only:") == 1
@@ -460,6 +461,7 @@ def test_todos_are_worked_off(user: DailyUser) -> None:
 
 
 def test_lists_have_one_shape(user: DailyUser) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=user.weft.project, check=True)
     user.start(*calculator(user.weft)[-1:], "It parses.", "Two rows.")
     user.weft.run("-p", "-m", user.weft.script("Renamed."), "rename parse() everywhere")
     for said in ("fix the failing test", "explain the parser", "list the rows"):
@@ -470,7 +472,8 @@ def test_lists_have_one_shape(user: DailyUser) -> None:
     keys = {"model": "Enter this session", "tree": "Enter go there", "resume": "Space preview"}
     for name, hint in keys.items():
         user.say(f"/{name}")
-        user.sees(name.title(), "type to filter", hint)
+        screen = user.sees(name.title(), "type to filter", hint)
+        assert ("just now   main" in screen) == (name == "resume")
         user.picture(f"list-{name}", f"The list of /{name}")
         user.window.keys("Escape")
         user.window.wait_gone(hint)

@@ -574,13 +574,14 @@ class Chat:
                         self._may_retry = False
                     elif isinstance(event, TurnFinished):
                         self._put_count = 0
-                        self._tell_plan(event)
                         self._may_retry = event.finish_reason not in SUCCESSFUL
                     blocks = view.take(await whole(event, self._app))
                     self.tally.take(event, blocks)
                     is_shown = isinstance(event, FactBase) and event.seq <= shown
                     if blocks and not is_shown:
                         self.screen.show(*blocks)
+                    if isinstance(event, TurnFinished):
+                        self._tell_plan(event)
                     if isinstance(event, ChildStarted):
                         following.start_soon(self._follow_task, event.child, view.live)
                     self.screen.refresh()
