@@ -10,10 +10,9 @@ import pytest
 from weft.errors import Conflict
 from weft.ids import NodeId
 from weft.store import Lease, Store
+from weft.store.disk_store import MOST_DRAFT_BYTES
 from weft.store.jsonl import open_jsonl
-from weft.store.jsonl import store as jsonl_store
 from weft.store.sqlite import open_sqlite
-from weft.store.sqlite import store as sqlite_store
 from weft.testing.store_contract import A, chunk, facts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("kind", ["sqlite", "jsonl"])]
@@ -23,14 +22,9 @@ async def opened(kind: str, place: Path) -> Store:
     return await (open_sqlite(place / "weft.db") if kind == "sqlite" else open_jsonl(place))
 
 
-async def cut_short(kind: str, store: Store, lease: Lease) -> None:
+async def cut_short(store: Store, lease: Lease) -> None:
     """More than may wait for the disk, at once."""
-    if kind == "sqlite":
-        store.save_draft(chunk(lease, "x" * (sqlite_store._MOST_DRAFT_BYTES + 1)))
-    else:
-        for _ in range(jsonl_store._MOST_DRAFT_CHUNKS):
-            store.save_draft(chunk(lease, "y", node="n2"))
-        store.save_draft(chunk(lease, "x"))
+    store.save_draft(chunk(lease, "x" * MOST_DRAFT_BYTES))
     drafts = await store.load_drafts(A)
     assert "n1" not in {draft.node for draft in drafts}
 
@@ -39,7 +33,7 @@ async def cut_short(kind: str, store: Store, lease: Lease) -> None:
 async def test_the_end_of_a_draft_ends_its_cut(kind: str, how: str, tmp_path: Path) -> None:
     async with await opened(kind, tmp_path) as store:
         lease = await store.take_lease(A)
-        await cut_short(kind, store, lease)
+        await cut_short(store, lease)
         ends = {"ends_drafts": (NodeId("n1"),)} if how == "ends_drafts" else {"drop_draft": True}
         await store.append(msgspec.structs.replace(facts(lease, 0, "n"), **ends))
         store.save_draft(chunk(lease, "anew"))
@@ -50,7 +44,7 @@ async def test_the_end_of_a_draft_ends_its_cut(kind: str, how: str, tmp_path: Pa
 async def test_a_refused_append_leaves_a_draft_cut(kind: str, tmp_path: Path) -> None:
     async with await opened(kind, tmp_path) as store:
         lease = await store.take_lease(A)
-        await cut_short(kind, store, lease)
+        await cut_short(store, lease)
         ends = msgspec.structs.replace(facts(lease, 5, "n"), ends_drafts=(NodeId("n1"),))
         with pytest.raises(Conflict):
             await store.append(ends)

@@ -41,9 +41,9 @@ from weft.store.base import (
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
 from weft.store.drafts import DraftPiece, ends_draft, joined_drafts
 from weft.store.follower import FollowerBell, RecordFollower
-from weft.store.lost_answer import AppendLog, append_once, is_stored, settle_append
 
 if TYPE_CHECKING:  # loaded when they are first used
+    from weft.store.lost_answer import AppendLog, append_once, is_stored, settle_append
     from weft.store.memory import MemoryData, MemoryStore
 
 __all__ = [
@@ -86,6 +86,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AppendLog": "lost_answer",
+    "append_once": "lost_answer",
+    "is_stored": "lost_answer",
+    "settle_append": "lost_answer",
     "MemoryData": "memory",
     "MemoryStore": "memory",
 }

@@ -17,11 +17,6 @@ UNIX = "unix:"
 HTTPS = "https://"
 
 
-class _PublishedAddress(msgspec.Struct, frozen=True, omit_defaults=True):
-    address: str = ""
-    accepting: bool = True
-
-
 def unix_address(path: str) -> str:
     """The address of a unix socket; empty for no path."""
     return f"{UNIX}{path}" if path else ""
@@ -50,12 +45,13 @@ def stored_address(owner: Owner) -> str:
     path = unix_path(owner.address)
     if owner.accepting and (path or not owner.address):
         return path
-    return msgspec.json.encode(_PublishedAddress(owner.address, owner.accepting)).decode()
+    kept = {"address": owner.address, "accepting": owner.accepting}
+    return msgspec.json.encode(kept).decode()
 
 
 def with_stored_address(owner: Owner, stored: str) -> Owner:
     """The owner with the address that its row keeps."""
     if not stored.startswith("{"):
         return msgspec.structs.replace(owner, address=unix_address(stored))
-    kept = msgspec.json.decode(stored, type=_PublishedAddress)
-    return msgspec.structs.replace(owner, address=kept.address, accepting=kept.accepting)
+    kept = msgspec.json.decode(stored)
+    return msgspec.structs.replace(owner, address=kept["address"], accepting=kept["accepting"])

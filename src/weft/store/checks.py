@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.errors import Conflict, Fenced, TooNew, UsageError
-from weft.store.base import READER_VERSION, Append, SessionRow, needs_lease
+from weft.errors import Conflict, Fenced, Owned, TooNew, UsageError
+from weft.store.base import READER_VERSION, Append, Owner, SessionRow, needs_lease
 
 
 def check_appends(appends: Sequence[Append]) -> None:
@@ -64,3 +64,14 @@ def check_reader(row: SessionRow | None) -> None:
             f"session {row.id!r} was written by a newer Weft (it needs reader {row.min_reader}, "
             f"this one is {READER_VERSION}); update Weft to open it"
         )
+
+
+def owned_error(stream: str, owner: Owner | None, since: float) -> Owned:
+    """The refusal of a stream that a living process holds; its row may be gone."""
+    return Owned(
+        stream,
+        pid=owner.pid if owner else 0,
+        host=owner.host if owner else "",
+        address=owner.address if owner else "",
+        since=since,
+    )

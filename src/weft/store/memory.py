@@ -13,7 +13,7 @@ from typing import Self
 import msgspec
 
 from weft.clock import Clock, SystemClock
-from weft.errors import Corrupt, Owned, StoreUnavailable, UsageError
+from weft.errors import Corrupt, StoreUnavailable, UsageError
 from weft.ids import BlobId, SessionId, new_id
 from weft.store import search_text as words
 from weft.store.address import check_address
@@ -32,7 +32,13 @@ from weft.store.base import (
     Store,
     due_rows,
 )
-from weft.store.checks import check_appends, check_leasable, check_place, check_reader
+from weft.store.checks import (
+    check_appends,
+    check_leasable,
+    check_place,
+    check_reader,
+    owned_error,
+)
 from weft.store.drafts import DraftPiece, ends_draft, joined_drafts
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import this_process
@@ -212,9 +218,7 @@ class MemoryStore(Store):
     def _check_free(self, name: str, stream: _Stream) -> None:
         owner = self._living_owner(stream)
         if owner is not None and not self._is_mine(stream):
-            raise Owned(
-                name, pid=owner.pid, host=owner.host, address=owner.address, since=stream.taken
-            )
+            raise owned_error(name, owner, stream.taken)
 
     # -- lists and search
 

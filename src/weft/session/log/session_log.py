@@ -39,8 +39,6 @@ from weft.store import (
     Lease,
     SessionRow,
     Store,
-    is_stored,
-    settle_append,
 )
 
 logger = logging.getLogger(__name__)
@@ -122,6 +120,8 @@ class SessionLog:
         try:
             await self._store.append(append)
         except OutcomeUnknown as lost:
+            from weft.store import settle_append  # few answers are ever lost: start-up time
+
             await settle_append(self._store, [append], lost)
 
     async def catch_up(self) -> None:
@@ -135,6 +135,8 @@ class SessionLog:
         """
         if self._unsure is None:
             return
+        from weft.store import is_stored  # as above
+
         stamped, append = self._unsure
         is_there = await is_stored(self._store, [append])
         self._unsure = None

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from weft.errors import Owned
 from weft.store.address import stored_address, with_stored_address
 from weft.store.base import Lease, Owner, SessionRow
-from weft.store.checks import check_reader
+from weft.store.checks import check_reader, owned_error
 from weft.store.jsonl import files
 from weft.store.jsonl.folder import JsonlFolder
 from weft.store.jsonl.paths import stream_name
@@ -84,14 +83,7 @@ def check_free(folder: JsonlFolder, stream: str, held: LeaseFile, owner: Owner) 
     if not is_alive(folder.places.run, held.process_id):
         bury(folder, held.process_id)
         return
-    known = owner_of(folder, held.process_id)
-    raise Owned(
-        stream,
-        pid=known.pid if known else 0,
-        host=known.host if known else "",
-        address=known.address if known else "",
-        since=held.taken,
-    )
+    raise owned_error(stream, owner_of(folder, held.process_id), held.taken)
 
 
 def register(folder: JsonlFolder, owner: Owner, presence: ProcessLiveness) -> None:

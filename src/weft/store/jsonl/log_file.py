@@ -12,15 +12,14 @@ and reported.  What is wrong before it is damage.
 from __future__ import annotations
 
 import bisect
-import contextlib
 import logging
 import os
 import re
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -28,6 +27,8 @@ from weft.errors import Corrupt
 from weft.file_io import write_all
 from weft.ids import BlobId, NodeId
 from weft.store.base import Append, Record, SearchText, SessionRow
+
+T = TypeVar("T")
 
 _BLOB_NAME = re.compile(rb"[0-9a-f]{64}")
 
@@ -318,19 +319,45 @@ class LogFile:
             return self._decoded(file.fileno(), bisect.bisect_left(self._offsets, self.row_at)).row
 
 
+def _decoded_lines(
+    path: Path, decoder: msgspec.json.Decoder[T], since: int = 0
+) -> Iterator[tuple[int, bytes, T | None]]:
+    """The lines from `since` on: where each begins, and what it says; None when it is torn."""
+    with path.open("rb") as file:
+        place = file.seek(since)
+        for line in file:
+            try:
+                yield place, line, decoder.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                yield place, line, None
+            place += len(line)
+
+
 def words_of(path: Path) -> list[SearchText]:
     """Everything that was said in a file, as far as it can be read.
 
     Nothing else in it is decoded.
     """
     found: list[SearchText] = []
-    with path.open("rb") as file:
-        for line in file:
-            try:
-                found += _words.decode(line).said
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                return found
+    for _, _, words in _decoded_lines(path, _words):
+        if words is None:
+            break
+        found += words.said
     return found
+
+
+def ended_drafts(path: Path, since: int) -> dict[NodeId, int]:
+    """The nodes whose drafts the lines from `since` on have ended, and where the last of these
+    lines begins.
+    """
+    ended: dict[NodeId, int] = {}
+    if not path.exists():
+        return ended
+    for place, _, line in _decoded_lines(path, _ended, since):
+        # A torn last line was never acknowledged, and ends nothing.
+        if line is not None:
+            ended.update(dict.fromkeys(line.ends_drafts, place))
+    return ended
 
 
 class NamedBlobs(NamedTuple):
@@ -341,36 +368,16 @@ class NamedBlobs(NamedTuple):
     """As file history."""
 
 
-def ended_drafts(path: Path, since: int) -> dict[NodeId, int]:
-    """The nodes whose drafts the lines from `since` on have ended, and where the last of these
-    lines begins.
-    """
-    ended: dict[NodeId, int] = {}
-    if not path.exists():
-        return ended
-    with path.open("rb") as file:
-        place = file.seek(since)
-        for line in file:
-            # A torn last line was never acknowledged, and ends nothing.
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-                ended.update(dict.fromkeys(_ended.decode(line).ends_drafts, place))
-            place += len(line)
-    return ended
-
-
 def blobs_of(path: Path) -> NamedBlobs:
     """Every blob that a file names.
 
     In a line that cannot be read, whatever looks like a name is one.
     """
     found = NamedBlobs(set(), set())
-    with path.open("rb") as file:
-        for line in file:
-            try:
-                names = _names.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                found.plain.update(BlobId(name.decode()) for name in _BLOB_NAME.findall(line))
-            else:
-                found.plain.update(names.blobs)
-                found.history.update(names.history)
+    for _, line, names in _decoded_lines(path, _names):
+        if names is None:
+            found.plain.update(BlobId(name.decode()) for name in _BLOB_NAME.findall(line))
+        else:
+            found.plain.update(names.blobs)
+            found.history.update(names.history)
     return found

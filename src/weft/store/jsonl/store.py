@@ -10,14 +10,11 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self, TypeVar
-
-import msgspec
+from typing import TypeVar
 
 from weft.clock import Clock, SystemClock
-from weft.errors import Corrupt, StoreError, StoreUnavailable
-from weft.ids import BlobId, NodeId, SessionId, new_id
-from weft.store.address import check_address
+from weft.errors import Corrupt, StoreError
+from weft.ids import BlobId, SessionId
 from weft.store.base import (
     Append,
     Draft,
@@ -28,11 +25,11 @@ from weft.store.base import (
     SearchHit,
     SessionRow,
     Snapshot,
-    Store,
 )
 from weft.store.checks import check_appends, check_leasable
+from weft.store.disk_store import DiskStore
 from weft.store.drafts import ended_drafts
-from weft.store.follower import FollowerBell, RecordFollower
+from weft.store.follower import FollowerBell
 from weft.store.jsonl import (
     append as appending,
 )
@@ -47,39 +44,25 @@ from weft.store.jsonl import (
     sidecars as beside,
 )
 from weft.store.jsonl.folder import JsonlFolder
-from weft.store.liveness import ProcessLiveness, this_process
-from weft.store.session_rows import RowQuery
-from weft.store.text import refused_if_unstorable, storable_draft
+from weft.store.text import refused_if_unstorable
 from weft.store.threads import WorkerThread
 from weft.store.watch import ChangeWatch
 
 T = TypeVar("T")
 
-_MOST_DRAFT_CHUNKS = 10_000
-"""Chunks that may wait for the disk.
-
-What comes beyond is dropped, for a draft is only a courtesy.
-"""
-
 logger = logging.getLogger(__name__)
 
 
-class JsonlStore(Store):
+class JsonlStore(DiskStore):
     """A `Store` in a folder of files.
 
     Made by `open_jsonl`.  It belongs to the event loop that opened it.
     """
 
     def __init__(self, folder: Path, *, busy_seconds: float, clock: Clock) -> None:
-        now = clock.now()
         self.folder = folder.absolute()
-        self.owner = this_process(new_id("prc", now), started=now)
+        super().__init__(self.folder / "run", clock)
         self._busy_seconds = busy_seconds
-        self._clock = clock
-        self._pid = os.getpid()
-        self.is_shared = True
-        self.meeting_folder = self.folder / "run"
-        self._presence = ProcessLiveness(self.meeting_folder, self.owner.process_id)
         self._worker = WorkerThread("weft-jsonl")
         # A search reads every file: in a thread of its own, and releasing the lock between two
         # files, it holds up no append.
@@ -87,9 +70,6 @@ class JsonlStore(Store):
         self._watch = ChangeWatch(self._look, on_change=self._ring_all)
         self._bell = FollowerBell(self._watch.want)
         self._held: set[str] = set()
-        self._draft_chunks = 0
-        self._clipped: set[tuple[str, NodeId]] = set()
-        self._is_closed = False
         self._opened: JsonlFolder
 
     async def open(self) -> None:
@@ -131,12 +111,6 @@ class JsonlStore(Store):
     async def last_seq(self, stream: str) -> int:
         return await self._ask(lambda opened: opened.log(stream).last_seq)
 
-    def follow(self, stream: str, *, after: int = 0) -> RecordFollower:
-        return RecordFollower(self.read, self._bell, stream, after)
-
-    async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
-        return (await self.take_leases([stream], steal=steal))[0]
-
     async def take_leases(self, streams: Sequence[str], *, steal: bool = False) -> list[Lease]:
         for stream in streams:
             check_leasable(stream)
@@ -154,9 +128,6 @@ class JsonlStore(Store):
         )
         self._held.update(streams)
         return taken
-
-    async def release_lease(self, lease: Lease) -> None:
-        await self.release_leases([lease])
 
     async def release_leases(self, leases: Sequence[Lease]) -> None:
         await self._ask(lambda opened: leasing.release(opened, leases, self.owner))
@@ -179,6 +150,8 @@ class JsonlStore(Store):
         children: bool = False,
         after: RowPlace | None = None,
     ) -> list[SessionRow]:
+        from weft.store.session_rows import RowQuery  # for lists alone: start-up time
+
         wanted = RowQuery(
             project_path=project_path,
             query=query,
@@ -209,23 +182,12 @@ class JsonlStore(Store):
 
     # -- beside the log
 
-    def save_draft(self, chunk: DraftChunk) -> None:
-        chunk = storable_draft(chunk)
-        draft = (chunk.stream, chunk.node)
-        is_clipped = draft in self._clipped and not chunk.restart
-        if self._is_closed or is_clipped:
-            return
-        if self._draft_chunks >= _MOST_DRAFT_CHUNKS:
-            # From here on this draft stays a beginning: with a hole in it, it would be a lie.
-            self._clipped.add(draft)
-            logger.warning("the disk is too slow for the draft of %s: cut short", chunk.stream)
-            return
-        self._clipped.discard(draft)
-        self._draft_chunks += 1
-        self._worker.ask(lambda: self._save(chunk)).add_done_callback(self._count_down)
+    def _hand_in_draft(self, chunk: DraftChunk, weight: int) -> None:
+        done = self._worker.ask(lambda: self._save(chunk))
+        done.add_done_callback(lambda _: self._weigh_less(weight))
 
-    def _count_down(self, _: asyncio.Future[None]) -> None:
-        self._draft_chunks -= 1
+    def _weigh_less(self, weight: int) -> None:
+        self._draft_bytes -= weight
 
     def _save(self, chunk: DraftChunk) -> None:
         try:
@@ -252,9 +214,7 @@ class JsonlStore(Store):
     async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:
         return await self._ask(lambda opened: beside.load_snapshot(opened, stream, version))
 
-    async def register_address(self, address: str, *, accepting: bool = True) -> None:
-        check_address(address)
-        self.owner = msgspec.structs.replace(self.owner, address=address, accepting=accepting)
+    async def _publish_owner(self) -> None:
         await self._ask(lambda opened: leasing.register(opened, self.owner, self._presence))
 
     # -- life
@@ -291,12 +251,6 @@ class JsonlStore(Store):
         self._presence.end()
         self._opened.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()
-
     # -- the threads
 
     async def _ask(self, work: Callable[[JsonlFolder], T]) -> T:
@@ -325,12 +279,6 @@ class JsonlStore(Store):
 
     def _ring_all(self) -> None:
         self._bell.ring_all()
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")
-        if os.getpid() != self._pid:
-            raise StoreUnavailable("the store was opened before a fork; open it again here")
 
 
 def _read_at(opened: JsonlFolder, stream: str, seqs: Sequence[int]) -> list[Record]:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import apsw
 
-from weft.errors import Owned
 from weft.store.address import stored_address, with_stored_address
 from weft.store.base import Lease, Owner
-from weft.store.checks import check_reader
+from weft.store.checks import check_reader, owned_error
 from weft.store.liveness import ProcessLiveness, forget, is_alive, tidy
 from weft.store.sqlite.appends import StreamPosition, decode_row, find, find_or_add
 from weft.store.sqlite.query import fetch
@@ -65,15 +64,8 @@ def check_free(
     if not is_alive(directory, holder):
         bury(db, holder, directory)
         return
-    known = owner_of(db, holder)
     taken = fetch(db, "select taken from streams where stream_no = ?", (place.stream_no,))
-    raise Owned(
-        stream,
-        pid=known.pid if known else 0,
-        host=known.host if known else "",
-        address=known.address if known else "",
-        since=taken[0][0],
-    )
+    raise owned_error(stream, owner_of(db, holder), taken[0][0])
 
 
 def register(db: apsw.Connection, owner: Owner, presence: ProcessLiveness) -> None:

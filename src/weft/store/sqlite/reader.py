@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
@@ -20,12 +20,14 @@ from weft.errors import Corrupt
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store import words
 from weft.store.base import Record, SearchHit, SessionRow, Snapshot
-from weft.store.session_rows import RowQuery
 from weft.store.sqlite.appends import decode_row
 from weft.store.sqlite.connect import BusyHandler, explained, open_reader
 from weft.store.sqlite.query import fetch
 from weft.store.text import unstorable
 from weft.store.threads import WorkerThread
+
+if TYPE_CHECKING:  # only lists need it at run time
+    from weft.store.session_rows import RowQuery
 
 T = TypeVar("T")
 

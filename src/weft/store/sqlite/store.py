@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self, TypeVar, cast
+from typing import TypeVar, cast
 
 import apsw
-import msgspec
 
 from weft.clock import Clock, SystemClock
-from weft.errors import StoreUnavailable
-from weft.ids import BlobId, NodeId, SessionId, new_id
-from weft.store.address import check_address
+from weft.ids import BlobId, SessionId
 from weft.store.base import (
     Append,
     Draft,
@@ -27,35 +23,25 @@ from weft.store.base import (
     SearchHit,
     SessionRow,
     Snapshot,
-    Store,
 )
 from weft.store.checks import check_appends, check_leasable
+from weft.store.disk_store import DiskStore
 from weft.store.drafts import ended_drafts
-from weft.store.follower import FollowerBell, RecordFollower
-from weft.store.liveness import ProcessLiveness, this_process
-from weft.store.session_rows import RowQuery
+from weft.store.follower import FollowerBell
 from weft.store.sqlite import appends as writing
 from weft.store.sqlite import leases
 from weft.store.sqlite import reader as reading
 from weft.store.sqlite.connect import Synchronous
 from weft.store.sqlite.reader import ReadConnection, ReaderThread
 from weft.store.sqlite.writer import JobResult, WriteJob, WriterThread
-from weft.store.text import is_storable, storable_draft
+from weft.store.text import is_storable
 from weft.store.threads import settle
 from weft.store.watch import ChangeWatch
 
 T = TypeVar("T")
 
-_MOST_DRAFT_BYTES = 16 << 20
-"""Draft text that may wait for the disk.
 
-What comes beyond is dropped, for a draft is only a courtesy.
-"""
-
-logger = logging.getLogger(__name__)
-
-
-class SqliteStore(Store):
+class SqliteStore(DiskStore):
     """A `Store` in one SQLite file.
 
     Made by `open_sqlite`.  It belongs to the event loop that opened it.
@@ -70,15 +56,9 @@ class SqliteStore(Store):
         busy_seconds: float,
         clock: Clock,
     ) -> None:
-        now = clock.now()
         path = path.absolute()
+        super().__init__(path.parent / "run", clock)
         self.path = path
-        self.owner = this_process(new_id("prc", now), started=now)
-        self._clock = clock
-        self._pid = os.getpid()
-        self.is_shared = True
-        self.meeting_folder = path.parent / "run"
-        self._presence = ProcessLiveness(self.meeting_folder, self.owner.process_id)
         self._writer = WriterThread(
             path,
             synchronous=synchronous,
@@ -98,9 +78,6 @@ class SqliteStore(Store):
         )
         self._bell = FollowerBell(self._watch.want)
         self._seen: dict[str, int] = {}
-        self._draft_bytes = 0
-        self._clipped: set[tuple[str, NodeId]] = set()
-        self._is_closed = False
 
     async def open(self) -> None:
         """Start the writer; the file exists and is ours afterwards."""
@@ -134,12 +111,6 @@ class SqliteStore(Store):
         ends = await self._ask(lambda db: reading.last_seqs(db, [stream]), stream)
         return ends.get(stream, 0)
 
-    def follow(self, stream: str, *, after: int = 0) -> RecordFollower:
-        return RecordFollower(self.read, self._bell, stream, after)
-
-    async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
-        return (await self.take_leases([stream], steal=steal))[0]
-
     async def take_leases(self, streams: Sequence[str], *, steal: bool = False) -> list[Lease]:
         for stream in streams:
             check_leasable(stream)
@@ -154,9 +125,6 @@ class SqliteStore(Store):
             now=self._clock.now(),
         )
         return await self._write(work, stream=streams[0])
-
-    async def release_lease(self, lease: Lease) -> None:
-        await self.release_leases([lease])
 
     async def release_leases(self, given_back: Sequence[Lease]) -> None:
         about = given_back[0].stream if given_back else ""
@@ -183,6 +151,8 @@ class SqliteStore(Store):
     ) -> list[SessionRow]:
         if project_path is not None and not is_storable(project_path):
             return []
+        from weft.store.session_rows import RowQuery  # for lists alone: start-up time
+
         wanted = RowQuery(
             project_path=project_path,
             query=query,
@@ -227,20 +197,7 @@ class SqliteStore(Store):
 
     # -- drafts, which are not in the log
 
-    def save_draft(self, chunk: DraftChunk) -> None:
-        chunk = storable_draft(chunk)
-        draft = (chunk.stream, chunk.node)
-        is_clipped = draft in self._clipped and not chunk.restart
-        if self._is_closed or is_clipped:
-            return
-        weight = len(chunk.chunk)
-        if self._draft_bytes + weight > _MOST_DRAFT_BYTES:
-            # From here on this draft stays a beginning: with a hole in it, it would be a lie.
-            self._clipped.add(draft)
-            logger.warning("the disk is too slow for the draft of %s: cut short", chunk.stream)
-            return
-        self._clipped.discard(draft)
-        self._draft_bytes += weight
+    def _hand_in_draft(self, chunk: DraftChunk, weight: int) -> None:
         process_id = self.owner.process_id
         self._writer.submit(
             WriteJob(lambda db: writing.save_draft(db, chunk, process_id), None, weight=weight)
@@ -268,9 +225,7 @@ class SqliteStore(Store):
     async def load_snapshot(self, stream: str, version: str) -> Snapshot | None:
         return await self._ask(lambda db: reading.load_snapshot(db, stream, version), stream)
 
-    async def register_address(self, address: str, *, accepting: bool = True) -> None:
-        check_address(address)
-        self.owner = msgspec.structs.replace(self.owner, address=address, accepting=accepting)
+    async def _publish_owner(self) -> None:
         await self._write(lambda db: leases.register(db, self.owner, self._presence))
 
     # -- life
@@ -299,12 +254,6 @@ class SqliteStore(Store):
         for thread in (self._watch, self._reader, self._searcher):
             thread.join()
         self._presence.end()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()
 
     # -- the threads
 
@@ -362,12 +311,6 @@ class SqliteStore(Store):
             return
         known, self._seen = self._seen, ends.result()
         self._bell.ring(name for name, end in self._seen.items() if end != known.get(name))
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")
-        if os.getpid() != self._pid:
-            raise StoreUnavailable("the store was opened before a fork; open it again here")
 
 
 async def open_sqlite(

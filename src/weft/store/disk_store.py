@@ -1,0 +1,106 @@
+"""What the stores on disk have in common: an owner that shows that it lives, one lease as the
+plainest case of many, drafts that no caller waits for, and an end.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from weft.clock import Clock
+from weft.errors import StoreUnavailable
+from weft.ids import NodeId, new_id
+from weft.store.address import check_address
+from weft.store.base import DraftChunk, Lease, Store
+from weft.store.follower import FollowerBell, RecordFollower
+from weft.store.liveness import ProcessLiveness, this_process
+from weft.store.text import storable_draft
+
+MOST_DRAFT_BYTES = 16 << 20
+"""Draft text that may wait for the disk.
+
+What comes beyond is dropped, for a draft is only a courtesy.
+"""
+_CHUNK_BYTES = 64
+"""What a chunk weighs besides its text, so that many small ones are bounded too."""
+
+logger = logging.getLogger(__name__)
+
+
+class DiskStore(Store):
+    """A `Store` in files; a subclass answers the questions."""
+
+    def __init__(self, run_folder: Path, clock: Clock) -> None:
+        now = clock.now()
+        self.owner = this_process(new_id("prc", now), started=now)
+        self.is_shared = True
+        self.meeting_folder = run_folder
+        self._clock = clock
+        self._pid = os.getpid()
+        self._presence = ProcessLiveness(run_folder, self.owner.process_id)
+        self._bell: FollowerBell
+        self._draft_bytes = 0
+        self._clipped: set[tuple[str, NodeId]] = set()
+        """Drafts that stay a beginning, because the disk was too slow for them."""
+        self._is_closed = False
+
+    # -- the core
+
+    def follow(self, stream: str, *, after: int = 0) -> RecordFollower:
+        return RecordFollower(self.read, self._bell, stream, after)
+
+    async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
+        return (await self.take_leases([stream], steal=steal))[0]
+
+    async def release_lease(self, lease: Lease) -> None:
+        await self.release_leases([lease])
+
+    async def register_address(self, address: str, *, accepting: bool = True) -> None:
+        check_address(address)
+        self.owner = msgspec.structs.replace(self.owner, address=address, accepting=accepting)
+        await self._publish_owner()
+
+    async def _publish_owner(self) -> None:
+        """Write down who this process is."""
+        raise NotImplementedError
+
+    # -- drafts
+
+    def save_draft(self, chunk: DraftChunk) -> None:
+        chunk = storable_draft(chunk)
+        draft = (chunk.stream, chunk.node)
+        if self._is_closed or (draft in self._clipped and not chunk.restart):
+            return
+        weight = len(chunk.chunk) + _CHUNK_BYTES
+        if self._draft_bytes + weight > MOST_DRAFT_BYTES:
+            # From here on this draft stays a beginning: with a hole in it, it would be a lie.
+            self._clipped.add(draft)
+            logger.warning("the disk is too slow for the draft of %s: cut short", chunk.stream)
+            return
+        self._clipped.discard(draft)
+        self._draft_bytes += weight
+        self._hand_in_draft(chunk, weight)
+
+    def _hand_in_draft(self, chunk: DraftChunk, weight: int) -> None:
+        """Keep a chunk behind all that was handed in before; then take its weight off
+        `_draft_bytes`.
+        """
+        raise NotImplementedError
+
+    # -- life
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailable("the store is closed")
+        if os.getpid() != self._pid:
+            raise StoreUnavailable("the store was opened before a fork; open it again here")
