@@ -21,11 +21,15 @@ from weft.session import (
     Command,
     DequeueSteering,
     DetachClient,
+    ForwardRequest,
     RecallQueues,
+    ReportChild,
+    Reserve,
     RewindTo,
     SendPrompt,
     SessionPort,
     SetCheckpoint,
+    Settle,
     StopSession,
     UndoRewind,
     answer_of,
@@ -52,7 +56,8 @@ def test_every_command_says_the_type_of_its_answer(kind: type[Command[Any]]) -> 
 
 
 def test_every_command_is_decided_or_the_actors_own() -> None:
-    own = {AbortTurn, AttachClient, DetachClient, StopSession, RewindTo, UndoRewind}
+    own: set[type] = {AbortTurn, AttachClient, DetachClient, StopSession, RewindTo, UndoRewind}
+    own |= {ReportChild, ForwardRequest, Reserve, Settle}
     assert own.isdisjoint(DECIDERS)
     assert own | set(DECIDERS) == set(get_args(AnyCommand))
 

@@ -20,7 +20,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from weft.agents.host import AgentHost, ChildRequest
-from weft.errors import NoPendingRequest, WeftError
+from weft.errors import NoPendingRequest, OwnerLost, WeftError
 from weft.events import (
     Fact,
     FileTouched,
@@ -35,27 +35,25 @@ from weft.events import (
     TurnStarted,
 )
 from weft.ids import CallUid, InputId, SessionId, TurnId
-from weft.loop import Commit, child_finished
 from weft.messages import Part, Usage
 from weft.session import (
     AbortTurn,
     AnswerQuestion,
     ContinueTurn,
+    ForwardRequest,
+    ReportChild,
     RespondToPermission,
     SendPrompt,
     SessionPort,
     WakeTurn,
+    child_end,
 )
 from weft.state import SessionState
 
+MOST_MOVES: Final = 100
+"""How often a child may go from one process to another before it is given up."""
 STOP_SECONDS: Final = 3.0
 """How long stopping a child may take; after that it is not waited for."""
-LONGEST_TEXT: Final = 2_000
-"""Characters of a child's answer that the parent's record keeps.
-
-The whole is in the child's own.
-"""
-
 _Request: TypeAlias = PermissionRequest | QuestionAsked
 
 
@@ -71,6 +69,17 @@ class ChildEnd(msgspec.Struct, frozen=True, kw_only=True):
     descendants: int = 0
     files: tuple[FileTouched, ...] = ()
     """What it changed, as the parent's log is to have it."""
+
+    def report(self, child: SessionId) -> ReportChild:
+        """As the parent is told of it."""
+        return ReportChild(
+            child=child,
+            reason=self.reason,
+            used=self.used,
+            text=self.text or self.detail,
+            descendants=self.descendants,
+            files=self.files,
+        )
 
 
 class ChildRun:
@@ -133,10 +142,7 @@ class ChildRun:
         Whatever stops it is part of the end, not raised.
         """
         try:
-            if self._begun is None:
-                await self.begin()
-            assert self._begun is not None
-            end = await self._follow(*self._begun)
+            end = await self._followed()
         except WeftError as error:
             return ChildEnd(reason="halted", detail=str(error))
         finally:
@@ -144,11 +150,30 @@ class ChildRun:
         await self._host.close_child(self.child)
         return end
 
+    async def _followed(self) -> ChildEnd:
+        """Follow the child, from one process to the next where the one that had it is gone."""
+        moves = 0
+        while True:
+            try:
+                if self._begun is None:
+                    await self.begin()
+                assert self._begun is not None
+                return await self._follow(*self._begun)
+            except OwnerLost:
+                moves += 1
+                if moves > MOST_MOVES or self._host.is_closing:
+                    raise
+            # Read from the beginning where it is now.
+            self._begun, self._text, self._cut, self._files = None, "", "", []
+            self._forwarded.clear()
+
     async def _follow(self, handle: SessionPort, turn_id: TurnId | None) -> ChildEnd:
         try:
             async with anyio.create_task_group() as group:
                 end = await self._read(handle, turn_id, group)
                 group.cancel_scope.cancel()
+            if end is None:
+                raise OwnerLost("the process that had the agent is gone")
             return end
         except anyio.get_cancelled_exc_class():
             # Only an abort stops the child. When the whole process closes, both stay open in their
@@ -163,7 +188,7 @@ class ChildRun:
         try:
             await handle.abort(AbortTurn(reason="the session it works for was stopped"))
             end = self._end(handle, handle.state.turn.last_reason or "aborted", "it was stopped")
-            await self._host.append(lambda state: Commit(facts=finished(state, self.child, end)))
+            await self._host.tell(end.report(self.child))
         except WeftError:
             return  # one of the two sessions is gone, and with it the record to write to
 
@@ -196,7 +221,8 @@ class ChildRun:
 
     async def _read(
         self, handle: SessionPort, turn_id: TurnId | None, group: TaskGroup
-    ) -> ChildEnd:
+    ) -> ChildEnd | None:
+        """How the child's turn ended; None when its process is gone before that."""
         try:
             # From the beginning: a run that is begun again must find the requests and the files
             # from before.
@@ -209,9 +235,13 @@ class ChildRun:
                     if (end := self._end_at(event, handle, turn_id)) is not None:
                         return end
                     await self._take(event, handle, group)
+        except OwnerLost:
+            return None
         except WeftError as error:
             return self._end(handle, "halted", str(error))
-        return self._end(handle, "halted", "its session was closed")
+        # A session of this process was closed; one of another process goes on somewhere.
+        is_over = handle.lives_here
+        return self._end(handle, "halted", "its session was closed") if is_over else None
 
     def _end_at(
         self, event: object, handle: SessionPort, turn_id: TurnId | None
@@ -266,7 +296,8 @@ class ChildRun:
     async def _forward(self, request: _Request, handle: SessionPort) -> None:
         """Put a request of the child on the parent's record, and hand the answer on."""
         try:
-            await self._host.append(lambda state: Commit(facts=self._reissued(state, request)))
+            shown = self._shown(request)
+            await self._host.tell(ForwardRequest(child=self.child, request=shown))
             answer = await self._host.resolution(request.request_id)
             await handle.call(_handed_on(answer))
         except NoPendingRequest:
@@ -274,20 +305,10 @@ class ChildRun:
         except WeftError as error:
             self._emit(f"{self._label}: a request could not be passed on: {error}\n")
 
-    def _reissued(self, state: SessionState, request: _Request) -> tuple[Fact, ...]:
-        known = state.turn.requests.keys() | {
-            answered.request.request_id for answered in state.turn.answers.values()
-        }
-        has_no_reader = state.turn.open is None and not self._outlives_turn
-        if request.request_id in known or has_no_reader:
-            return ()
-        # Without the marks of the child's log: the parent's stamps its own.
+    def _shown(self, request: _Request) -> _Request:
+        """A request of the child as the parent's record is to have it."""
         copied = msgspec.structs.replace(
             request,
-            session_id=SessionId(""),
-            seq=0,
-            at=0.0,
-            cause=None,
             node=self._wanted.origin.node or request.node,
             child=self.child,
             outlives_turn=self._outlives_turn,
@@ -295,25 +316,13 @@ class ChildRun:
         if isinstance(copied, PermissionRequest):
             name = f"{self._label} ▸ {copied.tool_name}"
             args = copied.args if copied.args is not None else self._inputs.get(copied.call_uid)
-            return (msgspec.structs.replace(copied, tool_name=name, args=args),)
-        return (copied,)
+            return msgspec.structs.replace(copied, tool_name=name, args=args)
+        return copied
 
     async def _take_back(self, answer: PermissionResolved | QuestionAnswered) -> None:
         """The child's request was settled at the child: it is settled with the parent too."""
-
-        def build(state: SessionState) -> Commit:
-            if answer.request_id not in state.turn.requests:
-                return Commit(facts=())
-            plain = msgspec.structs.replace(
-                answer, session_id=SessionId(""), seq=0, at=0.0, cause=None
-            )
-            if isinstance(plain, PermissionResolved):
-                # What the user grants to the child is granted to it alone.
-                plain = msgspec.structs.replace(plain, pattern="", rules=())
-            return Commit(facts=(plain,))
-
         if answer.request_id in self._host.state.turn.requests:
-            await self._host.append(build)
+            await self._host.tell(ForwardRequest(child=self.child, answer=answer))
 
 
 def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact, ...]:
@@ -321,19 +330,7 @@ def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact
 
     None when it is there already.
     """
-    known = state.children.known.get(child)
-    # Recovery, or a run that another process resumed, may have been first.
-    if known is None or not known.is_open:
-        return ()
-    ended = child_finished(
-        state,
-        child,
-        end.reason,
-        end.used,
-        text=(end.text or end.detail)[:LONGEST_TEXT],
-        descendants=end.descendants,
-    )
-    return (*end.files, ended)
+    return child_end(state, end.report(child))
 
 
 def _is_stuck(handle: SessionPort, status: str) -> bool:

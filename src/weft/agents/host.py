@@ -13,11 +13,10 @@ import msgspec
 from weft.agents.limits import AgentTree
 from weft.events import CallOrigin, Fact, PermissionResolved, QuestionAnswered
 from weft.ids import RequestId, SessionId
-from weft.loop import Build
 from weft.messages import ModelName
 from weft.permissions import Mode, PermissionRule
 from weft.project import AgentDefinitions
-from weft.session import Command, SessionPort
+from weft.session import Command, ForwardRequest, ReportChild, SessionPort
 from weft.state import SessionState
 from weft.workspace import Runner
 
@@ -130,8 +129,8 @@ class AgentHost(Protocol):
         """The child has nothing more to do; its record stays."""
         ...
 
-    async def append(self, build: Build, *, wake: bool = False) -> None:
-        """Put something on the session's own record (`SessionActor.append`)."""
+    async def tell(self, command: ReportChild | ForwardRequest) -> None:
+        """Have the session put on its record what a child has to say, wherever it lives by now."""
         ...
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:

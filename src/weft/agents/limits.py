@@ -16,6 +16,7 @@ import msgspec
 from weft.ids import CallUid, NodeId, SessionId, TurnId
 from weft.loop import SharedBudget, TurnLimits
 from weft.messages import NOTHING_USED, Usage
+from weft.session import Reserve, Settle
 from weft.state import ChildSession, SessionState
 
 
@@ -45,6 +46,8 @@ class AgentTree(SharedBudget):
         self._held: dict[TurnId, Callable[[], Usage]] = {}
         self._last: dict[SessionId, Usage] = {}
         """What sessions had spent that are closed, as long as no record of their parents has it."""
+        self._told: dict[SessionId, Usage] = {}
+        """What sessions of other processes say they have on record; their logs are read later."""
 
     def join(self, session_id: SessionId, state: Callable[[], SessionState]) -> None:
         """A session of the tree is open; `state` gives its present state."""
@@ -146,9 +149,9 @@ class AgentTree(SharedBudget):
         return self._spent(self.root)
 
     def _spent(self, session_id: SessionId) -> Usage:
-        member = self._members.get(session_id)
+        member, told = self._members.get(session_id), self._told.get(session_id, NOTHING_USED)
         if member is None:
-            return self._last.get(session_id, NOTHING_USED)
+            return _larger(self._last.get(session_id, NOTHING_USED), told)
         state = member()
         total = state.ledger.total
         for child, about in state.children.known.items():
@@ -158,7 +161,8 @@ class AgentTree(SharedBudget):
                 total += self._spent(child) - sum(about.counted.values(), NOTHING_USED)
             else:
                 self._last.pop(child, None)
-        return total
+                self._told.pop(child, None)
+        return _larger(total, told)
 
     def refuses(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
         limits = self._limits()
@@ -187,3 +191,49 @@ class AgentTree(SharedBudget):
 
     def release(self, turn_id: TurnId) -> None:
         self._held.pop(turn_id, None)
+
+    async def refusal(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
+        return self.refuses(turn_id, pending, is_priced=is_priced)
+
+    async def reserve(
+        self,
+        turn_id: TurnId,
+        pending: Usage,
+        outstanding: Callable[[], Usage],
+        *,
+        is_priced: bool,
+    ) -> str | None:
+        why = self.refuses(turn_id, pending, is_priced=is_priced)
+        if why is None:
+            self.hold(turn_id, outstanding)
+        return why
+
+    async def answer(self, command: Reserve | Settle) -> str:
+        """What a session of the tree gets that lives in another process: why it may not make a
+        model call, or nothing.
+        """
+        if isinstance(command, Settle):
+            self.release(command.turn_id)
+            return ""
+        self.tell(command.child, command.total)
+        if not self.is_limited:
+            return ""
+        why = self.refuses(command.turn_id, command.pending, is_priced=command.is_priced)
+        if why is None and command.share is not None:
+            share, child, turn_id = command.share, command.child, command.turn_id
+            # Its process may die before it says that the turn is over; then its log says so.
+            self.hold(turn_id, lambda: NOTHING_USED if self._has_ended(child, turn_id) else share)
+        return why or ""
+
+    def tell(self, session_id: SessionId, total: Usage) -> None:
+        """A session of another process has so much on record."""
+        self._told[session_id] = total
+
+    def _has_ended(self, session_id: SessionId, turn_id: TurnId) -> bool:
+        member = self._members.get(session_id)
+        return member is not None and member().turn.last_turn == turn_id
+
+
+def _larger(one: Usage, other: Usage) -> Usage:
+    """What is known later: what a session has used never becomes less."""
+    return max(one, other, key=lambda usage: usage.total_tokens)

@@ -18,9 +18,8 @@ from weft.agents.child_run import ChildEnd, ChildRun, finished
 from weft.agents.host import AgentHost, ChildRequest
 from weft.agents.worktree import AgentWorktree, add_worktree, remove_if_unchanged
 from weft.errors import FinalToolError, UsageError, WeftError
-from weft.events import CallOrigin, ChildStarted, Effect, Fact, InputQueued
-from weft.ids import EntryId, SessionId, new_id, new_session_id
-from weft.loop import Commit
+from weft.events import CallOrigin, ChildStarted, Effect, Fact
+from weft.ids import SessionId, new_session_id
 from weft.messages import ModelName, Text
 from weft.permissions import MODES, ToolAction
 from weft.project import GENERAL, AgentDefinition
@@ -268,22 +267,12 @@ class AgentTool(DelegateTool):
             return
         text = _end_text(end, await self._cleared(place))
 
-        def build(state: SessionState) -> Commit:
-            facts = finished(state, child, end)
-            # Its end is on record already, and the model must not read of it twice.
-            if not facts:
-                return Commit(facts=())
-            note = InputQueued(
-                entry_id=EntryId(new_id("ent", host.now())),
-                delivery="steering",
-                parts=_text_parts(
-                    f"[The background agent {child} ({wanted.title}) has ended.]\n{text}"
-                ),
-            )
-            return Commit(facts=(*facts, note))
-
+        said = _text_parts(f"[The background agent {child} ({wanted.title}) has ended.]\n{text}")
         # What the user has stopped starts no turn.
-        await host.append(build, wake=end.reason != "aborted")
+        report = msgspec.structs.replace(
+            end.report(child), message=said, wake=end.reason != "aborted"
+        )
+        await host.tell(report)
 
     def resume(self, child: SessionId) -> None:
         """Go on with a background agent that another process left at work."""

@@ -541,7 +541,9 @@ class App:
             return None
         from weft.runtime.ports.command_socket import CommandSocket  # late: it costs start-up time
 
-        socket = CommandSocket(self.host.local_port, summarize=self._summarize_for)
+        socket = CommandSocket(
+            self.host.local_port, summarize=self._summarize_for, owns=self.host.is_owned_by
+        )
         folder = store.meeting_folder
         if folder is None:
             # One of our own does: the other processes of this machine find it by the lease.

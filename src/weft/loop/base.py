@@ -193,17 +193,26 @@ class SharedBudget(Protocol):
         """False when there is nothing to keep to."""
         ...
 
-    def refuses(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
-        """Why no further model call may be made, None when one may.
+    async def refusal(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
+        """Why no further model call may be made, None when one may; nothing is set aside.
 
         `pending` is what the turn used that is not on record yet.
         """
         ...
 
-    def hold(self, turn_id: TurnId, outstanding: Callable[[], Usage]) -> None:
-        """Set aside what the turn has used, or is about to use, beyond what is on record.
+    async def reserve(
+        self,
+        turn_id: TurnId,
+        pending: Usage,
+        outstanding: Callable[[], Usage],
+        *,
+        is_priced: bool,
+    ) -> str | None:
+        """Set aside what the turn has used, or is about to use, beyond what is on record; or say
+        why no further model call may be made.
 
-        Asked for whenever it matters.
+        One step where the money is counted: two turns that both look before either sets its share
+        aside would spend it twice.  `outstanding` is asked for whenever it matters.
         """
         ...
 

@@ -305,7 +305,7 @@ class CompactionWork:
         wanted = plan(line, window, output, "request") or plan(line, window, output, "all")
         if wanted is None:
             return [ErrorRaised(message="there is nothing to compact", where="compaction")]
-        if why := self._beyond_budget():
+        if why := await self._beyond_budget():
             return [ErrorRaised(message=why, where="compaction")]
         self._env.journal.status("thinking")
         refused, noted = await ask_hooks(self._env.hooks, "manual", self._focus)
@@ -325,7 +325,7 @@ class CompactionWork:
             facts = [ErrorRaised(message=str(failure), where="compaction")]
         return [*noted, *facts]
 
-    def _beyond_budget(self) -> str | None:
+    async def _beyond_budget(self) -> str | None:
         """Why there is no money or tokens left for a summary; it is a model call like any other."""
         is_priced = self._env.model.info.cost(Usage()) is not None
         total = self._env.journal.state.ledger.total
@@ -333,4 +333,4 @@ class CompactionWork:
         budget = self._env.shared_budget
         if why is not None or budget is None or not budget.is_limited:
             return why
-        return budget.refuses(self.turn_id, NOTHING_USED, is_priced=is_priced)
+        return await budget.refusal(self.turn_id, NOTHING_USED, is_priced=is_priced)

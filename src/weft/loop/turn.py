@@ -106,7 +106,7 @@ class Turn:
         if await self._settle_last_answer():
             return
         while True:
-            if (stop := self._stop_before_call()) is not None:
+            if (stop := await self._stop_before_call()) is not None:
                 await self._end.finish(stop.reason, stop.detail)
                 return
             answer = await self._model.ask()
@@ -222,7 +222,7 @@ class Turn:
             reason, detail, deliverable, asks_hooks=asks_hooks
         )
 
-    def _stop_before_call(self) -> TurnStop | None:
+    async def _stop_before_call(self) -> TurnStop | None:
         """Why the model must not be asked again; None when it may."""
         try:
             self._renew()
@@ -241,7 +241,7 @@ class Turn:
             reached = f"the limit of {limits.max_turns} answers in one turn is reached"
             return TurnStop("max_turns", reached)
         # Last, because it sets money aside for the call that follows.
-        reached_budget = self._model.usage.budget_reached(state)
+        reached_budget = await self._model.usage.budget_reached(state)
         return TurnStop(*reached_budget) if reached_budget is not None else None
 
     async def _cut_short(self) -> None:

@@ -113,9 +113,10 @@ class UsageTracker:
 
     # -- keeping to it
 
-    def budget_reached(self, state: SessionState) -> tuple[FinishReason, str] | None:
+    async def budget_reached(self, state: SessionState) -> tuple[FinishReason, str] | None:
         """Why no further model call may be made; None when one may."""
         # Before anything is added up: every round asks, and most sessions have no budget.
+        why = None
         if self._env.limits.has_budget:
             why = refusal(
                 self._env.limits,
@@ -123,37 +124,36 @@ class UsageTracker:
                 model=self._env.model_name,
                 is_priced=self._is_priced,
             )
-            if why is not None:
-                return "max_budget", why
-        return self._shared_budget_reached()
+        if why is None:
+            why = await self._shared_budget_refuses()
+        return None if why is None else ("max_budget", why)
 
-    def _shared_budget_reached(self) -> tuple[FinishReason, str] | None:
+    async def _shared_budget_refuses(self) -> str | None:
         """Ask for the next call's share of what the agents of a session have left together."""
         budget = self._env.shared_budget
         if budget is None or not budget.is_limited:
             return None
-        why = budget.refuses(self._turn_id, self._uncommitted(), is_priced=self._is_priced)
-        if why is None:
-            # Without a wait in between: two turns that both look before either sets its share aside
-            # would spend the same money twice.
-            self._expect(self._line.compose())
-            return None
-        return "max_budget", why
+        self._expected = self._next_call(self._line.compose())
+        why = await budget.reserve(
+            self._turn_id,
+            self._uncommitted(),
+            # A function and not a number: what is uncommitted changes with every note, and the
+            # budget asks at the moment it decides.
+            lambda: self._expected + self._uncommitted(),
+            is_priced=self._is_priced,
+        )
+        if why is not None:
+            self.call_is_over()
+        return why
 
-    def _expect(self, composed: ComposedMessages) -> None:
-        """Set aside what the next call will use, as far as one can tell."""
-        budget = self._env.shared_budget
-        if budget is None or not budget.is_limited:
-            return
+    def _next_call(self, composed: ComposedMessages) -> Usage:
+        """What the next call will use, as far as one can tell."""
         info = self._env.model.info
         expected = Usage(
             input_tokens=self.input_tokens(composed),
             output_tokens=min(LIKELY_OUTPUT, info.max_output_tokens),
         )
-        self._expected = msgspec.structs.replace(expected, cost_usd=info.cost(expected))
-        # A function and not a number: what is uncommitted changes with every note, and the budget
-        # asks at the moment it decides.
-        budget.hold(self._turn_id, lambda: self._expected + self._uncommitted())
+        return msgspec.structs.replace(expected, cost_usd=info.cost(expected))
 
     @property
     def _is_priced(self) -> bool:

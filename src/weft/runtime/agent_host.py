@@ -16,20 +16,28 @@ import anyio
 
 from weft.agents.lazy_tool import AgentEntry
 from weft.agents.limits import AgentLimits, AgentTree
-from weft.errors import SessionStopped
+from weft.errors import SessionStopped, UsageError
 from weft.events import BoundaryChanged, CallOrigin, Fact, PermissionResolved, QuestionAnswered
 from weft.ids import CallUid, RequestId, SessionId
 from weft.loop import Build, Commit, TurnLimits
 from weft.messages import ModelName, Usage
 from weft.permissions import Mode
 from weft.redact import Redactor
-from weft.runtime.ports.local import LocalPort
 from weft.runtime.services import Services
 from weft.runtime.tool_table import AGENT, SessionTools
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.prompt_files import PromptFiles, PromptReader
 from weft.runtime.turns.turn_settings import TurnSettings
-from weft.session import AbortTurn, SessionActor, SessionPort
+from weft.session import (
+    AbortTurn,
+    ForwardRequest,
+    ReportChild,
+    Reserve,
+    SessionActor,
+    SessionPort,
+    Settle,
+    checked,
+)
 from weft.state import SessionState
 from weft.tools import ToolOutcome
 from weft.workspace import Runner
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
     from weft.agents.host import ChildRequest
     from weft.project.agent_definitions import AgentDefinitions
     from weft.runtime.background_commands import BackgroundShells
+    from weft.runtime.foreign_budget import ForeignBudget
 
 logger = logging.getLogger(__name__)
 
@@ -110,15 +119,60 @@ class AgentTrees:
         """The session is open."""
         host = self._hosts.get(actor.session_id)
         if host is not None:
+            host.actor = actor
             host.agent_tree.join(actor.session_id, lambda: actor.state)
 
-    def adopt(self, child: SessionId, parent: SessionId) -> None:
-        """A child that was opened by itself belongs to its parent's tree from now on."""
-        host, agent_tree = self._hosts[child], self._hosts[parent].agent_tree
+    def adopt(self, port: SessionPort, parent: SessionId) -> None:
+        """A child that was opened by itself, or lives in another process, belongs to its parent's
+        tree from now on.
+        """
+        child, agent_tree = port.session_id, self._hosts[parent].agent_tree
+        host = self._hosts.get(child)
+        # What it spends in another process is read from its log.
+        if host is None:
+            agent_tree.join(child, lambda: port.state)
         # Both had a tree: what the child spends from now on counts for the parent's budget.
-        if host.agent_tree is not agent_tree:
+        elif host.agent_tree is not agent_tree:
             host.agent_tree = agent_tree
-            agent_tree.join(child, lambda: self.ports[child].state)
+            agent_tree.join(child, lambda: port.state)
+
+    def actor_of(self, session_id: SessionId) -> SessionActor | None:
+        """The actor of a session of this process; None for any other."""
+        host = self._hosts.get(session_id)
+        return None if host is None else host.actor
+
+    # -- the budget that a tree shares
+
+    async def share_budget(self, session_id: SessionId, command: Reserve | Settle) -> str:
+        """What a session of this process answers to one that works for it in another.
+
+        Raises:
+            SessionStopped: the session is not open here.
+            UsageError: that one does not work for it.
+        """
+        host = self._hosts.get(session_id)
+        if host is None or host.actor is None:
+            raise SessionStopped(session_id, "it is not open")
+        known = host.actor.state.children.known.get(command.child)
+        if known is None:
+            raise UsageError(f"no session {command.child!r} works for this one")
+        # One whose end is on record spends for itself what the user has it do then.
+        return await host.shared_budget.answer(command) if known.is_open else ""
+
+    async def parent_port(self, parent: SessionId) -> SessionPort:
+        return await self.sessions.port(parent)
+
+    def tree_with(self, session_id: SessionId, parent: SessionId) -> AgentTree | None:
+        above, port = self._hosts.get(parent), self.ports.get(session_id)
+        if above is None or above.actor is None or port is None:
+            return None
+        known = above.actor.state.children.known.get(session_id)
+        if known is not None and known.is_open:
+            self.adopt(port, parent)
+        return self._hosts[session_id].agent_tree
+
+    def start(self, send: Callable[[], Awaitable[None]], name: str) -> None:
+        self.services.supervisor.start(send, name)
 
     def left(self, session_id: SessionId) -> None:
         """The session is closed."""
@@ -195,16 +249,17 @@ class AgentTrees:
         With `suspends` its agents stay at work in the log, to go on with it later; its commands end
         with the program.
         """
-        host, port = self._hosts.get(session_id), self.ports.get(session_id)
-        if host is None or not isinstance(port, LocalPort):
+        host = self._hosts.get(session_id)
+        actor = None if host is None else host.actor
+        if host is None or actor is None:
             return
         if host.shells is not None:
             await host.shells.aclose()
-        if suspends or not port.is_open:
+        if suspends or actor.stopped.is_set():
             return
         beside = [
             child
-            for child in port.state.children.at_work(background=True)
+            for child in actor.state.children.at_work(background=True)
             if host.agent_tree.is_at_work(child) and child in self.ports
         ]
         # A child whose tool does not end would keep its parent, and with it the program, from
@@ -215,7 +270,7 @@ class AgentTrees:
                 await self.ports[child].abort(
                     AbortTurn(reason="the session it works for was stopped")
                 )
-            await port.actor.until(
+            await actor.until(
                 lambda state: not any(state.children.known[child].is_open for child in beside)
             )
 
@@ -223,18 +278,10 @@ class AgentTrees:
         self, session_id: SessionId, child: SessionId, used: Mapping[str, Usage]
     ) -> None:
         """Put the end of a child on record that another process left behind."""
-        host, port = self._hosts.get(session_id), self.ports.get(session_id)
-        if host is None or not isinstance(port, LocalPort) or host.agent_tree.is_at_work(child):
+        host = self._hosts.get(session_id)
+        if host is None or host.actor is None or host.agent_tree.is_at_work(child):
             return
-        from weft.loop import child_finished  # where one was left behind
-
-        await port.actor.append(
-            lambda state: (
-                Commit(facts=(child_finished(state, child, "aborted", used),))
-                if state.children.known[child].is_open
-                else Commit(facts=())
-            )
-        )
+        await host.actor.call(ReportChild(child=child, reason="aborted", used=dict(used)))
 
 
 class SessionAgentHost:
@@ -249,6 +296,7 @@ class SessionAgentHost:
         self.session_id = session_id
         self.agent_tree = agent_tree
         self.worktrees = services.places.worktrees
+        self._foreign: ForeignBudget | None = None
         self.entry = AgentEntry(self)
         # The tool that starts agents needs this host, and the settings need all tools: both are
         # made here.
@@ -258,6 +306,8 @@ class SessionAgentHost:
         self.settings = TurnSettings(
             services, files=self.files, tools=table, lent=tools.lent, output_types=output_types
         )
+        self.actor: SessionActor | None = None
+        """The session itself, once it is open."""
         self.shells: BackgroundShells | None = None
         """Its background commands, once there was one."""
 
@@ -295,8 +345,22 @@ class SessionAgentHost:
 
     @property
     def is_aborting(self) -> bool:
-        port = self._trees.ports.get(self.session_id)
-        return isinstance(port, LocalPort) and port.actor.is_aborting
+        return self.actor is not None and self.actor.is_aborting
+
+    @property
+    def shared_budget(self) -> AgentTree | ForeignBudget:
+        """What its model calls are paid from."""
+        origin = None if self.actor is None else self.actor.state.about.parent
+        # A tree of its own is all that a session has here whose parent lives in another process.
+        if origin is None or self.agent_tree.root != self.session_id:
+            return self.agent_tree
+        if self._foreign is None:
+            from weft.runtime.foreign_budget import ForeignBudget  # few families live apart
+
+            self._foreign = ForeignBudget(
+                self._trees, self.session_id, origin.session_id, self.agent_tree
+            )
+        return self._foreign
 
     @property
     def is_closing(self) -> bool:
@@ -323,49 +387,66 @@ class SessionAgentHost:
 
     async def open_child(self, wanted: ChildRequest) -> SessionPort:
         port = await self._trees.sessions.open_child(self.session_id, wanted)
-        self._trees.adopt(wanted.child, self.session_id)
+        self._trees.adopt(port, self.session_id)
         return port
 
     async def close_child(self, child: SessionId) -> None:
-        port = self._trees.ports.get(child)
+        actor = self._trees.actor_of(child)
+        if actor is None:
+            self.agent_tree.leave(child)  # it lives on in its own process
         # The user may be watching the child on a screen, or may have sent it a message since.
-        if isinstance(port, LocalPort) and not port.actor.is_busy and not port.actor.is_watched:
+        elif not actor.is_busy and not actor.is_watched:
             await self._trees.sessions.unload(child)
 
-    async def append(self, build: Build, *, wake: bool = False) -> None:
-        # Opened again if it was unloaded: a background agent may outlast its parent's stay in
-        # memory. Not while the program closes: the next process finds the agent at work and goes on
-        # with it, and an end that is written now would be the end of a suspended child.
+    async def tell(self, command: ReportChild | ForwardRequest) -> None:
+        # Opened again if it was unloaded, or reached where it lives by now: a background agent may
+        # outlast its parent's stay here. Not while the program closes: the next process finds the
+        # agent at work and goes on with it, and an end that is written now would be the end of a
+        # suspended child.
+        actor = self.actor
+        # Straight to the session while it serves: one that is being stopped is not among the open
+        # ones any more, and to open it again would take it away from itself.
+        if actor is not None and not actor.stopped.is_set():
+            await actor.call(checked(command))
+        else:
+            await (await self._own_port()).call(command)
+
+    async def _own_port(self) -> SessionPort:
         sessions = self._trees.sessions
         if sessions.is_closing and sessions.running(self.session_id) is None:
             raise SessionStopped(self.session_id, "the program is closing")
-        port = await sessions.port(self.session_id)
-        if not isinstance(port, LocalPort):
+        return await sessions.port(self.session_id)
+
+    async def append(self, build: Build, *, wake: bool = False) -> None:
+        """Put on the session's own record what happens in this process, such as the end of a
+        background command (`SessionActor.append`).
+        """
+        await self._own_port()
+        actor = self._trees.actor_of(self.session_id)
+        if actor is None:
             raise SessionStopped(self.session_id, "another process has taken it over")
-        await port.actor.append(build, wake=wake)
+        await actor.append(build, wake=wake)
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
         port = await self._trees.sessions.port(self.session_id)
-        if not isinstance(port, LocalPort):
-            raise SessionStopped(self.session_id, "another process has taken it over")
-        return await port.actor.resolution(request_id)
+        return await port.resolution(request_id)
 
     async def until(self, holds: Callable[[SessionState], bool]) -> None:
         """Wait until something is true of the session's state, or its life in this process
         is over.
         """
-        port = self._port
-        if not isinstance(port, LocalPort):
+        actor = self.actor
+        if actor is None:
             return
         async with anyio.create_task_group() as group:
             # The actor's waiters are not woken when it stops; without this a background command
             # would wait for ever.
             async def give_up() -> None:
-                await port.ended()
+                await actor.stopped.wait()
                 group.cancel_scope.cancel()
 
             group.start_soon(give_up)
-            await port.actor.until(holds)
+            await actor.until(holds)
             group.cancel_scope.cancel()
 
     async def ended(self) -> None:

@@ -339,7 +339,7 @@ class SessionRegistry:
     def _restrictions_of(self, parent: CallOrigin | None) -> tuple[PermissionRule, ...]:
         """The ask and deny rules of the session that a child works for."""
         port = self.ports.get(parent.session_id) if parent is not None else None
-        return port.actor.gate.restrictions if isinstance(port, LocalPort) else ()
+        return () if port is None else port.restrictions
 
     # -- what they are handed
 
@@ -461,6 +461,7 @@ class SessionRegistry:
                 granted=self.granted.pop(session_id, GrantedPermissions()),
             ),
             stop_command=host.stop_command,
+            share_budget=lambda command: self.agents.share_budget(session_id, command),
             listed=self._put_row,
             is_awaited=lambda: self.signs().others_wait(session_id, store.meeting_folder),
             title=lambda state: state.about.short_title,

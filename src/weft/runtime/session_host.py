@@ -159,6 +159,14 @@ class SessionHost:
             raise SessionNotFound(session_id)
         return known
 
+    async def is_owned_by(self, pid: int, session_id: SessionId) -> bool:
+        """Whether the living process of this id, on this machine, has a session."""
+        store = await self.registry.store_of(session_id)
+        lease = await store.lease_of(session_id)
+        if lease is None:
+            return False
+        return lease.owner.pid == pid and lease.owner.host == store.owner.host
+
     def store_of(self, session_id: SessionId) -> Store:
         """The store that a session was started in."""
         return self.registry.stores.of(session_id)

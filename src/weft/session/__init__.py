@@ -28,6 +28,7 @@ from weft.session.commands import (
     BranchAt,
     BringOver,
     ChangeSetting,
+    ChildCommand,
     ClearBoundary,
     Command,
     CompactNow,
@@ -41,18 +42,22 @@ from weft.session.commands import (
     EditNode,
     EditPlan,
     EditQueued,
+    ForwardRequest,
     MarkNode,
     RecallQueues,
     RecordUsage,
     RemoveQueued,
     RenameBranch,
     ReorderQueue,
+    ReportChild,
+    Reserve,
     RespondToPermission,
     RewindTo,
     SendPrompt,
     SetBoundary,
     SetCheckpoint,
     SetMode,
+    Settle,
     StopBackground,
     StopSession,
     SwitchBranch,
@@ -95,6 +100,7 @@ from weft.tree import Branch
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.session.decide.branches import branches, current_branch, node_at
+    from weft.session.decide.children import child_end
 
 __all__ = [
     "UNNAMED_CLIENT",
@@ -111,6 +117,7 @@ __all__ = [
     "BringOver",
     "CallRecord",
     "ChangeSetting",
+    "ChildCommand",
     "ClearBoundary",
     "Command",
     "CompactNow",
@@ -128,6 +135,7 @@ __all__ = [
     "FileFinder",
     "FileNow",
     "FileRestorer",
+    "ForwardRequest",
     "FoundFile",
     "GrantedPermissions",
     "LineCacheBudget",
@@ -141,6 +149,8 @@ __all__ = [
     "RemoveQueued",
     "RenameBranch",
     "ReorderQueue",
+    "ReportChild",
+    "Reserve",
     "RespondToPermission",
     "RewindItem",
     "RewindPlan",
@@ -152,6 +162,7 @@ __all__ = [
     "SetBoundary",
     "SetCheckpoint",
     "SetMode",
+    "Settle",
     "StopBackground",
     "StopSession",
     "Subscription",
@@ -165,6 +176,7 @@ __all__ = [
     "answer_of",
     "branches",
     "checked",
+    "child_end",
     "current_branch",
     "digest",
     "fold_after",
@@ -181,6 +193,7 @@ __all__ = [
 
 _HOMES = {
     "branches": "decide.branches",
+    "child_end": "decide.children",
     "current_branch": "decide.branches",
     "node_at": "decide.branches",
 }

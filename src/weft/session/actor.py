@@ -53,10 +53,14 @@ from weft.session.commands import (
     CycleModel,
     DetachClient,
     EditNode,
+    ForwardRequest,
+    ReportChild,
+    Reserve,
     RespondToPermission,
     RewindTo,
     SendPrompt,
     SetBoundary,
+    Settle,
     StopBackground,
     StopSession,
     SwitchBranch,
@@ -441,6 +445,8 @@ class SessionActor:
                 return self.clients.attach(command)
             case DetachClient():
                 return self.clients.detach(command)
+            case ReportChild() | ForwardRequest():
+                return await self._take_from_child(command)
             case StopSession():
                 try:
                     return await self._stop(command)
@@ -467,6 +473,29 @@ class SessionActor:
                     # mailbox first.
                     await self._abort(command.reason or "a call was denied")
                 return answer
+
+    async def _take_from_child(self, command: ReportChild | ForwardRequest) -> bool | None:
+        """Put on record what a session that works for this one has to say, whether a turn runs or
+        not.
+        """
+        from weft.session.decide.children import decide_forward, decide_report  # few have children
+
+        if isinstance(command, ForwardRequest):
+            await self._turns.append(lambda state: decide_forward(state, command), wake=False)
+            return None
+        now = self._env.clock.now()
+        facts = await self._turns.append(
+            lambda state: decide_report(state, command, now), wake=command.wake
+        )
+        return bool(facts)
+
+    async def share_budget(self, command: Reserve | Settle) -> str | None:
+        """What the session answers to one that works for it about the budget that they share.
+
+        Past the mailbox: nothing of it goes on record, and a call of a model waits for it.
+        """
+        why = await self._env.share_budget(command)
+        return why if isinstance(command, Reserve) else None
 
     async def _decide_and_commit(self, command: Command[Any], asked: str) -> Any:
         self._check_options(command)
@@ -674,7 +703,8 @@ class SessionActor:
             envelope = await self._mailbox.take()
             # The turn needs this mailbox to write its end: to wait for it without serving it would
             # be a deadlock.
-            if isinstance(envelope.message, OfTurns):
+            # So may the children that it stops, whose ends belong on its record.
+            if isinstance(envelope.message, OfTurns | ReportChild | ForwardRequest):
                 try:
                     envelope.answer(await self._handle(envelope))
                 except WeftError as error:

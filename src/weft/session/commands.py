@@ -12,8 +12,17 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 import msgspec
 
 from weft.errors import SessionError, UsageError
-from weft.events import PermissionAction, Purpose
-from weft.ids import EntryId, InputId, NodeId, RequestId, TurnId
+from weft.events import (
+    FileTouched,
+    FinishReason,
+    PermissionAction,
+    PermissionRequest,
+    PermissionResolved,
+    Purpose,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, TurnId
 from weft.messages import Part, Usage, clean_value
 from weft.permissions import PermissionRule
 from weft.session.answers import AbortReceipt, Accepted, QueuedMessages, RewindPlan
@@ -303,6 +312,66 @@ class RecordUsage(Command[None], frozen=True, tag="record_usage"):
     estimated: bool = False
 
 
+# --- what a session that works for another sends to it ---------------------------------
+#
+# Values, so that they travel to wherever the other session lives.  A carrier lets them pass only
+# from the process that has `child`, and the session only from one that works for it.
+
+
+class ReportChild(Command[bool], frozen=True, tag="report_child"):
+    """A child has ended; answers whether that was news."""
+
+    child: SessionId
+    reason: FinishReason
+    used: dict[str, Usage] = {}
+    """In all, by model."""
+    text: str = ""
+    """Its last words."""
+    descendants: int = 0
+    files: tuple[FileTouched, ...] = ()
+    """What it changed."""
+    message: tuple[Part, ...] = ()
+    """What the model is to read of it, where no call waits for the end."""
+    wake: bool = False
+    """The message starts a turn, if none runs and the last one ended well."""
+
+
+class ForwardRequest(Command[None], frozen=True, tag="forward_request"):
+    """A child needs an answer of the user's, or has one by now."""
+
+    child: SessionId
+    request: PermissionRequest | QuestionAsked | None = None
+    """As the record of the session is to show it, under the id that it has at the child."""
+    answer: PermissionResolved | QuestionAnswered | None = None
+    """How it was settled at the child."""
+
+
+class Reserve(Command[str], frozen=True, tag="reserve"):
+    """Set aside what a model call of a child will use of the budget that both share; answers why it
+    may not be made, or nothing.
+    """
+
+    child: SessionId
+    turn_id: TurnId
+    total: Usage
+    """What the child has on record."""
+    pending: Usage
+    """What its turn used beyond that."""
+    share: Usage | None = None
+    """What is set aside, `pending` included; None to ask only."""
+    is_priced: bool = True
+
+
+class Settle(Command[None], frozen=True, tag="settle"):
+    """The turn of a child is over: nothing is set aside for it any more."""
+
+    child: SessionId
+    turn_id: TurnId
+
+
+ChildCommand: TypeAlias = ReportChild | ForwardRequest | Reserve | Settle
+
+
 class BringOver(Command[str], frozen=True, tag="bring_over"):
     """Tell the present line what was learned on another one; answers the text."""
 
@@ -396,6 +465,10 @@ AnyCommand: TypeAlias = (
     | EditPlan
     | BeginCall
     | RecordUsage
+    | ReportChild
+    | ForwardRequest
+    | Reserve
+    | Settle
     | BringOver
     | CycleModel
     | CycleThinking

@@ -14,6 +14,7 @@ from weft.ids import BlobId, CallUid, SessionId, TurnId
 from weft.loop import Commit, ContextLine, PermissionGate, SessionWork, TurnJournal
 from weft.messages import Usage
 from weft.permissions import Mode, PermissionRule
+from weft.session.commands import Reserve, Settle
 from weft.session.log.line import LineCacheBudget
 from weft.session.permission_gate import GrantedPermissions
 from weft.state import SessionState
@@ -167,6 +168,11 @@ class RecoveryProbe(Protocol):
         ...
 
 
+async def no_shared_budget(command: Reserve | Settle) -> str:
+    """The answer of a session that shares its budget with none."""
+    return ""
+
+
 class PermissionSources(msgspec.Struct, frozen=True, kw_only=True):
     """What decides about the calls of a session, besides its own log."""
 
@@ -194,6 +200,10 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     permissions: PermissionSources = PermissionSources()
     title: Callable[[SessionState], str] = lambda state: ""
     """A title for a session that has had its first turn; empty keeps the one it has."""
+    share_budget: Callable[[Reserve | Settle], Awaitable[str]] = no_shared_budget
+    """Answers a session that works for this one, in another process, about the budget that they
+    share: why a model call may not be made, or nothing.
+    """
     listed: Callable[[SessionRow], None] = lambda row: None
     """Called with the session's row when it was written."""
     is_awaited: Callable[[], bool] = lambda: False

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol, TypeVar
 
-from weft.events import Status
-from weft.ids import CallUid, NodeId, SessionId
+from weft.events import PermissionResolved, QuestionAnswered, Status
+from weft.ids import CallUid, NodeId, RequestId, SessionId
 from weft.loop import LineEntry
 from weft.messages import Part
-from weft.permissions import Mode
+from weft.permissions import Mode, PermissionRule
 from weft.session.answers import AbortReceipt
 from weft.session.commands import AbortTurn, Command
 from weft.session.log.line import CallRecord
@@ -53,12 +53,28 @@ class SessionPort(Protocol):
         ...
 
     @property
+    def restrictions(self) -> tuple[PermissionRule, ...]:
+        """What was denied, or is to be asked about, in the process that has the session: it holds
+        for the sessions that work for it, too.
+        """
+        ...
+
+    @property
+    def lives_here(self) -> bool:
+        """True for a session of this process: its end is an end, and no move to another."""
+        ...
+
+    @property
     def is_open(self) -> bool:
         """False once the session has stopped or its owner cannot be reached."""
         ...
 
     async def call(self, command: Command[T]) -> T:
         """Have a command carried out; the answer has the type that the command names."""
+        ...
+
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        """Wait until a request on the session's record is answered."""
         ...
 
     async def abort(self, command: AbortTurn) -> AbortReceipt:

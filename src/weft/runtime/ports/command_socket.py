@@ -8,6 +8,8 @@ at most its own connection, and what it says of itself counts only as far as we 
 from __future__ import annotations
 
 import logging
+import socket
+import struct
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any, Final
 
 import anyio
 import msgspec
-from anyio.abc import ByteStream, SocketListener, TaskGroup
+from anyio.abc import ByteStream, SocketAttribute, SocketListener, TaskGroup
 
 from weft.errors import SessionError, UsageError, WeftError
 from weft.events import FactBase, UnknownFact
@@ -38,11 +40,16 @@ from weft.session import (
     AnyCommand,
     AttachClient,
     BeginCall,
+    ChildCommand,
     Command,
     DetachClient,
+    ForwardRequest,
     RecordUsage,
+    ReportChild,
+    Reserve,
     SendPrompt,
     SessionPort,
+    Settle,
     StopSession,
 )
 
@@ -55,10 +62,18 @@ CALLS_AT_ONCE = 256
 _ACCEPT_AGAIN_SECONDS = 1.0
 """How long to wait when no connection can be taken: the process has no descriptor left."""
 
+_CREDENTIALS: Final = struct.Struct("3i")
+"""What the kernel hands over of a peer: process, user and group."""
+
 INTERNAL: Final[tuple[type[Command[Any]], ...]] = (BeginCall, RecordUsage, StopSession)
 """Commands of the session's own process: by the first two a client could write down any cost."""
 
+FROM_CHILDREN: Final = (ReportChild, ForwardRequest, Reserve, Settle)
+"""Commands of sessions that work for one of ours, from the process that has them and no other."""
+
 FindPort = Callable[[SessionId], Awaitable[LocalPort]]
+OwnsSession = Callable[[int, SessionId], Awaitable[bool]]
+"""Whether the process of this id has a session, by the store's own records."""
 Summarize = Callable[[SessionId, SummaryRequest], Awaitable[tuple[str, str]]]
 
 
@@ -82,12 +97,14 @@ class CommandSocket:
         find: FindPort,
         *,
         summarize: Summarize | None = None,
+        owns: OwnsSession | None = None,
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
-        """`summarize` makes the summaries that clients ask for.  `stall_seconds`: how long a client
-        may leave a line unread.
+        """`summarize` makes the summaries that clients ask for, `owns` vouches for those that speak
+        for a session.  `stall_seconds`: how long a client may leave a line unread.
         """
         self._find = find
+        self._owns = owns
         self._summarize = summarize
         self._stall_seconds = stall_seconds
         self._listener: SocketListener | None = None
@@ -134,7 +151,9 @@ class CommandSocket:
             _remove(self._path)
 
     async def _connection(self, stream: ByteStream) -> None:
-        client = ClientConnection(stream, self._find, self._summarize, self._stall_seconds)
+        client = ClientConnection(
+            stream, self._find, self._summarize, self._owns, self._stall_seconds
+        )
         self._clients.add(client)
         try:
             await client.serve()
@@ -153,8 +172,10 @@ class ClientConnection:
         stream: ByteStream,
         find: FindPort,
         summarize: Summarize | None,
+        owns: OwnsSession | None,
         stall_seconds: float,
     ) -> None:
+        self._owns = owns
         self._stream = stream
         self._find = find
         self._summarize = summarize
@@ -242,6 +263,8 @@ class ClientConnection:
             return await self._summarize(port.session_id, call.summary)
         if call.call is None:
             raise UsageError("a call needs a command")
+        if isinstance(call.call, FROM_CHILDREN):
+            return await port.call(await self._vouched(call.call))
         command = self._stamped(call.call, port)
         # An abort has a way of its own past the mailbox (`SessionPort.abort`), also from here.
         if isinstance(command, AbortTurn):
@@ -253,6 +276,21 @@ class ClientConnection:
         if isinstance(command, DetachClient):
             self._attached.discard((call.session, command.client))
         return answer
+
+    async def _vouched(self, command: ChildCommand) -> ChildCommand:
+        """A command of a session that works for ours, if the client is the process that has it.
+
+        The kernel says which process the client is, and the store which one has the session: what
+        the client says of itself counts for nothing.
+
+        Raises:
+            UsageError: it is not.
+        """
+        pid = _peer_of(self._stream)
+        if self._owns is None or not pid or not await self._owns(pid, command.child):
+            kind = type(command).__name__
+            raise UsageError(f"{kind} is only for the process that has {command.child!r}")
+        return msgspec.structs.replace(command, client="", input_id=None)
 
     def _stamped(self, command: AnyCommand, port: LocalPort) -> AnyCommand:
         """The command as it may come from outside, under the name that this client has here.
@@ -315,6 +353,17 @@ class ClientConnection:
                     continue  # the session has stopped, and its clients went with it
 
 
+def _peer_of(stream: ByteStream) -> int:
+    """The process at the other end of a connection, by the kernel's word; 0 where it has none."""
+    try:
+        raw = stream.extra(SocketAttribute.raw_socket)
+        credentials = raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    except (OSError, AttributeError, anyio.TypedAttributeLookupError):
+        return 0
+    pid, _, _ = _CREDENTIALS.unpack(credentials)
+    return int(pid)
+
+
 def _id_of(line: bytes) -> int:
     """The number of a line that is no call; 0 when it has none."""
     try:
@@ -324,7 +373,9 @@ def _id_of(line: bytes) -> int:
 
 
 def _condition(port: SessionPort) -> OwnerStatus:
-    return OwnerStatus(port.status, port.permission_mode, port.error, port.state.seq)
+    return OwnerStatus(
+        port.status, port.permission_mode, port.error, port.state.seq, port.restrictions
+    )
 
 
 def _differs(one: OwnerStatus, other: OwnerStatus) -> bool:

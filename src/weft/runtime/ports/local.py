@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
 import msgspec
 
-from weft.events import Status
-from weft.ids import CallUid, NodeId
+from weft.events import PermissionResolved, QuestionAnswered, Status
+from weft.ids import CallUid, NodeId, RequestId
 from weft.loop import LineEntry, TurnHooks
 from weft.messages import Part
-from weft.permissions import Mode
+from weft.permissions import Mode, PermissionRule
 from weft.session import (
     AbortReceipt,
     AbortTurn,
     CallRecord,
     Command,
+    Reserve,
     SessionActor,
     SessionPort,
+    Settle,
     Subscription,
     checked,
 )
@@ -59,11 +61,25 @@ class LocalPort(SessionPort):
         return self.actor.gate.mode
 
     @property
+    def restrictions(self) -> tuple[PermissionRule, ...]:
+        return self.actor.gate.restrictions
+
+    @property
+    def lives_here(self) -> bool:
+        return True
+
+    @property
     def is_open(self) -> bool:
         return not self.actor.stopped.is_set()
 
     async def call(self, command: Command[T]) -> T:
+        if isinstance(command, Reserve | Settle):
+            why: Any = await self.actor.share_budget(checked(command))
+            return cast("T", why)
         return await self.actor.call(checked(command))
+
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        return await self.actor.resolution(request_id)
 
     async def abort(self, command: AbortTurn) -> AbortReceipt:
         checked(command)

@@ -18,9 +18,19 @@ import anyio
 import msgspec
 
 from weft.actors import Supervisor
-from weft.errors import Owned, OwnerLost, SessionNotFound, SessionStopped, StoreError, WeftError
+from weft.errors import (
+    NoPendingRequest,
+    Owned,
+    OwnerLost,
+    SessionNotFound,
+    SessionStopped,
+    StoreError,
+    WeftError,
+)
 from weft.events import (
     NewMessage,
+    PermissionResolved,
+    QuestionAnswered,
     SessionStatus,
     Signal,
     Status,
@@ -29,10 +39,10 @@ from weft.events import (
     ToolArgsDelta,
     decode,
 )
-from weft.ids import CallUid, NodeId, SessionId
+from weft.ids import CallUid, NodeId, RequestId, SessionId
 from weft.loop import LineEntry
 from weft.messages import Node, Part, Thinking
-from weft.permissions import Mode
+from weft.permissions import Mode, PermissionRule
 from weft.runtime.ports.socket_client import SocketClient
 from weft.runtime.ports.socket_protocol import OwnerStatus, SummaryRequest, short_path
 from weft.session import (
@@ -144,6 +154,14 @@ class RemotePort(SessionPort):
         # What was set in the owner's process is unknown: this much holds in any process.
         mode = self._state.settings.permission_mode
         return "default" if mode in ("auto", "bypass") else mode
+
+    @property
+    def restrictions(self) -> tuple[PermissionRule, ...]:
+        return () if self._condition is None else self._condition.restrictions
+
+    @property
+    def lives_here(self) -> bool:
+        return False
 
     @property
     def is_open(self) -> bool:
@@ -321,6 +339,22 @@ class RemotePort(SessionPort):
             since=by.since,
             silent=self._is_silent or (here and is_suspended(holder.pid)),
         )
+
+    async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
+        # One that is answered already is somewhere in the log; few are asked for so late.
+        is_open = request_id in self._state.turn.requests
+        after, live = (self._state.seq, True) if is_open else (0, False)
+        async with self.subscribe(after=after, live="status" if live else False) as events:
+            async for event in events:
+                match event:
+                    case PermissionResolved() | QuestionAnswered():
+                        if event.request_id == request_id:
+                            return event
+                    case _:
+                        pass
+        if is_open:
+            raise OwnerLost("the process that owned the session is gone")
+        raise NoPendingRequest(request_id)
 
     async def abort(self, command: AbortTurn) -> AbortReceipt:
         turn = self._state.turn.open

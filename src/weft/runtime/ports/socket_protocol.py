@@ -23,7 +23,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from weft.events import Status
 from weft.ids import NodeId, SessionId
-from weft.permissions import Mode
+from weft.permissions import Mode, PermissionRule
 from weft.session import Command
 from weft.store import Draft
 
@@ -90,6 +90,8 @@ class OwnerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
     seq: int = 0
     """The last fact before it."""
+    restrictions: tuple[PermissionRule, ...] = ()
+    """What was denied there, or is to be asked about."""
 
 
 class SocketReply(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -175,7 +175,7 @@ class SessionTurnFactory(TurnFactory):
             sleep=self._services.sleep,
             limits=limits,
             thinking=model.effort or "default",
-            shared_budget=self._host.agent_tree,
+            shared_budget=self._host.shared_budget,
             hooks=self.hooks,
             fallback=fallback,
         )

@@ -1,0 +1,159 @@
+"""A session and one that works for it, each in an application of its own."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from tests.support.role_models import RoleAnswers, agent_call, role_model
+from tests.support.world import MODEL, PATIENCE, World, crash, facts, until_idle
+from weft.api.session import Session
+from weft.app import App
+from weft.errors import UsageError
+from weft.events import ChildFinished, ChildStarted, UsageRecorded
+from weft.ids import SessionId, TurnId
+from weft.messages import NOTHING_USED, Usage
+from weft.providers.script import CallTool, SayText, Spend, Stall, Step
+from weft.session import ForwardRequest, ReportChild, Reserve, Settle
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120), pytest.mark.process]
+
+CALL = Usage(input_tokens=500, output_tokens=500)
+BUDGET = 6_000
+
+
+def step(number: int) -> tuple[CallTool, Spend]:
+    """A call that uses a thousand tokens; each looks somewhere else."""
+    return CallTool(name="find", args={"pattern": f"*.{number}"}), Spend(usage=CALL)
+
+
+def roles(*, stalls: bool) -> RoleAnswers:
+    """The parent hands its task to an agent, which would never end by itself."""
+    waits: tuple[Step, ...] = (Stall(gate="a"),) if stalls else ()
+    first: tuple[Step, ...] = (SayText(text="hm"), *waits, *step(0))
+    return {
+        "begin": [
+            (agent_call("dig"), Spend(usage=CALL)),
+            (SayText(text="The end."), Spend(usage=CALL)),
+        ],
+        "dig": [first, *(step(number) for number in range(1, 60))],
+    }
+
+
+async def begin(app: App) -> Session:
+    """Start the session that has the budget."""
+    return await app.sessions.start_session(
+        session_id="root",
+        model=MODEL,
+        auto_approve=True,
+        budget={"max_tokens": BUDGET},
+    )
+
+
+async def left_by_a_crash(world: World) -> SessionId:
+    """A family whose process died while the agent was answering; returns the agent's id."""
+    model = role_model(roles(stalls=True))
+    app = world.open(model)
+    await app.__aenter__()
+    session = await begin(app)
+    await session.send_prompt("begin")
+    with anyio.fail_after(PATIENCE):
+        await model.gate("a").reached.wait()
+    [started] = await facts(session, ChildStarted)
+    await crash(app)
+    return started.child
+
+
+async def spent(session: Session) -> int:
+    """Tokens that the family has on the record of its root."""
+    return (await session.usage()).total.total_tokens
+
+
+async def test_a_child_in_another_process_keeps_to_the_budget_of_its_parent(
+    shared_world: World,
+) -> None:
+    world = shared_world
+    child_id = await left_by_a_crash(world)
+    model = role_model(roles(stalls=False))
+    async with world.open(model) as here, world.open(model) as there:
+        root = await begin(here)
+        child = await there.sessions.get(child_id)
+        assert there.host.runs_here(child_id)
+        reply = await child.continue_and_wait()
+        assert reply.finish_reason == "max_budget"
+        assert not there.host.runs_here(root.id), "the parent stayed where it was"
+        await root.continue_turn()
+        await until_idle(root)
+        [ended] = await facts(root, ChildFinished)
+        assert ended.reason == "max_budget"
+        own = [fact.usage for fact in await facts(root, UsageRecorded)]
+        of_child = [fact.usage for fact in await facts(child, UsageRecorded)]
+        counted = sum((*own, *of_child), NOTHING_USED).total_tokens
+        assert await spent(root) == counted, "each call is counted once"
+        assert counted <= BUDGET + CALL.total_tokens
+
+
+async def test_a_parent_follows_its_child_into_another_process(shared_world: World) -> None:
+    world = shared_world
+    child_id = await left_by_a_crash(world)
+    model = role_model(roles(stalls=False))
+    async with world.open(model) as here, world.open(model) as there:
+        child = await there.sessions.get(child_id)
+        root = await begin(here)
+        # The child has not gone on yet: its parent has it go on, where it is.
+        reply = await root.continue_and_wait()
+        assert reply.finish_reason == "max_budget"
+        assert there.host.runs_here(child_id)
+        assert not here.host.runs_here(child_id)
+        assert len(await facts(root, ChildFinished)) == 1
+        assert await child.get_status() == "idle"
+
+
+async def test_a_child_whose_process_dies_goes_on_in_its_parents(shared_world: World) -> None:
+    world = shared_world
+    child_id = await left_by_a_crash(world)
+    stalled, model = role_model(roles(stalls=True)), role_model(roles(stalls=False))
+    there = world.open(stalled)
+    await there.__aenter__()
+    async with world.open(model) as here:
+        await there.sessions.get(child_id)
+        root = await begin(here)
+        await root.continue_turn()
+        with anyio.fail_after(PATIENCE):
+            await stalled.gate("a").reached.wait()
+        await crash(there)
+        await until_idle(root)
+        [ended] = await facts(root, ChildFinished)
+        assert ended.reason == "max_budget"
+        assert here.host.runs_here(root.id)
+
+
+async def test_commands_of_a_family_are_refused_from_any_other_process(
+    shared_world: World,
+) -> None:
+    """The carrier asks kernel and store who speaks."""
+    world = shared_world
+    child_id = await left_by_a_crash(world)
+    model = role_model(roles(stalls=False))
+    async with world.open(model) as here, world.open(model) as there:
+        root = await begin(here)
+        port = await there.host.port(root.id)
+        turn = TurnId("trn_x")
+        commands = (
+            ReportChild(child=child_id, reason="stop"),
+            ForwardRequest(child=child_id),
+            Reserve(child=child_id, turn_id=turn, total=NOTHING_USED, pending=NOTHING_USED),
+            Settle(child=child_id, turn_id=turn),
+        )
+        for command in commands:
+            # No process has the child.
+            with pytest.raises(UsageError, match="only for the process that has"):
+                await port.call(command)
+        assert not await facts(root, ChildFinished)
+        # It has a session, but none that works for this one.
+        other = await there.sessions.start_session()
+        stranger = Reserve(child=other.id, turn_id=turn, total=NOTHING_USED, pending=NOTHING_USED)
+        with pytest.raises(UsageError, match="works for this one"):
+            await port.call(stranger)
+        assert await port.call(ReportChild(child=other.id, reason="stop")) is False
+        assert not await facts(root, ChildFinished)
