@@ -22,6 +22,7 @@ from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import SystemNote, ToolComplete, ToolOutput, TurnFinished, WorkspaceSnapshot
 from weft.providers.script import CallTool
+from weft.runtime.snapshots.project_snapshots import MOST_FILES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -298,3 +299,18 @@ async def test_a_content_of_a_file_that_may_not_be_read_is_refused(world: World)
         assert await app.read_blob(other) == b"1\n"
         with pytest.raises(UsageError, match="which is not read"):
             await app.read_blob(key)
+
+
+async def test_files_beyond_the_number_of_one_snapshot_are_named_and_their_hashes_known(
+    plain_world: World,
+) -> None:
+    for number in range(MOST_FILES + 3):
+        (plain_world.project / f"{number:05}.txt").write_text(f"{number}\n")
+    async with open_world(plain_world, turns(shell("true"))) as app:
+        session = await start(app)
+        await session.send_message("one")
+        (snapshot,) = await snapshots(session)
+        files = (await session.files_at(-1)).files
+    assert {each.why for each in snapshot.left_out} == {"too many files at once"}
+    assert [each.path for each in snapshot.left_out] == ["04000.txt", "04001.txt", "04002.txt"]
+    assert all(files[each.path].content for each in snapshot.left_out)
