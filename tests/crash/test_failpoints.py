@@ -13,7 +13,7 @@ import pytest
 from tests.support.source_code import ROOT, SRC, parsed, python_files
 
 WITHOUT_POINTS = {
-    "session/log/session_log.py:SessionLog._append": "the one append; its callers have the points",
+    "session/log/session_log.py:SessionLog._append_batch": "the one append; its callers have them",
     "session/actor.py:SessionActor._remember": "after a command without facts; a death before it "
     "is one before the command",
     "session/turns/scheduler.py:TurnScheduler.commit_for": "the turn's notebook has them",

@@ -28,6 +28,11 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "handovers"
 
     @property
+    def projects(self) -> Path:
+        """Which folder has which project id."""
+        return self.home / "projects"
+
+    @property
     def worktrees(self) -> Path:
         """Where copies of projects for isolated agents are made."""
         return self.home / "worktrees"

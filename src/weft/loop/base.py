@@ -31,6 +31,13 @@ if TYPE_CHECKING:  # loaded with the first structured result: it costs start-up 
     from weft.tools import SubmitTool
 
 
+class ProjectFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts for the stream of a project, which any session may add to."""
+
+    project_id: str
+    facts: tuple[Fact, ...]
+
+
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that become durable in one instant, with what must be stored beside them."""
 
@@ -42,6 +49,11 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """All drafts of the session end with it."""
     history: frozenset[BlobId] = frozenset()
     """Those of `blobs` that are file history although no fact names them one by one."""
+    projects: tuple[ProjectFacts, ...] = ()
+    """What goes onto streams of projects in the same instant: all of it, or nothing."""
+    ends_work: bool = False
+    """The work that commits this is over with it.  A turn is over with its `TurnFinished` in any
+    case; work without a turn (a compaction) says so here."""
 
 
 Build: TypeAlias = Callable[[SessionState], Commit]

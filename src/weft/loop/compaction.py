@@ -290,12 +290,14 @@ class CompactionWork:
         if self.scope.cancelled_caught:
             facts = [ErrorRaised(message="it was stopped", where="compaction")]
         self._pending.note(*facts)
-        await self._pending.commit(_COMPACT)
+        await self._pending.commit(_COMPACT, ends_work=True)
 
     def settled(self, state: SessionState) -> Commit:
         """What ends it when the model does not let go."""
         stopped = ErrorRaised(message="it was stopped", where="compaction")
-        return self._pending.take(state, lambda state, noted: [stopped], drop_draft=False)
+        return self._pending.take(
+            state, lambda state, noted: [stopped], drop_draft=False, ends_work=True
+        )
 
     async def _work(self) -> list[Fact]:
         window, output = self._env.window_left, self._env.model.info.max_output_tokens

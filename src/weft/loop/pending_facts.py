@@ -61,22 +61,30 @@ class PendingFacts:
         more: More | None = None,
         *,
         drop_draft: bool = False,
+        ends_work: bool = False,
     ) -> Sequence[Fact]:
         """Append the notes, and what `more` makes of the state and the notes.
 
-        One append, or none when there is nothing.
+        One append, or none when there is nothing.  `ends_work` is `Commit`'s.
         """
 
         boundary.before.hit()
         # The notes are taken when the actor carries the commit out, not when it is queued: what is
         # noted while this waits in the mailbox goes along and stays in order.
         stored = await self._journal.commit(
-            lambda state: self.take(state, more, drop_draft=drop_draft)
+            lambda state: self.take(state, more, drop_draft=drop_draft, ends_work=ends_work)
         )
         boundary.after.hit()
         return stored
 
-    def take(self, state: SessionState, more: More | None = None, *, drop_draft: bool) -> Commit:
+    def take(
+        self,
+        state: SessionState,
+        more: More | None = None,
+        *,
+        drop_draft: bool,
+        ends_work: bool = False,
+    ) -> Commit:
         """Hand the notes over, with what `more` makes of the state and the notes.
 
         For the actor, when it carries a commit out.  `drop_draft` ends the draft of the turn's open
@@ -88,4 +96,10 @@ class PendingFacts:
         facts, self._facts = self._facts, []  # those included that `more` has noted
         blobs, self._blobs = self._blobs, {}
         history, self._history = self._history, frozenset()
-        return Commit(facts=(*facts, *extra), blobs=blobs, ends_drafts=ended, history=history)
+        return Commit(
+            facts=(*facts, *extra),
+            blobs=blobs,
+            ends_drafts=ended,
+            history=history,
+            ends_work=ends_work,
+        )

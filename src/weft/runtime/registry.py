@@ -7,12 +7,15 @@ process.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import anyio
+import msgspec
 
+from weft.config.project_ids import ProjectIds
 from weft.config.settings import Config
 from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import CallOrigin, CommandCause, Fact, SessionCreated
@@ -50,6 +53,8 @@ if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.project.mentions import AskRead, JudgeRead, MentionReader
     from weft.runtime.ports.wait_signs import WaitSigns
     from weft.runtime.session_topic import SessionListEvents, SessionTopic
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -265,6 +270,8 @@ class SessionRegistry:
             )
         created = facts[0]
         assert isinstance(created, SessionCreated)
+        created = await self._of_project(created, store)
+        facts = (created, *facts[1:])
         environment = self._environment(session_id, created.project_path, created.parent, store)
         lease = await store.take_lease(session_id)
         actor = SessionActor(
@@ -294,6 +301,21 @@ class SessionRegistry:
         inputs = (await self.state_of(session_id)).inputs
         inputs.earlier_answer(cause.input_id, cause.digest)
         return True
+
+    async def _of_project(self, created: SessionCreated, store: Store) -> SessionCreated:
+        """The first fact of a session, with the id of its project."""
+        # What is not kept leaves nothing behind, an id neither.
+        if created.project_id or not store.is_lasting:
+            return created
+        ids = ProjectIds(self._services.places.projects)
+        now = self._services.clock.now()
+        try:
+            made = await anyio.to_thread.run_sync(ids.make, created.project_path, now)
+        except OSError:
+            # A full disk must not keep a session from being started; the next one makes the id.
+            logger.warning("no project id could be written down", exc_info=True)
+            return created
+        return msgspec.structs.replace(created, project_id=made)
 
     async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort:
         """A session that works for another, with no more than that one has."""

@@ -37,6 +37,7 @@ from weft.store.base import (
     Snapshot,
     Store,
     needs_lease,
+    project_stream,
 )
 from weft.store.checks import check_appends, check_leasable, check_place, check_reader
 from weft.store.drafts import DraftPiece, ends_draft, joined_drafts
@@ -81,6 +82,7 @@ __all__ = [
     "is_stored",
     "joined_drafts",
     "needs_lease",
+    "project_stream",
     "settle_append",
     "words",
 ]

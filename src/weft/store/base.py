@@ -481,6 +481,11 @@ def due_rows(rows: Iterable[SessionRow], before: float) -> list[SessionRow]:
     return [row for wake_at, _, row in sorted(due, key=lambda one: one[:2]) if wake_at <= before]
 
 
+def project_stream(project_id: str) -> str:
+    """The stream of a project."""
+    return f"{PROJECT_STREAM}{project_id}"
+
+
 def needs_lease(stream: str) -> bool:
     """True for session streams."""
     return not stream.startswith(PROJECT_STREAM)

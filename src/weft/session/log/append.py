@@ -27,12 +27,12 @@ from weft.events import (
     encode,
     kind_of,
 )
-from weft.ids import BlobId, CallUid
-from weft.loop import Commit
+from weft.ids import BlobId, CallUid, SessionId
+from weft.loop import Commit, ProjectFacts
 from weft.messages import Text
 from weft.session.log.line import spill
 from weft.state import SessionState
-from weft.store import Append, Blob, Lease, Record, SearchText, SessionRow
+from weft.store import Append, Blob, Lease, Record, SearchText, SessionRow, project_stream
 
 SEARCHED: Final = 256 * 1024
 """Characters of one message that search looks at: a long report, not a whole dump."""
@@ -81,6 +81,21 @@ class StampedFacts(msgspec.Struct, frozen=True):
             ends_drafts=tuple(dict.fromkeys((*ended, *commit.ends_drafts))),
             drop_draft=commit.drop_draft,
         )
+
+
+def project_append(batch: ProjectFacts, end: int, *, session_id: SessionId, now: float) -> Append:
+    """The append of a batch onto a project's stream that is at `end`; the facts carry the id of the
+    session that wrote them.
+    """
+    facts = [
+        msgspec.structs.replace(fact, session_id=session_id, seq=seq, at=fact.at or now)
+        for seq, fact in enumerate(batch.facts, end + 1)
+    ]
+    return Append(
+        stream=project_stream(batch.project_id),
+        expected_seq=end,
+        records=tuple(Record(each.seq, each.at, kind_of(each), encode(each)) for each in facts),
+    )
 
 
 def stamp(

@@ -7,19 +7,19 @@ the state as it is and never wait for a commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from weft.actors import Supervisor
 from weft.clock import Clock
-from weft.errors import OutcomeUnknown, StoreError, StoreOutage
+from weft.errors import Conflict, OutcomeUnknown, StoreError, StoreOutage, StoreUnavailable
 from weft.events import CommandCause, Fact, NewMessage, Signal
 from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
 from weft.session.log.answer_in_flight import AnswersInFlight
-from weft.session.log.append import StampedFacts, stamp
+from weft.session.log.append import StampedFacts, project_append, stamp
 from weft.session.log.line import (
     CallRecord,
     LineCache,
@@ -39,12 +39,18 @@ from weft.store import (
     Lease,
     SessionRow,
     Store,
+    project_stream,
 )
 
 logger = logging.getLogger(__name__)
 
 HISTORY_SLACK = 16
 """The file history is held to its limit whenever a session has added this part of it."""
+
+
+MOST_TRIES = 1_000
+"""How often a batch is tried that others come before on a project's stream: each time one of them
+has got its own in."""
 
 
 class SessionLog:
@@ -109,20 +115,49 @@ class SessionLog:
         # If this raises, nothing was applied or published: state and subscribers still agree with
         # the log.
         try:
-            await self._append(append)
+            await self._append(append, commit)
         except OutcomeUnknown:
             self._unsure = stamped, append
             raise
         self._take_in(stamped, append)
         return stamped.facts
 
-    async def _append(self, append: Append) -> None:
+    async def _append(self, append: Append, commit: Commit) -> None:
+        """Append to the session's stream, and in the same batch to those of projects."""
+        if not commit.projects:
+            await self._append_batch([append])
+            return
+        streams = [project_stream(each.project_id) for each in commit.projects]
+        ends = {stream: await self._store.last_seq(stream) for stream in streams}
+        for _ in range(MOST_TRIES):
+            try:
+                await self._append_batch([append, *self._for_projects(commit, ends)])
+            except Conflict as conflict:
+                # Others add to a project's stream all the time: the batch follows on what they
+                # added.  A conflict on the session's own stream is another matter: the state here
+                # is not that of the log.
+                if conflict.stream not in ends:
+                    raise
+                ends[conflict.stream] = conflict.actual
+            else:
+                return
+        raise StoreUnavailable("a project's stream is written to without end; try again later")
+
+    async def _append_batch(self, batch: Sequence[Append]) -> None:
         try:
-            await self._store.append(append)
+            await self._store.append(*batch)
         except OutcomeUnknown as lost:
             from weft.store import settle_append  # few answers are ever lost: start-up time
 
-            await settle_append(self._store, [append], lost)
+            await settle_append(self._store, batch, lost)
+
+    def _for_projects(self, commit: Commit, ends: Mapping[str, int]) -> Iterator[Append]:
+        now, after = self._clock.now(), dict(ends)
+        for each in commit.projects:
+            stream = project_stream(each.project_id)
+            append = project_append(each, after[stream], session_id=self.session_id, now=now)
+            after[stream] += len(append.records)
+            yield append
 
     async def catch_up(self) -> None:
         """Take in an append whose answer was lost, if it turns out to be stored.

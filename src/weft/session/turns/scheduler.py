@@ -24,7 +24,6 @@ from weft.errors import (
 )
 from weft.events import (
     CommandCause,
-    Compacted,
     ErrorRaised,
     Fact,
     PermissionRequest,
@@ -278,7 +277,8 @@ class TurnScheduler:
         if turn is None or not self._worker.is_written_by(journal):
             raise SessionStopped(self._log.session_id, "this turn was ended")
         commit = self._titled(build(self._log.state))
-        owed, is_last = None, _may_be_last(turn, commit)
+        # Work without a turn has nothing open that would tell its last append from the others.
+        owed, is_last = None, commit.ends_work or not turn.is_compaction
         if is_last:
             owed, self._owed = self._owed, None
         stored = await self._log.commit(commit, owed)
@@ -555,12 +555,3 @@ def remembered(cause: CommandCause | None) -> Commit:
     if cause is None:
         return Commit(facts=())
     return Commit(facts=(SettingChanged(name=REMEMBERED_SETTING, value=None),))
-
-
-def _may_be_last(work: SessionWork, commit: Commit) -> bool:
-    """False for what a compaction writes before its end: it has no turn that would be open until
-    then.
-    """
-    return not work.is_compaction or any(
-        isinstance(fact, Compacted | ErrorRaised) for fact in commit.facts
-    )

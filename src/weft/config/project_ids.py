@@ -1,0 +1,114 @@
+"""Project ids: the name of a folder that outlives its path.
+
+An id is made with the first session that is kept on a folder, and stored with our own data: nothing
+is written into the project.  It is found again by the folder's path.  A folder that was moved is
+known by its device and inode, which a rename keeps; a copy has others and becomes a project of its
+own, and so does a folder that was moved to another file system.  What is put at a known path (a
+repository that was cloned anew) is the same project.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from weft.ids import ProjectId, new_id
+
+
+class KnownProject(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written down of a project."""
+
+    id: ProjectId
+    path: str
+    device: int = 0
+    inode: int = 0
+
+
+_decoder = msgspec.json.Decoder(KnownProject)
+
+
+class ProjectIds:
+    """The projects that are known here: one small file for each path."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def find(self, path: str) -> ProjectId | None:
+        """The id of a project that has one; None for a folder that has none yet."""
+        real = os.path.realpath(path)
+        known = _read(self._file(real)) or self._moved_here(real)
+        return known.id if known is not None else None
+
+    def make(self, path: str, now: float) -> ProjectId:
+        """The id of a project, made if it has none yet."""
+        found = self.find(path)
+        if found is not None:
+            return found
+        real = os.path.realpath(path)
+        about = KnownProject(id=ProjectId(new_id("prj", now)), path=real, **_identity(real))
+        return self._keep(about).id
+
+    def _moved_here(self, real: str) -> KnownProject | None:
+        """The project that was elsewhere before, under its new path."""
+        here = _identity(real)
+        if not here:
+            return None
+        for file in self._files():
+            known = _read(file)
+            is_it = known is not None and {"device": known.device, "inode": known.inode} == here
+            # Two names of one folder (a bind mount) are two paths that exist: neither has moved.
+            if known is None or not is_it or _identity(known.path) == here:
+                continue
+            moved = self._keep(msgspec.structs.replace(known, path=real))
+            file.unlink(missing_ok=True)
+            return moved
+        return None
+
+    def _keep(self, about: KnownProject) -> KnownProject:
+        """Write a project down, unless another process has done so at the same moment."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = self._file(about.path)
+        new = file.with_name(f"{file.name}.{os.getpid()}.{about.id}")
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as writing:
+            writing.write(msgspec.json.encode(about))
+            writing.flush()
+            os.fsync(writing.fileno())
+        try:
+            # A link and not a rename: of two processes that make an id for one folder, the second
+            # must take the first one's.
+            os.link(new, file)
+        except FileExistsError:
+            return _read(file) or about
+        finally:
+            new.unlink(missing_ok=True)
+        return about
+
+    def _file(self, real: str) -> Path:
+        name = hashlib.sha256(os.fsencode(real)).hexdigest()[:32]
+        return self._folder / f"{name}.json"
+
+    def _files(self) -> list[Path]:
+        try:
+            return sorted(self._folder.glob("*.json"))
+        except OSError:
+            return []
+
+
+def _identity(path: str) -> dict[str, int]:
+    """What tells a folder from all others; empty where there is none."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return {}
+    return {"device": about.st_dev, "inode": about.st_ino}
+
+
+def _read(file: Path) -> KnownProject | None:
+    try:
+        return _decoder.decode(file.read_bytes())
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,74 @@
+"""What sessions add to the stream of their project: in one append with their own facts."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from tests.support.world import PATIENCE, World, facts
+from weft.api.session import Session
+from weft.app import App
+from weft.errors import Fenced
+from weft.events import SessionCreated, SessionRestarted, SystemNote, decode
+from weft.loop import Commit, ProjectFacts
+from weft.providers.scripted import ScriptedModel
+from weft.store import project_stream
+
+pytestmark = pytest.mark.anyio
+
+
+async def add(app: App, session: Session, text: str, project: str = "p") -> None:
+    """Append to the session and to the project at once."""
+    port = await app.host.local_port(session.id)
+    note = SystemNote(text=text)
+    commit = Commit(facts=(note,), projects=(ProjectFacts(project_id=project, facts=(note,)),))
+    await port.actor.append(lambda state: commit)
+
+
+async def on_stream(app: App, project: str = "p") -> list[SystemNote]:
+    found = [decode(each.body) for each in await app.store.read(project_stream(project))]
+    return [fact for fact in found if isinstance(fact, SystemNote)]
+
+
+async def test_rivals_on_one_project_stream_all_get_their_batch_in_once(world: World) -> None:
+    async with world.open(ScriptedModel([])) as app:
+        sessions = [await app.sessions.start_session() for _ in range(20)]
+
+        async def write(session: Session) -> None:
+            for number in range(3):
+                await add(app, session, f"{session.id} {number}")
+
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as group:
+                for session in sessions:
+                    group.start_soon(write, session)
+        stored = await on_stream(app)
+        assert [each.seq for each in stored] == list(range(1, 61))
+        wanted = {f"{session.id} {number}" for session in sessions for number in range(3)}
+        assert sorted(each.text for each in stored) == sorted(wanted)
+        assert all(each.text.startswith(each.session_id) for each in stored)
+        for session in sessions:
+            assert len(await facts(session, SystemNote)) == 3
+            assert await facts(session, SessionRestarted) == []
+
+
+async def test_a_session_that_was_taken_over_adds_nothing_to_its_project(world: World) -> None:
+    async with world.open(ScriptedModel([])) as app:
+        session = await app.sessions.start_session()
+        await app.store.take_lease(session.id, steal=True)
+        with pytest.raises(Fenced):
+            await add(app, session, "too late")
+        assert await on_stream(app) == []
+
+
+async def test_sessions_of_one_project_carry_its_id(world: World) -> None:
+    async with world.open(ScriptedModel([])) as app:
+        first = await app.sessions.start_session()
+        second = await app.sessions.start_session()
+        made = [(await facts(each, SessionCreated))[0].project_id for each in (first, second)]
+        if app.store.is_lasting:
+            assert made[0].startswith("prj_")
+            assert made[0] == made[1]
+        else:
+            assert made == ["", ""]
+            assert not (world.base / "projects").exists()
