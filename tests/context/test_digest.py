@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.call_count import lines_run
 from weft.context import MessageDigests, message_digest, request_digest
 from weft.ids import BlobId, CallUid
 from weft.messages import (
@@ -137,3 +138,21 @@ def test_what_has_not_changed_is_not_hashed_again(monkeypatch: pytest.MonkeyPatc
     digests.joined(tuple(line))
     digests.joined((*line, RESULTS))
     assert hashed == [ASKED, CALLED, RESULTS]
+
+
+def test_one_more_message_is_joined_without_a_step_for_each_one_before() -> None:
+    lines = {}
+    for length in (10, 1_000):
+        digests = MessageDigests()
+        said = tuple(ChatMessage(role="user", parts=(Text(text=f"{at}"),)) for at in range(length))
+        digests.joined(said)
+        more = (*said, CALLED)
+        lines[length] = lines_run(lambda one=digests, all_=more: one.joined(all_))  # type: ignore[misc]
+        assert digests.joined(more) == MessageDigests().joined(more)
+    assert lines[10] == lines[1_000]
+
+
+def test_messages_that_were_taken_away_or_replaced_are_joined_anew() -> None:
+    digests = MessageDigests()
+    for said in ((ASKED, CALLED, RESULTS), (ASKED,), (ASKED, RESULTS, CALLED), (), (RESULTS,)):
+        assert digests.joined(said) == MessageDigests().joined(said)

@@ -20,3 +20,21 @@ def calls_made(run: Any) -> int:
     finally:
         sys.setprofile(None)
     return count
+
+
+def lines_run(run: Any) -> int:
+    """Lines of Python that run while `run` does: a loop that makes no call counts too."""
+    count = 0
+
+    def see(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return see
+
+    before = sys.gettrace()
+    sys.settrace(see)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return count

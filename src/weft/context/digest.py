@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import compress, count
+from operator import is_not
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -44,12 +46,13 @@ class MessageDigests:
     def joined(self, messages: Sequence[Message]) -> bytes:
         """The SHA-256 of each message, one behind the other."""
         # By identity: the words of a long conversation must not be read again for every call.
-        # A composer gives the same object for what has not changed.
-        shared = 0
-        for before, now in zip(self._messages, messages, strict=False):
-            if before is not now:
-                break
-            shared += 1
+        # A composer gives the same object for what has not changed.  In one go and not message by
+        # message: a turn of many rounds asks twice in each.
+        if messages is self._messages:
+            return self._joined
+        differing = map(is_not, self._messages, messages)
+        most = min(len(self._messages), len(messages))
+        shared = next(compress(count(), differing), most)
         new = (message_digest(each) for each in messages[shared:])
         self._joined = b"".join((self._joined[: shared * _SIZE], *new))
         self._messages = messages
