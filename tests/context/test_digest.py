@@ -147,7 +147,7 @@ def test_one_more_message_is_joined_without_a_step_for_each_one_before() -> None
         said = tuple(ChatMessage(role="user", parts=(Text(text=f"{at}"),)) for at in range(length))
         digests.joined(said)
         more = (*said, CALLED)
-        lines[length] = lines_run(lambda one=digests, all_=more: one.joined(all_))  # type: ignore[misc]
+        lines[length] = lines_run(lambda one=digests, all_=more: one.joined(all_))
         assert digests.joined(more) == MessageDigests().joined(more)
     assert lines[10] == lines[1_000]
 
