@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 
 import anyio
@@ -27,6 +28,8 @@ from weft.errors import SessionBusy, UsageError
 from weft.events import FileTouched, Rewound, SystemNote, ToolOutput
 from weft.providers.script import SayText, Stall
 from weft.providers.scripted import ScriptedModel
+
+importlib.import_module("weft.session.rewind.work")  # loaded late; declares the points armed here
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
