@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -357,9 +358,16 @@ async def test_what_programs_would_obey_later_is_held_back(
         assert path != ".git/config" or there.read(path) == before
 
 
-@pytest.mark.parametrize("then", ["", "; mv side three"])
+@pytest.mark.parametrize(
+    ("then", "refused"),
+    [
+        ("", ["two/.git", ".git/worktrees/side/gitdir"]),
+        # The place is free; of two new ones, the records go to the one that they name.
+        ("; mv side three", ["three/.git"]),
+    ],
+)
 async def test_records_of_a_work_tree_that_is_there_are_not_given_to_another(
-    tmp_path: Path, then: str
+    tmp_path: Path, then: str, refused: list[str]
 ) -> None:
     async with sandboxed_project(tmp_path) as there:
         make_history(there.project)
@@ -367,10 +375,11 @@ async def test_records_of_a_work_tree_that_is_there_are_not_given_to_another(
         before = git(there.project, "worktree", "list")
         _judged(there)
         line = "mkdir two; cp side/.git two; echo $PWD/two/.git > .git/worktrees/side/gitdir"
-        result = await there.shell(f"{line}; cp side/.git four; mv four side/.git{then}")
-        assert ".git: protected" in "\n".join(result.remarks)
-        assert then or git(there.project, "worktree", "list") == before
-        assert not then or not os.path.lexists(there.project / "three/.git")
+        result = await there.shell(f"{line}{then}")
+        said = re.findall(r"^- (.+): protected$", "\n".join(result.remarks), re.MULTILINE)
+        assert sorted(said) == sorted(refused)
+        moved = before.replace("/side", "/two") if then else before
+        assert git(there.project, "worktree", "list").split() == moved.split()
 
 
 async def test_settings_of_a_repository_that_programs_obey_are_held_back(tmp_path: Path) -> None:
