@@ -10,6 +10,7 @@ from tests.support.chat_driver import RecordingScreen, driven_chat
 from tests.support.weft_program import call, text
 from weft.app import App
 from weft.cli.chat.screens.list_question import ListQuestion
+from weft.cli.chat.screens.screen import InterruptPressed
 from weft.view import AnyBlock, ThinkingBlock, ToolCard, UserBlock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -98,3 +99,26 @@ async def test_the_list_says_on_which_branch_a_conversation_was_last_active(app:
         assert isinstance(question, ListQuestion)
         assert "feat/x" in question.rows[0].details
         screen.answer(None)
+
+
+async def test_what_a_stopped_command_had_printed_is_there_again(app: App) -> None:
+    command = "for n in 1 2 3; do echo tick $n; done; sleep 1000"
+    flags = ("--permission-mode", "bypass")
+    async with driven_chat(app, [call("shell", command=command)], "Done.", flags=flags) as talk:
+        screen = talk.screen
+        screen.typed("go")
+        await screen.until(
+            lambda: any("tick 3" in each.output for each in screen.live.running.values())
+        )
+        screen.typed(InterruptPressed())
+        await screen.until(lambda: screen.of(ToolCard))
+        await screen.idle()
+        (before,) = screen.of(ToolCard)
+        session = talk.chat.conversation.session
+        assert session is not None
+        screen.blocks.clear()
+        await talk.chat.switch(session.id)
+        (after,) = screen.of(ToolCard)
+        assert after.output == before.output
+        assert "tick 3" in after.output
+        assert "tick" not in after.result.text, "the model reads that it was stopped"

@@ -99,6 +99,7 @@ def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
                 tool_call_id=call.call_uid,
                 is_error=result.is_error,
                 diff=str(result.data.get("diff") or ""),
+                output=str(result.data.get("output") or "") if result.status == "aborted" else "",
                 parts=(Text(text=result.text), *result.images),
                 at=entry.result_times.get(call.call_uid, 0.0),
             )

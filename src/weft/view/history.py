@@ -69,6 +69,7 @@ def _result_blocks(name: str, args: dict[str, object], message: HistoryMessage) 
         duration_ms=message.duration_ms,
         was_shown=bool(allowed),
         allowed_for="" if allowed == "call" else allowed,
+        output=message.output,
     )
     return [card]
 

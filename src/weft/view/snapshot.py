@@ -107,6 +107,8 @@ class HistoryMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     is_partial: bool = False
     diff: str = ""
     """Of a tool message: what the call changed in a file."""
+    output: str = ""
+    """Of a tool message: the end of what a call had printed that was stopped."""
     typed: str = ""
     """Of the user's message: what they typed, where `content` is something else."""
     attached: tuple[str, ...] = ()

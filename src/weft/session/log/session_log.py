@@ -30,6 +30,7 @@ from weft.session.log.line import (
     unspill_entries,
 )
 from weft.session.log.load import load_state
+from weft.session.log.running_output import RunningOutput
 from weft.session.subscriptions.event_hub import EventHub
 from weft.state import QueueEntry, SessionState
 from weft.store import (
@@ -80,6 +81,7 @@ class SessionLog:
         self._on_row = on_row
         """Called when what a list shows of the session was written."""
         self._answers = AnswersInFlight()
+        self._outputs = RunningOutput()
         self.events = EventHub(
             state.session_id,
             store,
@@ -110,6 +112,8 @@ class SessionLog:
             return ()
         if self._unsure is not None:
             raise StoreOutage("the store is out of reach; it is tried again with the next command")
+        if (facts := self._outputs.with_ends(commit.facts)) is not commit.facts:
+            commit = msgspec.structs.replace(commit, facts=facts)
         stamped = stamp(commit, self.state, now=self._clock.now(), cause=cause)
         append = stamped.append(self.state, self._lease, commit, self._listed)
         # If this raises, nothing was applied or published: state and subscribers still agree with
@@ -216,6 +220,7 @@ class SessionLog:
     def signal(self, signal: Signal) -> None:
         """Show something that is not stored."""
         self._answers.take(signal)
+        self._outputs.take(signal)
         if self.events.wants(signal):
             stamped = msgspec.structs.replace(
                 signal,
