@@ -40,6 +40,9 @@ async def test_the_list_of_modes_reads_as_the_status_line(app: App) -> None:
         assert all(
             value in row.detail for value, row in zip(MODE_WORDS, question.rows, strict=True)
         )
+        # At 80 columns each stands beside its words.
+        labels, details = zip(*((row.label, row.detail) for row in question.rows), strict=True)
+        assert 5 + max(map(len, labels)) + 2 + max(map(len, details)) < 80
         talk.screen.answer(1)
         await talk.screen.noted("mode: edits allowed (accept_edits)")
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from weft.cli.options import MODE_WORDS
 
 MODE_DETAILS = {
-    "default": "before files are changed and commands are run",
-    "accept_edits": "changes files without asking; asks before commands",
+    "default": "before edits and commands",
+    "accept_edits": "asks before commands only",
     "plan": "changes nothing",
     "auto": "runs sandboxed commands without asking",
     "bypass": "never asks",

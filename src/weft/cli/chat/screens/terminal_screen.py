@@ -313,10 +313,10 @@ class TerminalScreen(ChatScreen):
         if self.input.editor.text or self._sent.text:
             # Typed ahead: it must not become a part of what is being said now.
             self.input.history.add(newest)
-            self.notify("unsent text of before: Up")
+            self.notify("unsent text from last time: Up")
             return
         self.put_back(newest)
-        self.notify("unsent text of before · Esc Esc clears it")
+        self.notify("unsent text from last time · Esc Esc clears it")
 
     def copy(self, text: str) -> None:
         # OSC 52: the terminal does it, also over ssh; many take no more than this much.
