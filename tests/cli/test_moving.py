@@ -409,3 +409,10 @@ async def test_a_list_that_is_open_and_a_request_that_comes_up_do_not_take_each_
         talk.screen.answer(0)
         await talk.screen.until(lambda: talk.screen.live.effort == "high")
         await talk.screen.idle()
+
+
+async def test_esc_esc_without_messages_is_no_error(app: App) -> None:
+    async with driven_chat(app) as talk:
+        talk.screen.typed(GoBack())
+        await talk.screen.until(lambda: "nothing to go back to yet" in talk.screen.notices)
+        assert talk.screen.blocks == [], "nothing is printed"

@@ -70,6 +70,7 @@ class RecordingScreen(ChatScreen):
 
     def notify(self, text: str) -> None:
         self.notices.append(text)
+        self._wake()
 
     def put_back(self, text: str) -> None:
         self.line = text + self.line

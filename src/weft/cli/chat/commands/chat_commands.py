@@ -79,7 +79,8 @@ class ChatCommands(CommandGroup):
     async def go_back(self) -> None:
         """Esc Esc: the same as `/rewind`."""
         if self._chat.conversation.session is None:
-            raise UsageError("there are no messages yet; there is nothing to go back to")
+            self._chat.screen.notify("nothing to go back to yet")
+            return
         await self._handler("/rewind")("")
 
     def takes(self, text: str) -> bool:
