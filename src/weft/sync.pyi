@@ -297,6 +297,8 @@ class SessionManager:
         session_id: str,
         format: ExportFormat = "json",
         path: str | PathLike[str] | None = None,
+        *,
+        files: bool = False,
     ) -> str: ...
     def import_session(
         self, path: str | PathLike[str], *, input_id: str | None = None

@@ -25,22 +25,32 @@ from weft.export import (
     too_large,
 )
 from weft.ids import SessionId
+from weft.runtime.snapshots.tree_blobs import named_blobs, stored_blobs
 from weft.store import Store
 
 _WRITERS = {"json": to_json, "jsonl": to_jsonl, "md": to_md, "html": to_html}
 
 
 async def export(
-    session_id: SessionId, store: Store, format: str, path: str | os.PathLike[str] | None
+    session_id: SessionId,
+    store: Store,
+    format: str,
+    path: str | os.PathLike[str] | None,
+    *,
+    files: bool = False,
 ) -> str:
     """The session as text; with `path` also written there, whole or not at all.
+
+    With `files`, the project's files at the end of each turn are in it.
 
     Raises:
         UsageError: there is no such format, or the file cannot be written.
     """
     if format not in _WRITERS:
         raise UsageError(f"no export format {format!r}; there are {', '.join(_WRITERS)}")
-    document = await gather(session_id, store)
+    if files and format not in ("json", "jsonl"):
+        raise UsageError(f"an export as {format!r} is for reading and has no room for files")
+    document = await gather(session_id, store, stored_blobs if files else None)
     text = await to_thread.run_sync(partial(_WRITERS[format], document))
     if path is not None:
         await to_thread.run_sync(_write, Path(path), text.encode())
@@ -57,7 +67,7 @@ async def read_export(path: str | os.PathLike[str]) -> tuple[RestoredFacts, str]
 
     def read() -> tuple[RestoredFacts, str]:
         name, data = os.fspath(path), _read(Path(path))
-        return restore(parse(data, name), name), hashlib.sha256(data).hexdigest()
+        return restore(parse(data, name), name, named_blobs), hashlib.sha256(data).hexdigest()
 
     return await to_thread.run_sync(read)
 

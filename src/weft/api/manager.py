@@ -298,12 +298,15 @@ class SessionManager:
         session_id: str,
         format: ExportFormat = "json",
         path: str | os.PathLike[str] | None = None,
+        *,
+        files: bool = False,
     ) -> str:
         """The whole conversation as text; with `path` also written there (replacing what was),
         readable by its owner alone.
 
         `json` and `jsonl` are complete and can be imported; `md` and `html` are the present line,
-        for reading.
+        for reading.  With `files` the project's files at the end of each turn go along, secrets in
+        them too; those of a turn of which some content is not stored do not.
 
         Raises:
             SessionNotFound, AmbiguousId: no session, or several, have this id.
@@ -313,7 +316,7 @@ class SessionManager:
 
         resolved = await self._registry.resolved(session_id)
         async with self._registry.reading(resolved) as store:
-            return await export(resolved, store, format, path)
+            return await export(resolved, store, format, path, files=files)
 
     async def import_session(
         self, path: str | os.PathLike[str], *, input_id: str | None = None

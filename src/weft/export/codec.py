@@ -19,7 +19,9 @@ from weft.export.document import (
     TRANSCRIPT,
     VERSION,
     ExportDocument,
+    ExportedBlob,
     ExportedCompaction,
+    ExportedFiles,
     ExportedNode,
     ExportedNote,
     ExportedRef,
@@ -36,6 +38,8 @@ _ITEMS: dict[str, tuple[str, Any]] = {
     "compaction": ("compactions", ExportedCompaction),
     "turn": ("turns", ExportedTurn),
     "todo": ("todos", Todo),
+    "files": ("files", ExportedFiles),
+    "blob": ("blobs", ExportedBlob),
 }
 """Type of a line → the field of the document it belongs to, and its class."""
 

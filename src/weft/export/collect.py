@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import anyio.lowlevel
 import msgspec
@@ -32,13 +32,16 @@ from weft.events import (
     TurnFinished,
     TurnStarted,
     UnknownFact,
+    WorkspaceSnapshot,
     decode,
 )
 from weft.export.document import (
     FORMAT,
     VERSION,
     ExportDocument,
+    ExportedBlob,
     ExportedCompaction,
+    ExportedFiles,
     ExportedNode,
     ExportedNote,
     ExportedRef,
@@ -71,8 +74,15 @@ _NO_MATTER = frozenset({"auto_title", "archived", "permission_mode", "imported_w
 """Settings that are neither written nor missed."""
 
 
-async def gather(session_id: SessionId, store: Store) -> ExportDocument:
-    """The whole conversation of a stored session.
+SnapshotBlobs: TypeAlias = Callable[[BlobId, Store], Awaitable[Mapping[BlobId, bytes] | None]]
+"""All that a stored tree of files names, itself too; None where something of it is not stored."""
+
+
+async def gather(
+    session_id: SessionId, store: Store, snapshot_blobs: SnapshotBlobs | None = None
+) -> ExportDocument:
+    """The whole conversation of a stored session; with `snapshot_blobs`, the project's files at the
+    end of each turn too.
 
     Raises:
         SessionNotFound: there is no such session.
@@ -81,8 +91,10 @@ async def gather(session_id: SessionId, store: Store) -> ExportDocument:
     gathered = _Gathered(session_id)
     async for fact in _facts(session_id, store):
         gathered.take(fact)
-    document = gathered.document()
-    return await _with_blobs(document, store)
+    document = await _with_blobs(gathered.document(), store)
+    if snapshot_blobs is None:
+        return document
+    return await _with_files(document, gathered.snapshots, store, snapshot_blobs)
 
 
 # --- reading -----------------------------------------------------------------------------
@@ -139,6 +151,7 @@ class _Gathered:
         self._started: dict[TurnId, TurnStarted] = {}
         self._turns: list[ExportedTurn] = []
         self._others: Counter[str] = Counter()
+        self.snapshots: list[WorkspaceSnapshot] = []
 
     def take(self, fact: AnyFact) -> None:
         """Take one more fact in."""
@@ -163,6 +176,9 @@ class _Gathered:
             case PermissionResolved(pattern=pattern, session_id=log):
                 # A fork has none of the grants that were given before it.
                 self._others["grants"] += bool(pattern) and log == self._state.session_id
+            case WorkspaceSnapshot(tree=tree) if tree is not None:
+                self.snapshots.append(fact)
+                self._others["snapshots"] += 1
             case UnknownFact():
                 self._others["unknown_facts"] += 1
             case _:
@@ -289,6 +305,44 @@ def _compaction(fact: Compacted) -> ExportedCompaction:
         carried=fact.carried,
         tokens_before=fact.tokens_before,
         tokens_after=fact.tokens_after,
+    )
+
+
+# --- files ------------------------------------------------------------------------------
+
+
+async def _with_files(
+    document: ExportDocument,
+    snapshots: Sequence[WorkspaceSnapshot],
+    store: Store,
+    snapshot_blobs: SnapshotBlobs,
+) -> ExportDocument:
+    """The document with those snapshots that are stored whole: a hash whose content is not in the
+    file could mean the content of another session where it is imported.
+    """
+    files: list[ExportedFiles] = []
+    blobs: dict[BlobId, bytes] = {}
+    for fact in snapshots:
+        held = await snapshot_blobs(fact.tree, store) if fact.tree and fact.node else None
+        if held is None or fact.tree is None or fact.node is None:
+            continue
+        blobs.update(held)
+        files.append(
+            ExportedFiles(
+                node=fact.node,
+                tree=fact.tree,
+                after=fact.after,
+                changes=fact.changes,
+                left_out=fact.left_out,
+                at=fact.at,
+            )
+        )
+    left_out = dict(document.left_out)
+    if (missing := left_out.pop("snapshots", 0) - len(files)) > 0:
+        left_out["snapshots"] = missing
+    encoded = (ExportedBlob(base64=base64.b64encode(data).decode()) for data in blobs.values())
+    return msgspec.structs.replace(
+        document, files=tuple(files), blobs=tuple(encoded), left_out=left_out
     )
 
 

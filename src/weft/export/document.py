@@ -3,8 +3,8 @@ reads.
 
 `docs/formats/export.md` describes every field.  The value is complete and stands alone: nodes that
 a fork shares with another log are written in full, and what the store keeps as blobs is inside.  It
-holds the conversation and nothing else; what the session had besides is only counted, in
-`left_out`.
+holds the conversation and nothing else, unless the project's files were asked for; what the session
+had besides is only counted, in `left_out`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from weft.events import StoredReason, Todo
-from weft.ids import CallUid, NodeId, SessionId, TurnId
+from weft.events import LeftOutFile, SnapshotChange, StoredReason, Todo
+from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
 from weft.messages import Image, Part, Role, Usage
 
 FORMAT: Final = "weft-session"
@@ -134,6 +134,25 @@ class ExportedTurn(_Value, frozen=True):
     """The reason where `reason` has no word for it."""
 
 
+class ExportedFiles(_Value, frozen=True):
+    """The project's files at the end of a turn."""
+
+    node: NodeId
+    """The last node of the turn."""
+    tree: BlobId
+    """Hash of the listing of the project's folder; it is in `blobs`, with all that it names."""
+    after: BlobId | None = None
+    changes: tuple[SnapshotChange, ...] = ()
+    left_out: tuple[LeftOutFile, ...] = ()
+    at: float = 0.0
+
+
+class ExportedBlob(_Value, frozen=True):
+    """A listing of a folder, or the content of a file."""
+
+    base64: str
+
+
 class ExportDocument(_Value, frozen=True, kw_only=True):
     """A whole conversation."""
 
@@ -150,5 +169,8 @@ class ExportDocument(_Value, frozen=True, kw_only=True):
     compactions: tuple[ExportedCompaction, ...] = ()
     turns: tuple[ExportedTurn, ...] = ()
     todos: tuple[Todo, ...] = ()
+    files: tuple[ExportedFiles, ...] = ()
+    """Only where they were asked for."""
+    blobs: tuple[ExportedBlob, ...] = ()
     left_out: dict[str, int] = {}
     """What the session had besides, by name, and how much of it."""

@@ -11,8 +11,8 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -31,6 +31,7 @@ from weft.events import (
     ToolComplete,
     TurnFinished,
     TurnStarted,
+    WorkspaceSnapshot,
 )
 from weft.export.codec import ParsedDocument
 from weft.export.document import (
@@ -63,9 +64,19 @@ class RestoredFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the exported session had besides its conversation, by name, and how much of it."""
 
 
-def restore(parsed: ParsedDocument, name: str) -> RestoredFacts:
+TreeCheck: TypeAlias = Callable[[BlobId, Mapping[BlobId, bytes]], Collection[BlobId]]
+"""What a tree of files names, itself too.
+
+Raises:
+    ValueError: it is none, or names what is not among these blobs.
+"""
+
+
+def restore(parsed: ParsedDocument, name: str, named_by: TreeCheck | None = None) -> RestoredFacts:
     """The facts that make the conversation anew; `name` is the file's, for the sentence that
     refuses it.
+
+    `named_by` looks into the trees of files; without it they are left where they are.
 
     Raises:
         Corrupt: its parts do not fit together.
@@ -73,9 +84,11 @@ def restore(parsed: ParsedDocument, name: str) -> RestoredFacts:
     document = parsed.document
     _Checks(document, name).run()
     blobs: dict[BlobId, bytes] = {}
+    snapshots = {} if named_by is None else _snapshots(document, name, named_by, blobs)
     facts: list[Fact] = []
     for node in document.nodes:
         facts += _node_facts(node, blobs)
+        facts += snapshots.get(node.id, ())
     facts += _other_facts(document)
     dropped = _dropped(document, parsed.others)
     facts.append(SettingChanged(name="imported_without", value=dropped))
@@ -116,6 +129,33 @@ def _node_facts(node: ExportedNode, blobs: dict[BlobId, bytes]) -> list[Fact]:
     facts += [_edited(node.id, revision) for revision in later]
     facts += [_completed(node.id, result, blobs) for result in node.results]
     return facts
+
+
+def _snapshots(
+    document: ExportDocument, name: str, named_by: TreeCheck, blobs: dict[BlobId, bytes]
+) -> dict[NodeId, list[Fact]]:
+    """The snapshots of files, by the node that they were taken at; what they name goes to
+    `blobs`."""
+    held: dict[BlobId, bytes] = {}
+    for blob in document.blobs:
+        _keep(base64.b64decode(blob.base64), held)
+    found: dict[NodeId, list[Fact]] = {}
+    for each in document.files:
+        try:
+            blobs.update((blob_id, held[blob_id]) for blob_id in named_by(each.tree, held))
+        except ValueError as error:
+            raise Corrupt(name, f"its files cannot be read ({error})") from error
+        found.setdefault(each.node, []).append(
+            WorkspaceSnapshot(
+                node=each.node,
+                tree=each.tree,
+                after=each.after,
+                changes=each.changes,
+                left_out=each.left_out,
+                at=each.at,
+            )
+        )
+    return found
 
 
 def _edited(node: NodeId, revision: ExportedRevision) -> NodeEdited:
@@ -226,6 +266,9 @@ class _Checks:
         self._check_known("a note", [note.node for note in document.notes])
         self._check_known("a compaction", [each.upto for each in document.compactions])
         self._check_known("a turn", [turn.node for turn in document.turns])
+        self._check_known("a snapshot of files", [each.node for each in document.files])
+        for blob in document.blobs:
+            self._check_base64(blob.base64)
         for turn in document.turns:
             self._check_id(turn.id)
         self._check_times()
@@ -242,6 +285,7 @@ class _Checks:
         times += [revision.at for node in document.nodes for revision in node.revisions]
         times += [result.at for node in document.nodes for result in node.results]
         times += [note.at for note in document.notes]
+        times += [each.at for each in document.files]
         times += [compaction.at for compaction in document.compactions]
         times += [time for turn in document.turns for time in (turn.at, turn.ended)]
         for time in times:

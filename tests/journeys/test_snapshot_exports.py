@@ -1,0 +1,115 @@
+"""Snapshots in exports: they go along when asked for, and a file is believed in nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.file_tree import tree
+from tests.support.rewind_project import (
+    last_id,
+    make_files,
+    open_world,
+    project_tree,
+    shell,
+    start,
+    turns,
+    write,
+)
+from tests.support.world import World, facts
+from weft.errors import Corrupt, UsageError
+from weft.events import WorkspaceSnapshot
+from weft.workspace.history.project_tree import TreeEntry, listing
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+
+async def exported(world: World, form: str = "json", *, files: bool = True) -> Path:
+    """A session with two turns, in a file."""
+    make_files(world)
+    model = turns([write("new.txt", "1"), shell("rm -r d")], shell("echo 2 > new.txt"))
+    path = world.base / f"session.{form}"
+    async with open_world(world, model) as app:
+        session = await start(app)
+        await session.send_message("one")
+        await session.send_message("two")
+        await app.sessions.export_session("s", form, path, files=files)  # type: ignore[arg-type]
+    return path
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+async def test_an_import_has_the_files_of_every_turn(
+    world: World, form: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = await exported(world, form)
+    copy = project_tree(world)
+    elsewhere = World(world.kind, tmp_path_factory.mktemp("e"))
+    async with open_world(elsewhere, turns()) as app:
+        report = await app.sessions.import_session(path)
+        assert "snapshots" not in report.dropped
+        session = report.session
+        first, second = await facts(session, WorkspaceSnapshot)
+        at = await last_id(session)
+        files = await session.files_at(at)
+        assert (files.tree, files.is_exact) == (second.tree, True)
+        assert await session.write_files(elsewhere.base / "to", at) == []
+        assert tree(elsewhere.base / "to") == copy
+        assert first.node
+        assert (await session.read_file("new.txt", first.node)).text == "1"
+
+
+async def test_without_being_asked_an_export_only_counts_them(world: World) -> None:
+    path = await exported(world, files=False)
+    document = json.loads(path.read_text())
+    assert document["left_out"]["snapshots"] == 2
+    assert "blobs" not in document
+    assert "files" not in document
+    async with open_world(world, turns()) as app:
+        assert (await app.sessions.import_session(path)).dropped["snapshots"] == 2
+        with pytest.raises(UsageError, match="for reading"):
+            await app.sessions.export_session("s", "md", files=True)
+
+
+def _names_another(document: dict[str, Any]) -> None:
+    """A content that is not in the file: here it would be another session's."""
+    document["blobs"] = document["blobs"][:-1]
+
+
+def _leads_out(document: dict[str, Any]) -> None:
+    made = listing([TreeEntry("a", 33188, "0" * 64)])
+    bad = made.data.replace(b'"a"', b'"../a"')
+    document["blobs"].append({"base64": base64.b64encode(bad).decode()})
+    document["files"][0]["tree"] = hashlib.sha256(bad).hexdigest()
+
+
+def _is_no_tree(document: dict[str, Any]) -> None:
+    document["files"][0]["tree"] = document["files"][0]["changes"][0]["content"]
+
+
+def _is_of_no_node(document: dict[str, Any]) -> None:
+    document["files"][0]["node"] = "nod_nowhere"
+
+
+def _is_no_base64(document: dict[str, Any]) -> None:
+    document["blobs"][0]["base64"] = "?"
+
+
+@pytest.mark.parametrize(
+    "spoil", [_names_another, _leads_out, _is_no_tree, _is_of_no_node, _is_no_base64]
+)
+async def test_a_file_whose_snapshots_are_not_sound_is_refused_whole(
+    world: World, spoil: Any
+) -> None:
+    path = await exported(world)
+    document = json.loads(path.read_text())
+    document["files"].reverse()
+    spoil(document)
+    path.write_text(json.dumps(document))
+    async with open_world(world, turns()) as app:
+        with pytest.raises(Corrupt):
+            await app.sessions.import_session(path)
