@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,7 @@ class WaitRound:
     def __init__(self, root: Path, plan: WaitPlan) -> None:
         self._root = root
         self._plan = plan
+        self._failed: list[str] = []
         (root / "project").mkdir()
         (root / "script.json").write_text(json.dumps(script(plan.kind)))
 
@@ -104,7 +106,7 @@ class WaitRound:
             anyio.run(self._finish)
         except TimeoutError:
             return "the turn does not end"
-        return ""
+        return "; ".join(self._failed)
 
     def _kill_at(self, grown: int, delay: float) -> None:
         environ = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
@@ -118,7 +120,9 @@ class WaitRound:
             time.sleep(TICK_SECONDS)
         time.sleep(delay)
         process.kill()
-        process.wait()
+        code = process.wait()
+        if code not in (0, -signal.SIGKILL):
+            self._failed.append(f"a process ended with {code}")
 
     def _seq(self) -> int:
         path = self._root / "weft.db"

@@ -39,6 +39,7 @@ CLAIMS: Mapping[str, str] = {
         "shells",
         "snapshots",
         "waits",
+        "rivals",
         "soak",
     )
 }
