@@ -22,7 +22,11 @@ from typing import Final
 MOST_ARENAS: Final = 1
 """Only one thread at a time runs Python, so that it hardly ever waits for another's block."""
 MAPPED_BYTES: Final = 128 * 1024
-"""Blocks from this size on are mapped by themselves: what glibc begins with."""
+"""Blocks from this size on are mapped by themselves: what glibc begins with.
+
+A mapped block has fresh pages: to read a megabyte takes 0.5 ms instead of 0.02, and to receive from
+a socket, for which asyncio asks for 256 KB, 16 µs instead of 3.  Smaller ones cost what they did.
+"""
 _M_ARENA_MAX: Final = -8
 _M_MMAP_THRESHOLD: Final = -3
 
