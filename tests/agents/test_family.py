@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.agents.limits import AgentLimits, AgentTree
-from weft.events import ChildFinished, ChildStarted, Fact, TurnStarted, UsageRecorded
+from weft.events import (
+    ChildFinished,
+    ChildStarted,
+    Fact,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+)
 from weft.ids import CallUid, NodeId, SessionId, TurnId
 from weft.loop import TurnLimits
 from weft.messages import NOTHING_USED, Usage
+from weft.session import Reserve, Settle
 from weft.state import SessionState, fold
 
 ROOT, A, B, C = (SessionId(name) for name in ("root", "a", "b", "c"))
@@ -97,6 +105,46 @@ def test_what_others_are_about_to_use_is_as_good_as_spent() -> None:
     assert "100 tokens" in why
     assert found.refuses(OTHER, NOTHING_USED, is_priced=True) is None, "not what it holds itself"
     found.release(OTHER)
+    assert found.refuses(TURN, NOTHING_USED, is_priced=True) is None
+
+
+def reserve(total: int, share: int | None = None) -> Reserve:
+    return Reserve(
+        child=A,
+        turn_id=OTHER,
+        total=Usage(input_tokens=total, cost_usd=0.0),
+        pending=NOTHING_USED,
+        share=None if share is None else Usage(input_tokens=share, cost_usd=0.0),
+    )
+
+
+@pytest.mark.anyio
+async def test_a_child_of_another_process_is_counted_by_its_word_until_its_log_is_read() -> None:
+    root = member(ROOT, STARTED, used(10), ChildStarted(child=A))
+    a = member(A, used(20))
+    found = family(root, a, max_tokens=100)
+    assert await found.answer(reserve(total=50)) == ""
+    assert found.spent().input_tokens == 60
+    assert "100 tokens" in await found.answer(reserve(total=90))
+    fold(own(A, [used(75)]), a)
+    assert found.spent().input_tokens == 105, "the log is ahead by now"
+    done = ChildFinished(child=A, reason="stop", usage=Usage(input_tokens=95, cost_usd=0.0))
+    fold(own(ROOT, [done]), root)
+    assert found.spent().input_tokens == 105, "counted once"
+
+
+@pytest.mark.anyio
+async def test_what_a_child_of_another_process_sets_aside_is_free_when_its_turn_is_over() -> None:
+    root = member(ROOT, STARTED, used(10), ChildStarted(child=A))
+    a = member(A, TurnStarted(turn_id=OTHER))
+    found = family(root, a, max_tokens=100)
+    assert await found.answer(reserve(total=0, share=95)) == ""
+    assert found.refuses(TURN, NOTHING_USED, is_priced=True) is not None
+    assert await found.answer(Settle(child=A, turn_id=OTHER)) == ""
+    assert found.refuses(TURN, NOTHING_USED, is_priced=True) is None
+    # Its process may die before it can say so.
+    assert await found.answer(reserve(total=0, share=95)) == ""
+    fold(own(A, [TurnFinished(turn_id=OTHER, reason="aborted")]), a)
     assert found.refuses(TURN, NOTHING_USED, is_priced=True) is None
 
 

@@ -6,15 +6,22 @@ import anyio
 import pytest
 
 from tests.support.role_models import RoleAnswers, agent_call, role_model
-from tests.support.world import MODEL, PATIENCE, World, crash, facts, until_idle
+from tests.support.world import MODEL, PATIENCE, World, crash, facts, until, until_idle
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import UsageError
-from weft.events import ChildFinished, ChildStarted, UsageRecorded
+from weft.events import (
+    ChildFinished,
+    ChildStarted,
+    PermissionRequest,
+    ToolComplete,
+    UsageRecorded,
+)
 from weft.ids import SessionId, TurnId
 from weft.messages import NOTHING_USED, Usage
+from weft.permissions import PermissionRule
 from weft.providers.script import CallTool, SayText, Spend, Stall, Step
-from weft.session import ForwardRequest, ReportChild, Reserve, Settle
+from weft.session import ForwardRequest, GrantedPermissions, ReportChild, Reserve, Settle
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120), pytest.mark.process]
 
@@ -157,3 +164,55 @@ async def test_commands_of_a_family_are_refused_from_any_other_process(
             await port.call(stranger)
         assert await port.call(ReportChild(child=other.id, reason="stop")) is False
         assert not await facts(root, ChildFinished)
+
+
+async def test_a_request_of_a_child_in_another_process_is_answered_at_its_parent(
+    shared_world: World,
+) -> None:
+    world = shared_world
+    write = CallTool(name="write", args={"path": "made.txt", "content": "made\n"})
+
+    def acts(*, stalls: bool) -> RoleAnswers:
+        waits: tuple[Step, ...] = (Stall(gate="a"),) if stalls else ()
+        return {"begin": [agent_call("dig"), "The end."], "dig": [(*waits, write), "dug"]}
+
+    stalled = role_model(acts(stalls=True))
+    app = world.open(stalled)
+    await app.__aenter__()
+    session = await app.sessions.start_session(session_id="root", model=MODEL)
+    await session.send_prompt("begin")
+    with anyio.fail_after(PATIENCE):
+        await stalled.gate("a").reached.wait()
+    [started] = await facts(session, ChildStarted)
+    await crash(app)
+    model = role_model(acts(stalls=False))
+    async with world.open(model) as here, world.open(model) as there:
+        root = await here.sessions.get("root")
+        child = await there.sessions.get(started.child)
+        await root.continue_turn()
+        asked = await until(root, PermissionRequest)
+        assert asked.child == started.child
+        await root.respond_to_permission("allow_once", request_id=asked.request_id)
+        await until_idle(root)
+        assert there.host.runs_here(child.id)
+        assert (world.project / "made.txt").read_text() == "made\n"
+        [ended] = await facts(root, ChildFinished)
+        assert ended.reason == "stop"
+
+
+async def test_what_is_denied_to_a_parent_holds_for_its_child_in_another_process(
+    shared_world: World,
+) -> None:
+    world = shared_world
+    child_id = await left_by_a_crash(world)
+    model = role_model(roles(stalls=False))
+    async with world.open(model) as here, world.open(model) as there:
+        denied = PermissionRule(verdict="deny", tool="find", source="session")
+        # As if the user had answered so here, before the session was unloaded.
+        here.host.registry.granted[SessionId("root")] = GrantedPermissions(rules=(denied,))
+        await begin(here)
+        child = await there.sessions.get(child_id)
+        await child.continue_and_wait()
+        results = [fact.result.text for fact in await facts(child, ToolComplete)]
+        assert results
+        assert all("enied" in text for text in results)

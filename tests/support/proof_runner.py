@@ -28,6 +28,7 @@ CLAIMS: Mapping[str, str] = {
         "races",
         "subscribers",
         "joins",
+        "families",
         "interrupts",
         "interrupts12",
         "rewinds",

@@ -21,7 +21,6 @@ from weft.errors import SessionInterrupted, SessionStopped, UsageError, WeftErro
 from weft.events import PermissionAction, Status, Todo
 from weft.ids import EntryId, NodeId, RequestId, SessionId, new_id
 from weft.messages import Content, Image, Part, as_parts
-from weft.runtime.ports.local import LocalPort
 from weft.session import (
     AbortReceipt,
     AbortTurn,
@@ -129,7 +128,7 @@ class ConversationCalls(SessionBase):
                 return await reply_to(port, carried.answer, continued_at)
             except (SessionStopped, SessionInterrupted):
                 # The turns of an owner that closes are interrupted before it is gone.
-                if isinstance(port, LocalPort) or not await _ends(port):
+                if port.lives_here or not await _ends(port):
                     raise
             # Its owner is gone.  The same message under the same id is accepted once; the next
             # owner, which may be this process, goes on with it.
@@ -306,7 +305,7 @@ class ConversationCalls(SessionBase):
             status = "exited"
         # Only the owner knows what runs in its process; of a remote session the log has to be
         # believed.
-        elif isinstance(port, LocalPort) and not self._host.runs_command(self.id, name):
+        elif port.lives_here and not self._host.runs_command(self.id, name):
             status = "interrupted"
         code = None if about.end is None else about.end.exit_code
         return BackgroundWork(
@@ -346,7 +345,7 @@ class ConversationCalls(SessionBase):
         """
         port = await self._port()
         # A child with an open turn that is not open here works where its parent is, or nowhere.
-        elsewhere: Status = "interrupted" if isinstance(port, LocalPort) else "thinking"
+        elsewhere: Status = "interrupted" if port.lives_here else "thinking"
         return [
             child_info(
                 child, about, await self._host.row(child), running=self._status(child, elsewhere)

@@ -15,7 +15,7 @@ import msgspec
 from weft.api.options import MessageOptions, refuse_unknown
 from weft.errors import Owned, OwnerLost, SessionInterrupted, SessionStopped
 from weft.ids import InputId, SessionId, new_id
-from weft.runtime.ports.local import UNLOADED, LocalPort
+from weft.runtime.ports.local import UNLOADED
 from weft.runtime.session_host import SessionHost
 from weft.session import (
     AbortTurn,
@@ -110,7 +110,7 @@ class SessionBase:
             except Owned as error:
                 self._interrupt(command, error, may_have_begun)
                 raise
-            if not isinstance(port, LocalPort):
+            if not port.lives_here:
                 command = self._repeatable(command)
             try:
                 return CarriedCommand(port, command, await way(port, command))

@@ -24,7 +24,6 @@ from weft.ids import NodeId
 from weft.loop import TurnLimits, refusal
 from weft.messages import Usage
 from weft.project.skills import SkillFile
-from weft.runtime.ports.local import LocalPort
 from weft.session import (
     BeginCall,
     BringOver,
@@ -142,7 +141,7 @@ class SettingsCalls(SessionBase):
         self, node: NodeId | None = None, input_id: str | None = None
     ) -> tuple[str, str] | None:
         """A summary by the process that has the session; None when that is this one."""
-        while not isinstance(port := await self._port(), LocalPort):
+        while not (port := await self._port()).lives_here:
             # Loaded with the first session of another process.
             from weft.runtime.ports.remote import RemotePort
             from weft.runtime.ports.socket_protocol import SummaryRequest

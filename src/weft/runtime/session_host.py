@@ -137,7 +137,8 @@ class SessionHost:
 
     def runs_here(self, session_id: SessionId) -> bool:
         """True for a session that is open in this process, and not in another that we reach."""
-        return isinstance(self.registry.running(session_id), LocalPort)
+        port = self.registry.running(session_id)
+        return port is not None and port.lives_here
 
     @asynccontextmanager
     async def waiting(self, session_id: SessionId) -> AsyncGenerator[None]:
