@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from tests.support.background_shell import background_shell, plays, start
+from tests.support.role_models import agent_call
 from tests.support.world import (
     PATIENCE,
     World,
@@ -22,6 +23,7 @@ from weft.api.session import Session
 from weft.app import App
 from weft.clock import ManualClock
 from weft.events import (
+    ChildStarted,
     InputQueued,
     ModelCallStarted,
     ToolComplete,
@@ -30,6 +32,7 @@ from weft.events import (
     TurnWoken,
 )
 from weft.ids import SessionId
+from weft.providers import CallResults, ModelRequest
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Step
 from weft.providers.scripted import ScriptedModel
 
@@ -382,3 +385,48 @@ async def test_a_command_that_died_with_its_process_is_not_waited_for_any_more(
         assert await woken_by(again) == ["command"]
         assert "interrupted" in await result_of(again)
         assert len(model.requests) == 1
+
+
+async def test_lists_say_that_a_session_waits(world: World) -> None:
+    session_id = await left_waiting(world)
+    app, _ = open_world(world, ScriptedModel([]))
+    async with app:
+        [row] = await app.sessions.list_saved()
+        assert (row.id, row.turn_open, row.wake_at) == (session_id, True, world.clock.now() + 600)
+        session = await app.sessions.start_session(session_id=session_id)
+        await session.abort()
+        [row] = await app.sessions.list_saved()
+        assert (row.turn_open, row.wake_at) == (False, None)
+
+
+async def test_an_agent_that_waits_is_woken_by_the_turn_that_it_works_for(world: World) -> None:
+    def say(request: ModelRequest) -> Step:
+        is_child = "rest a while" in request_lines(request)[0]
+        if is_child:
+            return TEN_MINUTES if not any(_results(request)) else SayText(text="rested")
+        return SayText(text="all rested") if any(_results(request)) else agent_call("rest a while")
+
+    app, sleep = open_world(world, ScriptedModel([], choose=say))
+    await app.__aenter__()
+    session = await app.sessions.start_session(session_id="ses_parent", auto_approve=True)
+    await session.send_prompt("let it rest")
+    with anyio.fail_after(PATIENCE):
+        await sleep.begun.wait()
+    [started] = await facts(session, ChildStarted)
+    await crash(app)
+    again, sleep = open_world(world, ScriptedModel([], choose=say))
+    async with again:
+        assert await again.host.wake_due() == []
+        session = await again.sessions.start_session(session_id="ses_parent", auto_approve=True)
+        assert await session.get_status() == "interrupted"
+        await session.continue_turn()
+        with anyio.fail_after(PATIENCE):
+            await sleep.begun.wait()
+        sleep.pass_time(601)
+        await until_idle(session)
+        assert (await message_lines(session))[-1] == "assistant: all rested"
+        assert await woken_by(await again.sessions.get(started.child)) == ["time"]
+
+
+def _results(request: ModelRequest) -> list[bool]:
+    return [isinstance(message, CallResults) for message in request.messages]

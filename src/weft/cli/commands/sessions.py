@@ -59,6 +59,8 @@ def _row(row: Any, *, is_all: bool) -> tuple[str, ...]:
     title = row.title or row.first_prompt
     if row.damaged:
         title = f"(damaged: {row.damaged})"
+    elif row.wake_at is not None:
+        title = f"{title} (waiting)"
     elif row.turn_open:
         title = f"{title} (interrupted)"
     if is_all:

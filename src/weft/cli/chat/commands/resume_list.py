@@ -110,6 +110,8 @@ class ResumeList:
     def _row(self, row: SessionRow) -> ListRow:
         is_here = self._is_here(row)
         state = "damaged" if row.damaged else "not finished" if row.turn_open else ""
+        if row.wake_at is not None:
+            state = "waiting"
         return ListRow(
             clean_line(row.title or row.first_prompt) or row.id,
             (
