@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import anyio
 import pytest
 
@@ -430,3 +432,30 @@ async def test_an_agent_that_waits_is_woken_by_the_turn_that_it_works_for(world:
 
 def _results(request: ModelRequest) -> list[bool]:
     return [isinstance(message, CallResults) for message in request.messages]
+
+
+@pytest.mark.parametrize("resume", ["auto", "ask"])
+async def test_a_session_that_is_stopped_waits_no_more(
+    world: World, resume: Literal["auto", "ask"]
+) -> None:
+    session_id = await left_waiting(world)
+    app, _ = open_world(world, ScriptedModel([]))
+    async with app:
+        await app.sessions.start_session(session_id=session_id, resume=resume)
+        await app.sessions.stop_session(session_id)
+        world.clock.advance(601)
+        assert await app.host.wake_due() == []
+        assert (await app.sessions.list_saved())[0].turn_open is False
+
+
+async def test_a_session_that_is_unloaded_waits_on(world: World) -> None:
+    session_id = await left_waiting(world)
+    app, _ = open_world(world, ScriptedModel(["rested"]))
+    async with app:
+        await app.sessions.start_session(session_id=session_id)
+        assert await app.sessions.unload_idle(0) == 1
+        world.clock.advance(601)
+        assert await app.host.wake_due() == [session_id]
+        session = await app.sessions.get(session_id)
+        await until_idle(session)
+        assert await woken_by(session) == ["time"]

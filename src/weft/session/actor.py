@@ -592,7 +592,11 @@ class SessionActor:
         if command.suspends:
             await self._suspend()
         else:
-            await self._abort(f"the session was stopped: {command.reason}", wait_here=True)
+            why = f"the session was stopped: {command.reason}"
+            await self._abort(why, wait_here=True)
+            # One that is only unloaded waits on: it is opened again when it is due.
+            if not command.if_unused:
+                await self._abort_wait(why, None)
         if self.state.seq - self._snapshot_seq >= self._env.snapshot_after:
             await self._keep_snapshot()
         await self._store.release_lease(self._lease)
