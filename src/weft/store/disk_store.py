@@ -1,5 +1,5 @@
-"""What the stores on disk have in common: an owner that shows that it lives, one lease as the
-plainest case of many, drafts that no caller waits for, and an end.
+"""What the stores on disk have in common: an owner that shows that it lives, drafts that no caller
+waits for, and an end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.clock import Clock
 from weft.errors import StoreUnavailable
 from weft.ids import NodeId, new_id
 from weft.store.address import check_address
-from weft.store.base import DraftChunk, Lease, Store
+from weft.store.base import DraftChunk, Store
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import ProcessLiveness, this_process
 from weft.store.text import storable_draft
@@ -52,12 +52,6 @@ class DiskStore(Store):
 
     def follow(self, stream: str, *, after: int = 0) -> RecordFollower:
         return RecordFollower(self.read, self._bell, stream, after)
-
-    async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
-        return (await self.take_leases([stream], steal=steal))[0]
-
-    async def release_lease(self, lease: Lease) -> None:
-        await self.release_leases([lease])
 
     async def register_address(self, address: str, *, accepting: bool = True) -> None:
         check_address(address)

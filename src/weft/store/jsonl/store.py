@@ -111,6 +111,9 @@ class JsonlStore(DiskStore):
     async def last_seq(self, stream: str) -> int:
         return await self._ask(lambda opened: opened.log(stream).last_seq)
 
+    async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
+        return (await self.take_leases([stream], steal=steal))[0]
+
     async def take_leases(self, streams: Sequence[str], *, steal: bool = False) -> list[Lease]:
         for stream in streams:
             check_leasable(stream)
@@ -128,6 +131,9 @@ class JsonlStore(DiskStore):
         )
         self._held.update(streams)
         return taken
+
+    async def release_lease(self, lease: Lease) -> None:
+        await self.release_leases([lease])
 
     async def release_leases(self, leases: Sequence[Lease]) -> None:
         await self._ask(lambda opened: leasing.release(opened, leases, self.owner))

@@ -111,6 +111,9 @@ class SqliteStore(DiskStore):
         ends = await self._ask(lambda db: reading.last_seqs(db, [stream]), stream)
         return ends.get(stream, 0)
 
+    async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
+        return (await self.take_leases([stream], steal=steal))[0]
+
     async def take_leases(self, streams: Sequence[str], *, steal: bool = False) -> list[Lease]:
         for stream in streams:
             check_leasable(stream)
@@ -125,6 +128,9 @@ class SqliteStore(DiskStore):
             now=self._clock.now(),
         )
         return await self._write(work, stream=streams[0])
+
+    async def release_lease(self, lease: Lease) -> None:
+        await self.release_leases([lease])
 
     async def release_leases(self, given_back: Sequence[Lease]) -> None:
         about = given_back[0].stream if given_back else ""
