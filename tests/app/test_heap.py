@@ -75,6 +75,8 @@ import weft
 
 async def main():
     async with weft.open(sys.argv[1], "memory"):
+        for _ in range(100):  # tasks of the application begin
+            await asyncio.sleep(0)
         await asyncio.to_thread(work_in_threads)
 
 def work_in_threads():
