@@ -51,6 +51,7 @@ SCENARIOS = (
     Scenario(variant="crash"),
     Scenario(variant="crash_often"),
     Scenario(variant="stuck"),
+    Scenario(variant="wait"),
     Scenario(variant="narrow"),
     Scenario(variant="compact"),
     Scenario(variant="rewind"),

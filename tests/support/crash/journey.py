@@ -153,6 +153,7 @@ def tools(place: JourneyFolder) -> list[str | Tool]:
         "write",
         "edit",
         "ask",
+        "wait",
     ]
 
 

@@ -36,17 +36,27 @@ from weft.state import Request
 
 Delivery: TypeAlias = Literal["prompt", "steering", "follow_up"]
 Variant: TypeAlias = Literal[
-    "plain", "abort", "crash", "crash_often", "stuck", "narrow", "compact", "rewind", "broken"
+    "plain",
+    "abort",
+    "crash",
+    "crash_often",
+    "stuck",
+    "wait",
+    "narrow",
+    "compact",
+    "rewind",
+    "broken",
 ]
 """What else happens: the user aborts, the program has a bug (once, or again and again), a tool does
-not let go of an aborted turn, the model's window is too narrow for the whole turn, the user has it
-compacted, or goes back to the first message, files and all, or a stream breaks and the answer
-begins again.
+not let go of an aborted turn, the turn waits for a moment, the model's window is too narrow for the
+whole turn, the user has it compacted, or goes back to the first message, files and all, or a stream
+breaks and the answer begins again.
 """
 
 INPUTS_A_LIFE = 4
 CLING_SECONDS = 1.2
 """Longer than an abort waits."""
+WAIT_SECONDS = 0.05
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -174,6 +184,8 @@ def _model(life: Life) -> ScriptedModel:
             raise RuntimeError("a bug, planted")
         if life.variant == "stuck" and asked == 1:
             return (CallTool(name="cling", args={"seconds": CLING_SECONDS}),)
+        if life.variant == "wait" and asked == 1:
+            return (CallTool(name="wait", args={"seconds": WAIT_SECONDS}),)
         if life.variant == "narrow" and {"look-c", "act-c"} <= journey.called(request):
             return (Fail(error="ContextTooLong"),)
         steps = journey.answer_to(request)
