@@ -15,8 +15,8 @@ All of it twice: with commands that run as they are and are watched, and with co
 sandbox, where this machine has one.
 
 With `--plant` a fault is planted, and the line must count violations: `preimage` keeps nothing of
-what commands are about to change, `left` does not look whether a file is still what the session
-left, `overflow` believes that no event was ever lost.
+what commands are about to change and of what they leave, `left` does not look whether a file is
+still what the session left, `overflow` believes that no event was ever lost.
 """
 
 from __future__ import annotations
@@ -523,6 +523,9 @@ def plant(fault: Plant) -> None:
 
     if fault == "preimage":
         setattr(PreimagePack, "get", lambda self, entry: None)  # noqa: B010  # a fault, planted
+        # Snapshots store the same contents under the same names, and would make up for it.
+        nothing: dict[str, bytes] = {}
+        setattr(history.FileHistory, "contents", lambda *_: nothing)  # noqa: B010  # as above
     if fault == "left":
         setattr(rewinding, "_conflict", lambda span, present: "")  # noqa: B010  # as above
         setattr(restore, "is_same", lambda one, other: True)  # noqa: B010  # as above
