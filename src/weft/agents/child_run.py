@@ -20,7 +20,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from weft.agents.host import AgentHost, ChildRequest
-from weft.errors import NoPendingRequest, OwnerLost, WeftError
+from weft.errors import NoPendingRequest, Owned, OwnerLost, SessionBusy, WeftError
 from weft.events import (
     Fact,
     FileTouched,
@@ -50,6 +50,8 @@ from weft.session import (
 )
 from weft.state import SessionState
 
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
+"""Seconds before a child is looked for again that goes from one process to another."""
 MOST_MOVES: Final = 100
 """How often a child may go from one process to another before it is given up."""
 STOP_SECONDS: Final = 3.0
@@ -159,10 +161,12 @@ class ChildRun:
                     await self.begin()
                 assert self._begun is not None
                 return await self._follow(*self._begun)
-            except OwnerLost:
+            # It is on its way to another process, or one has just gone on with it by itself.
+            except (OwnerLost, Owned, SessionBusy):
                 moves += 1
                 if moves > MOST_MOVES or self._host.is_closing:
                     raise
+            await anyio.sleep(min(moves * FIRST_PAUSE, LONGEST_PAUSE))
             # Read from the beginning where it is now.
             self._begun, self._text, self._cut, self._files = None, "", "", []
             self._forwarded.clear()
@@ -229,9 +233,13 @@ class ChildRun:
             async with handle.subscribe(after=0, live="status") as events:
                 # Looked at after subscribing: a child that got stuck before would send no further
                 # event.
+                if _is_left(handle, handle.status):
+                    return None
                 if _is_stuck(handle, handle.status):
                     return self._end(handle, "halted", handle.error)
                 async for event in events:
+                    if isinstance(event, SessionStatus) and _is_left(handle, event.status):
+                        return None
                     if (end := self._end_at(event, handle, turn_id)) is not None:
                         return end
                     await self._take(event, handle, group)
@@ -331,6 +339,12 @@ def finished(state: SessionState, child: SessionId, end: ChildEnd) -> tuple[Fact
     None when it is there already.
     """
     return child_end(state, end.report(child))
+
+
+def _is_left(handle: SessionPort, status: str) -> bool:
+    """True for a child of another process that is to be set to work there again."""
+    is_open = handle.state.turn.open is not None
+    return not handle.lives_here and status == "interrupted" and is_open
 
 
 def _is_stuck(handle: SessionPort, status: str) -> bool:
