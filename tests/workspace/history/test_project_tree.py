@@ -123,3 +123,16 @@ def test_nothing_is_done_again_where_nothing_changed(tmp_path: Path) -> None:
     assert second.digest != first.digest
     assert history.tree_quickly() is second
     history.close()
+
+
+def test_a_mode_that_was_changed_by_another_name_of_a_file_is_seen_under_all(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a").write_text("1")
+    os.link(tmp_path / "a", tmp_path / "b")
+    history = FileHistory(str(tmp_path))
+    history.tree(WatchedRun())
+    (tmp_path / "a").chmod(0o700)
+    now = history.tree(WatchedRun())
+    assert {each.mode & 0o777 for each in entries_of(now.folders[""].data).values()} == {0o700}
+    history.close()

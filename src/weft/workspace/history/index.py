@@ -442,7 +442,8 @@ class FileIndex:
             old = None
         if old is not None and not written and looks_like(old, about):
             return
-        if written and about.st_nlink > 1:
+        # Of a change of mode, too, the event has only the name by which it was made.
+        if about.st_nlink > 1:
             self._written[about.st_ino] = None
         new = self._reader.read(_join(path, name), about, old)
         if new is None:
