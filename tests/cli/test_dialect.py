@@ -106,6 +106,7 @@ CALLS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         },
     ),
     ("skill", {"name": "tidy"}, "Skill", {"skill": "tidy"}),
+    ("wait", {"seconds": 5}, "Wait", {"seconds": 5}),
     (
         "ask",
         {"question": "Which?", "options": ["a", "b"]},

@@ -422,7 +422,8 @@ def test_it_is_killed_in_the_middle_and_goes_on(user: DailyUser) -> None:
     assert screen.count("› tell me a story") == 1
     assert "word word" in screen, "the words that had arrived are kept"
     told = user.window.screen(history=True).split("› tell me a story")[1].count("word")
-    said = user.weft.run("session", "show", "--json", user.weft.sessions()[0]["id"]).stdout
+    shown = user.weft.run("session", "show", "--json", user.weft.sessions()[0]["id"]).stdout
+    said = "".join(message["content"] for message in json.loads(shown)["messages"])
     assert told == said.count("word "), "and shown once"
 
 

@@ -513,6 +513,8 @@ FACTS = (
     "InputsReordered",
     "QueuesRecalled",
     "TurnStarted",
+    "TurnWaiting",
+    "TurnWoken",
     "ModelCallStarted",
     "UsageRecorded",
     "ToolExecuting",

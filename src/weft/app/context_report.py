@@ -84,7 +84,8 @@ async def context_report(
             for each in _largest(line)
         ),
         compacts_at=_compacts_at(info, estimate_text(len(data))) if info is not None else 0,
-        **{name: round(tokens * scale) for name, tokens in parts.items()},
+        # A small part beside large ones is little, and not none.
+        **{name: max(round(each * scale), min(each, 1)) for name, each in parts.items()},
     )
 
 

@@ -28,6 +28,7 @@ CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "ask": "AskUserQuestion",
         "agent": "Task",
         "skill": "Skill",
+        "wait": "Wait",  # none of that kind there, as above
         "fetch": "WebFetch",
     }
 )
