@@ -10,7 +10,6 @@ from weft.loop import LineEntry
 from weft.messages import Node, Text, Thinking, typed_text
 from weft.state import QueueEntry, SessionState, combine_queue_entries_to_text
 from weft.tree import TreeNote
-from weft.view.blocks import attached_names
 from weft.view.snapshot import HistoryMessage
 
 
@@ -66,6 +65,14 @@ def _shown(node: Node) -> str:
     return combine_queue_entries_to_text([entry])
 
 
+def _attached(node: Node) -> tuple[str, ...]:
+    if all(isinstance(part, Text) for part in node.parts):
+        return ()  # as nearly all: a run that only talks need not load the blocks of screens
+    from weft.view.blocks import attached_names
+
+    return tuple(attached_names(node.parts))
+
+
 def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
     node = entry.node
     content, typed = _shown(node), typed_text(node.parts)
@@ -76,7 +83,7 @@ def _rows(entry: LineEntry) -> list[tuple[str, HistoryMessage]]:
                 role=node.role,
                 content=content,
                 typed=typed if typed != content and node.role == "user" else "",
-                attached=tuple(attached_names(node.parts)),
+                attached=_attached(node),
                 tool_calls=tuple(
                     {"id": call.call_uid, "name": call.name, "args": call.args}
                     for call in node.calls

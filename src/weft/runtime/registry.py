@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import anyio
@@ -26,7 +27,6 @@ from weft.permissions import PermissionRule, Verdict
 from weft.runtime.agent_host import AgentTrees
 from weft.runtime.ports.local import UNLOADED, HookProvider, LocalPort
 from weft.runtime.services import Services
-from weft.runtime.snapshots.project_snapshots import ProjectSnapshots
 from weft.runtime.tool_table import SessionTools, tool_table
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.session_prompt import SessionPrompt
@@ -46,13 +46,13 @@ from weft.session import (
 from weft.state import SessionState
 from weft.store import SessionRow, Store
 from weft.tools import BuiltinTool, Tool
-from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.agents import ChildRequest
     from weft.project.mentions import AskRead, JudgeRead, MentionReader
     from weft.runtime.ports.wait_signs import WaitSigns
     from weft.runtime.session_topic import SessionListEvents, SessionTopic
+    from weft.runtime.snapshots.project_snapshots import ProjectFiles, ProjectSnapshots
 
 logger = logging.getLogger(__name__)
 
@@ -451,7 +451,7 @@ class SessionRegistry:
             store.blob,
             services.workspaces.sandbox,
             services.workspaces.added,
-            ProjectSnapshots(files, DiskThreads.of(project_path), store.blob),
+            partial(_snapshots, files, project_path, store),
         )
         contexts = ToolContexts(workspace, files, host, services.redact)
         asking = self._asking.get(session_id, "wait")
@@ -689,3 +689,10 @@ def _set_or_drop(kept: dict[SessionId, T], session_id: SessionId, value: T | Non
         kept.pop(session_id, None)
     else:
         kept[session_id] = value
+
+
+def _snapshots(files: ProjectFiles, project_path: str, store: Store) -> ProjectSnapshots:
+    from weft.runtime.snapshots.project_snapshots import ProjectSnapshots  # with the first effect
+    from weft.workspace.disk_threads import DiskThreads
+
+    return ProjectSnapshots(files, DiskThreads.of(project_path), store.blob)

@@ -33,6 +33,10 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 """Content that one snapshot brings: all of it is in memory until it is durable."""
 MOST_FILES: Final = 4_000
 """Contents that one snapshot brings: each takes the store about 0.1 ms."""
+BEGIN_SECONDS: Final = 0.05
+"""So long after the first effect the files are first looked at: not while it has its effect, but
+while the model is asked again.
+"""
 FIRST_SHARE: Final = 32
 """The first snapshot of a project may bring this part of the quota."""
 
@@ -97,6 +101,7 @@ class ProjectSnapshots:
         """The tree hash; None when it is not known, and the first look takes longer."""
         if self._files.unknown:
             return None
+        self.begin()
         try:
             if self._first is not None and not self._is_prepared:
                 await asyncio.wait([self._first], timeout=seconds)
@@ -131,7 +136,8 @@ class ProjectSnapshots:
         if self._files.unknown:
             return _NOTHING
         if not self._is_prepared:
-            self.begin()
+            # What it finds is the same before and after: what the session changes is on record.
+            asyncio.get_running_loop().call_later(BEGIN_SECONDS, self.begin)
             return _NOTHING
         if state.files.tree is None or self._is_known(state.files.tree):
             return _NOTHING

@@ -8,6 +8,7 @@ that records the result.  The sandbox is loaded with the first command.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,7 +19,6 @@ from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
 from weft.loop import Commit, PermissionGate, SnapshotTaker, touched_facts
 from weft.messages import Usage
 from weft.permissions import ToolAction, is_git_record, is_protected, protected_below
-from weft.runtime.snapshots.project_snapshots import ProjectSnapshots
 from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.session import FileFinder, FoundFile, RecoveryProbe
 from weft.state import SessionState
@@ -36,6 +36,7 @@ from weft.workspace.boundaries.workspace import MAX_BYTES
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.loop import RecoveredCall
+    from weft.runtime.snapshots.project_snapshots import ProjectSnapshots
     from weft.runtime.workspaces.sandbox import SandboxFactory
 
 
@@ -49,14 +50,14 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         load: Callable[[BlobId], Awaitable[bytes | None]],
         sandbox: Callable[[], SandboxFactory | None] = lambda: None,
         added: Sequence[str] = (),
-        snapshots: ProjectSnapshots | None = None,
+        snapshots: Callable[[], ProjectSnapshots] | None = None,
     ) -> None:
         """`sandbox` gives the one that commands run in; None where they run as they are.
 
-        `added` names further folders that the session may work in; `snapshots` are those of its
-        log.
+        `added` names further folders that the session may work in; `snapshots` makes what takes
+        those of its log.
         """
-        self._snapshots = snapshots
+        self._make_snapshots = snapshots
         self._inner = workspace
         self._state: Callable[[], SessionState | None] = lambda: None
         self._gate: PermissionGate | None = None
@@ -116,17 +117,27 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         return path if path.startswith("/") else f"{self._inner.root.rstrip('/')}/{path}"
 
     async def _tree_hash(self) -> BlobId | None:
-        return None if self._snapshots is None else await self._snapshots.tree_hash(TREE_SECONDS)
+        if self._make_snapshots is None:
+            return None
+        return await self._snapshots.tree_hash(TREE_SECONDS)
 
     async def before_effect(self, state: SessionState) -> Commit:
-        return _NO_FACTS if self._snapshots is None else await self._snapshots.before_effect(state)
+        if self._make_snapshots is None:
+            return _NO_FACTS
+        return await self._snapshots.before_effect(state)
 
     async def at_end(
         self, state: SessionState, noted: Sequence[Fact], turn_id: TurnId, node: NodeId | None
     ) -> Commit:
-        if self._snapshots is None:
+        if self._make_snapshots is None:
             return _NO_FACTS
         return await self._snapshots.at_end(state, noted, turn_id, node)
+
+    @cached_property
+    def _snapshots(self) -> ProjectSnapshots:
+        # With the first effect: many sessions have none, and what takes them is not small.
+        assert self._make_snapshots is not None
+        return self._make_snapshots()
 
     def beside(self) -> Commit:
         """The ranges that moved since the last time, as facts."""

@@ -22,7 +22,6 @@ import hashlib
 import mmap
 import os
 import struct
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -281,6 +280,8 @@ class PreimagePack:
                     self._path = path
                     return fd
                 os.close(fd)
+        import tempfile  # a megabyte, and most packs have a file of their own
+
         fd, name = tempfile.mkstemp(prefix="weft-")
         os.unlink(name)
         return fd
