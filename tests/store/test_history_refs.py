@@ -15,6 +15,7 @@ from weft.store import Append, Blob, Record, SessionRow, Store
 from weft.store.sqlite import open_sqlite
 from weft.store.sqlite.delete import trim_history
 from weft.store.sqlite.query import fetch
+from weft.store.sqlite.reader import DUE
 from weft.testing.store_contract import blob_id
 
 pytestmark = pytest.mark.anyio
@@ -22,32 +23,90 @@ pytestmark = pytest.mark.anyio
 
 def without_waits(db: apsw.Connection) -> None:
     """As the file was before the fourth schema."""
-    db.execute("drop index sessions_due")
-    db.execute("alter table sessions drop column wake_at")
+    for trigger in ("wait_rewritten", "wait_deleted"):
+        db.execute(f"drop trigger {trigger}")
+    db.execute("drop table waits")
+
+
+async def set_wake(store: Store, session: SessionId, wake_at: float | None) -> SessionRow:
+    """Write the row of a session that waits until then, and let go of it."""
+    known = await store.row(session)
+    assert known is not None
+    row = msgspec.structs.replace(known, wake_at=wake_at)
+    lease = await store.take_lease(session)
+    end = await store.last_seq(session)
+    await store.append(
+        Append(stream=session, expected_seq=end, records=(), fence=lease.fence, row=row)
+    )
+    await store.release_lease(lease)
+    return row
 
 
 async def test_a_file_of_the_third_schema_can_be_asked_what_is_due(tmp_path: Path) -> None:
-    path = tmp_path / "weft.db"
+    path, session = tmp_path / "weft.db", SessionId("ses_a")
     async with await open_sqlite(path) as store:
-        await write_history(store, SessionId("ses_a"), [1])
+        await write_history(store, session, [1])
     db = open_connection(path)
     without_waits(db)
     db.execute("pragma user_version = 3")
     async with await open_sqlite(path) as store:
         assert await store.due(99.0) == []
-        known = await store.row(SessionId("ses_a"))
-        assert known is not None
-        lease = await store.take_lease(known.id)
-        row = msgspec.structs.replace(known, wake_at=5.0)
-        end = await store.last_seq(known.id)
-        add = Append(stream=known.id, expected_seq=end, records=(), fence=lease.fence, row=row)
-        await store.append(add)
+        row = await set_wake(store, session, 5.0)
         assert await store.due(5.0) == [row]
-        plan = fetch(
-            db,
-            "explain query plan select 1 from sessions where wake_at is not null and wake_at < 1",
-        )
-        assert "sessions_due" in str(plan)
+        plan = str(fetch(db, f"explain query plan {DUE}", (1.0, 5)))
+        assert "waits_due" in plan
+        assert "TEMP B-TREE" not in plan
+    db.close()
+
+
+ROW_OF_THE_THIRD_SCHEMA = """
+    insert into sessions values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (stream_no) do update set
+        parent_id = excluded.parent_id, project_path = excluded.project_path,
+        last_active = excluded.last_active, is_child = excluded.is_child,
+        archived = excluded.archived, min_reader = excluded.min_reader,
+        title_words = excluded.title_words, row = excluded.row
+"""
+
+
+def write_as_before(db: apsw.Connection, session: str, number: int) -> None:
+    """What a program of the third schema does, which had the file open when it was migrated."""
+    row = msgspec.json.encode({"id": session, "project_path": "/p"})
+    db.execute(ROW_OF_THE_THIRD_SCHEMA, (number, session, None, "/p", 9.0, 0, 0, 0, "", row))
+
+
+async def test_a_writer_of_the_third_schema_goes_on_beside_this_one(tmp_path: Path) -> None:
+    path = tmp_path / "weft.db"
+    async with await open_sqlite(path) as store:
+        await write_history(store, SessionId("ses_a"), [1])
+    before = open_connection(path)
+    without_waits(before)
+    before.execute("pragma user_version = 3")
+    write_as_before(before, "ses_b", 50)
+    async with await open_sqlite(path) as store:
+        write_as_before(before, "ses_b", 50)
+        write_as_before(before, "ses_c", 51)
+        listed = {row.id for row in await store.rows()}
+        assert listed == {"ses_a", "ses_b", "ses_c"}
+        assert await store.due(99.0) == []
+    before.close()
+
+
+async def test_a_wait_ends_with_a_row_that_knows_of_none(tmp_path: Path) -> None:
+    """A program of the third schema goes on with the session, or deletes it."""
+    path, a, b = tmp_path / "weft.db", SessionId("ses_a"), SessionId("ses_b")
+    db = open_connection(path)
+    async with await open_sqlite(path) as store:
+        for session in (a, b):
+            await write_history(store, session, [1])
+            await set_wake(store, session, 5.0)
+        assert [row.id for row in await store.due(5.0)] == [a, b]
+        number = fetch(db, "select stream_no from sessions where id = ?", (a,))[0][0]
+        write_as_before(db, a, number)
+        assert [row.id for row in await store.due(5.0)] == [b]
+        db.execute("delete from sessions where id = ?", (b,))
+        assert await store.due(5.0) == []
+        assert fetch(db, "select count(*) from waits") == [(0,)]
     db.close()
 
 

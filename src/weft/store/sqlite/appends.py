@@ -24,13 +24,17 @@ _FACT = "insert into facts values (?, ?, ?, ?, ?)"
 _GROW = "update streams set last_seq = ? where stream_no = ?"
 _SHOW = "update streams set is_hidden = 0, hidden_parent = null where stream_no = ? and is_hidden"
 _ROW = """
-    insert into sessions values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    insert into sessions (
+        stream_no, id, parent_id, project_path, last_active, is_child, archived, min_reader,
+        title_words, row
+    ) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     on conflict (stream_no) do update set
         parent_id = excluded.parent_id, project_path = excluded.project_path,
         last_active = excluded.last_active, is_child = excluded.is_child,
         archived = excluded.archived, min_reader = excluded.min_reader,
-        title_words = excluded.title_words, row = excluded.row, wake_at = excluded.wake_at
+        title_words = excluded.title_words, row = excluded.row
 """
+_WAIT = "insert into waits (stream_no, id, wake_at) values (?, ?, ?)"
 _encode_row = msgspec.json.Encoder().encode
 _row_decoder = msgspec.json.Decoder(SessionRow)
 
@@ -143,9 +147,11 @@ def put_row(db: apsw.Connection, stream_no: int, row: SessionRow) -> None:
             row.min_reader,
             words.indexed(row.title),
             _encode_row(row),
-            row.wake_at,
         ),
     )
+    # After the row: a trigger has just taken away the wait that was there before.
+    if row.wake_at is not None:
+        db.execute(_WAIT, (stream_no, row.id, row.wake_at))
     db.execute(_SHOW, (stream_no,))
 
 

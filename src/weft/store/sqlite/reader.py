@@ -36,6 +36,10 @@ _MATCHES = """
         (select stream_no from said where said_no in
             (select rowid from said_words where said_words match ?)))
 """
+DUE = """
+    select sessions.id, row from waits join sessions using (stream_no)
+    where wake_at <= ? order by wake_at, waits.id limit ?
+"""
 
 
 class ReadConnection:
@@ -179,14 +183,8 @@ def rows(db: apsw.Connection, wanted: RowQuery) -> list[SessionRow]:
 
 
 def due(db: apsw.Connection, before: float, limit: int) -> list[SessionRow]:
-    """Sessions whose wait is over by this time, from an index that holds no others."""
-    found = fetch(
-        db,
-        """select id, row from sessions where wake_at is not null and wake_at <= ?
-           order by wake_at, id limit ?""",
-        (before, limit),
-    )
-    return [decode_row(*one) for one in found]
+    """Sessions whose wait is over by this time, from a table that holds no others."""
+    return [decode_row(*one) for one in fetch(db, DUE, (before, limit))]
 
 
 def ids_with_prefix(db: apsw.Connection, prefix: str, limit: int) -> list[SessionId]:

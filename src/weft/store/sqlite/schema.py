@@ -107,9 +107,20 @@ _HISTORY_SUMS = (
 )
 
 _WAITS = (
-    "alter table sessions add column wake_at real",
-    # Of those that wait alone: it is asked every few seconds, and most sessions never wait.
-    "create index sessions_due on sessions (wake_at, id) where wake_at is not null",
+    # Not a column of `sessions`: programs of the third schema that have the file open insert there
+    # without naming columns, and one more would fail each of their appends. It holds those that
+    # wait alone: it is asked every few seconds, and most sessions never wait.
+    """create table waits (
+        stream_no integer primary key, id text not null, wake_at real not null
+    ) strict""",
+    "create index waits_due on waits (wake_at, id)",
+    # By triggers, because those programs do not know the table: with a row of theirs no turn waits.
+    """create trigger wait_rewritten after update of row on sessions begin
+        delete from waits where stream_no = new.stream_no;
+    end""",
+    """create trigger wait_deleted after delete on sessions begin
+        delete from waits where stream_no = old.stream_no;
+    end""",
 )
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _FILE_HISTORY, _HISTORY_SUMS, _WAITS)
