@@ -8,11 +8,12 @@ import pytest
 from tests.support.world import PATIENCE, World, facts
 from weft.api.session import Session
 from weft.app import App
-from weft.errors import Fenced
+from weft.errors import Fenced, OutcomeUnknown
 from weft.events import SessionCreated, SessionRestarted, SystemNote, decode
 from weft.loop import Commit, ProjectFacts
 from weft.providers.scripted import ScriptedModel
-from weft.store import project_stream
+from weft.store import MemoryStore, project_stream
+from weft.testing.scripted_store import AppendFault, scripted_store
 
 pytestmark = pytest.mark.anyio
 
@@ -50,6 +51,27 @@ async def test_rivals_on_one_project_stream_all_get_their_batch_in_once(world: W
         for session in sessions:
             assert len(await facts(session, SystemNote)) == 3
             assert await facts(session, SessionRestarted) == []
+
+
+@pytest.mark.parametrize("rivals", [0, 2])
+@pytest.mark.parametrize("fault", ["stored", "unstored", "late"])
+async def test_a_batch_whose_answer_was_lost_gets_whole_into_both_streams(
+    plain_world: World, fault: AppendFault, rivals: int
+) -> None:
+    """Also where others have added to the project's stream before it is sent again."""
+    store, script = scripted_store(MemoryStore())
+    async with plain_world.open(ScriptedModel([]), store=store) as app:
+        one, other = [await app.sessions.start_session() for _ in range(2)]
+        script.goes_down_with = fault
+        with pytest.raises(OutcomeUnknown):
+            await add(app, one, "ours")
+        script.is_down = False
+        for number in range(rivals):
+            await add(app, other, f"theirs {number}")
+        await add(app, one, "next")
+        for stored in (await on_stream(app), await facts(one, SystemNote)):
+            assert [fact.text for fact in stored if fact.session_id == one.id] == ["ours", "next"]
+        assert await facts(one, SessionRestarted) == []
 
 
 async def test_a_session_that_was_taken_over_adds_nothing_to_its_project(world: World) -> None:

@@ -64,19 +64,23 @@ async def settle_append(store: AppendLog, appends: Sequence[Append], lost: Outco
     """
     for _ in range(MOST_TRIES):
         try:
-            if await is_stored(store, appends):
-                return
-            await store.append(*appends)
+            await _append_unless_stored(store, appends)
         except OutcomeUnknown:
             continue
         except StoreUnavailable as error:
             # Not this one: it says that nothing was written, which is true of the last try alone.
             raise lost from error
-        # The first try arrived between the look and the repeat, or another writer came first.
-        except (Conflict, Fenced):
-            if await is_stored(store, appends):
-                return
-            raise
         else:
             return
     raise lost
+
+
+async def _append_unless_stored(store: AppendLog, appends: Sequence[Append]) -> None:
+    if await is_stored(store, appends):
+        return
+    try:
+        await store.append(*appends)
+    # The first try arrived between the look and the repeat, or another writer came first.
+    except (Conflict, Fenced):
+        if not await is_stored(store, appends):
+            raise

@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias, cast
 from weft.errors import OutcomeUnknown, StoreOutage
 from weft.store import Append, Record, Store
 
-AppendFault: TypeAlias = Literal["", "stored", "unstored", "outage"]
-"""How one append goes: well; stored or not with its answer lost; refused, out of reach."""
+AppendFault: TypeAlias = Literal["", "stored", "unstored", "late", "down", "outage"]
+"""How one append goes: well; stored or not with its answer lost; lost too, and stored just before
+the next one; answered, and then the connection goes down; refused, out of reach."""
 
 
 class ScriptedStore:
@@ -25,16 +26,28 @@ class ScriptedStore:
         """The fault of an append to come, at which the connection goes down for good."""
         self.after_appends = 0
         """Appends that go well before that one."""
+        self._late: tuple[Append, ...] = ()
+        """What is still under way."""
 
     async def append(self, *appends: Append) -> None:
         """Append, or fail as planned."""
         fault = "outage" if self.is_down else self._next_fault()
         if fault == "outage":
             raise StoreOutage("the store cannot be reached, nothing was written")
-        if fault != "unstored":
+        await self.land()
+        self.is_down = self.is_down or fault == "down"
+        if fault == "late":
+            self._late = appends
+        elif fault != "unstored":
             await self._store.append(*appends)
-        if fault:
+        if fault and fault != "down":
             raise OutcomeUnknown("the connection to the store broke in the middle of an append")
+
+    async def land(self) -> None:
+        """Store what is still under way."""
+        late, self._late = self._late, ()
+        if late:
+            await self._store.append(*late)
 
     def _next_fault(self) -> AppendFault:
         if self.goes_down_with and self.after_appends:

@@ -438,6 +438,19 @@ class StoreContract:
                 await append_once(wire, facts(lease, 1, "x"))
             assert await store.last_seq(A) == 1
 
+    async def test_a_first_try_that_lands_late_is_never_said_to_be_unwritten(
+        self, tmp_path: Path
+    ) -> None:
+        """The repeat is refused because of it, and then the store is out of reach."""
+        async with self.opened(tmp_path) as store:
+            wire = ScriptedStore(store)
+            lease = await store.take_lease(A)
+            wire.faults.extend(["late", "down"])
+            with refuses(OutcomeUnknown):
+                await append_once(wire, facts(lease, 0, "one"))
+            assert wire.is_down
+            assert bodies(await store.read(A)) == [b"one"]
+
     # -- project streams
 
     async def test_any_process_appends_to_a_project_and_only_its_end_guards_it(

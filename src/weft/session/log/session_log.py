@@ -13,7 +13,14 @@ import msgspec
 
 from weft.actors import Supervisor
 from weft.clock import Clock
-from weft.errors import Conflict, OutcomeUnknown, StoreError, StoreOutage, StoreUnavailable
+from weft.errors import (
+    Conflict,
+    OutcomeUnknown,
+    StoreError,
+    StoreOutage,
+    StoreUnavailable,
+    WeftError,
+)
 from weft.events import CommandCause, Fact, NewMessage, Signal
 from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
@@ -95,7 +102,9 @@ class SessionLog:
             self._line.start_empty()
         self._listed: SessionRow | None = None
         """The row that was written last, in this life of the session."""
-        self._unsure: tuple[StampedFacts, Append] | None = None
+        self._sent: Sequence[Append] = ()
+        """The batch that was handed to the store last; the session's own append comes first."""
+        self._unsure: tuple[StampedFacts, Commit, Sequence[Append]] | None = None
         """What may be stored or not: its answer was lost, and the store is out of reach."""
         self._history_bytes = history_bytes
         self._untrimmed = history_bytes
@@ -121,7 +130,9 @@ class SessionLog:
         try:
             await self._append(append, commit)
         except OutcomeUnknown:
-            self._unsure = stamped, append
+            # The batch as it was sent, with what it adds to projects: only the very same one can be
+            # sent again without being stored twice.
+            self._unsure = stamped, commit, self._sent
             raise
         self._take_in(stamped, append)
         return stamped.facts
@@ -148,6 +159,7 @@ class SessionLog:
         raise StoreUnavailable("a project's stream is written to without end; try again later")
 
     async def _append_batch(self, batch: Sequence[Append]) -> None:
+        self._sent = batch
         try:
             await self._store.append(*batch)
         except OutcomeUnknown as lost:
@@ -164,23 +176,43 @@ class SessionLog:
             yield append
 
     async def catch_up(self) -> None:
-        """Take in an append whose answer was lost, if it turns out to be stored.
+        """Take in an append whose answer was lost; where it is not stored, it is sent again.
 
         Before anything else is done: decisions on a state that is behind the log would conflict
         with it.
 
         Raises:
-            StoreError: it still cannot be told.
+            OutcomeUnknown, StoreUnavailable: it still cannot be told.
+            StoreError: it was refused, and is given up.
         """
         if self._unsure is None:
             return
-        from weft.store import is_stored  # as above
-
-        stamped, append = self._unsure
-        is_there = await is_stored(self._store, [append])
+        stamped, commit, batch = self._unsure
+        try:
+            await self._send_again(commit, batch)
+        except (OutcomeUnknown, StoreUnavailable):
+            self._unsure = stamped, commit, self._sent
+            raise
+        except WeftError:
+            self._unsure = None
+            raise
         self._unsure = None
-        if is_there:
-            self._take_in(stamped, append)
+        self._take_in(stamped, batch[0])
+
+    async def _send_again(self, commit: Commit, batch: Sequence[Append]) -> None:
+        from weft.store import settle_append  # as above
+
+        # A look alone does not tell: the first try may still be under way, and what is decided on
+        # the state without it would conflict with it.
+        try:
+            lost = OutcomeUnknown("the answer to an append was lost, and the store is out of reach")
+            await settle_append(self._store, batch, lost)
+        except Conflict as conflict:
+            if conflict.stream == self.session_id:
+                raise
+            # Others have added to a project's stream, so the batch can no longer be stored as it
+            # was sent: it follows on what they added.
+            await self._append(batch[0], commit)
 
     def _take_in(self, stamped: StampedFacts, append: Append) -> None:
         for fact, record in zip(stamped.facts, append.records, strict=True):
