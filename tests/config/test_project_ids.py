@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -47,6 +48,40 @@ def test_a_folder_that_was_moved_is_the_same_project(
     shop.mkdir()
     assert ids.make(str(shop), 3.0) != made
     assert ids.find(str(tmp_path / "store")) == made
+
+
+def change_row(home: Path, **changes: int | None) -> None:
+    """Edit the one project that is written down; None takes a field out."""
+    [file] = (home / "projects").glob("*.json")
+    row = {**json.loads(file.read_text()), **changes}
+    file.write_text(json.dumps({name: it for name, it in row.items() if it is not None}))
+
+
+def test_a_new_folder_with_the_inode_of_a_deleted_project_is_another_project(
+    ids: ProjectIds, shop: Path, tmp_path: Path
+) -> None:
+    made = ids.make(str(shop), 1.0)
+    shop.rmdir()
+    other = tmp_path / "other"
+    other.mkdir()
+    # As ext4 does by itself, at once; other file systems reuse a number later, or never. And the
+    # clock of the file system ticks in milliseconds, in which both may have been made.
+    change_row(tmp_path / "home", inode=other.stat().st_ino, born=1)
+    assert ids.find(str(other)) is None
+    assert ids.make(str(other), 2.0) != made
+    shop.mkdir()
+    assert ids.find(str(shop)) == made
+
+
+def test_a_project_without_a_known_birth_time_is_found_by_its_path_alone(
+    ids: ProjectIds, shop: Path, tmp_path: Path
+) -> None:
+    made = ids.make(str(shop), 1.0)
+    change_row(tmp_path / "home", born=None)
+    assert ids.find(str(shop)) == made
+    shop.rename(tmp_path / "store")
+    assert ids.find(str(tmp_path / "store")) is None
+    assert ids.make(str(tmp_path / "store"), 2.0) != made
 
 
 def test_a_copy_is_a_project_of_its_own(ids: ProjectIds, shop: Path, tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 An id is made with the first session that is kept on a folder, and stored with our own data: nothing
 is written into the project.  It is found again by the folder's path.  A folder that was moved is
-known by its device and inode, which a rename keeps; a copy has others and becomes a project of its
-own, and so does a folder that was moved to another file system.  What is put at a known path (a
-repository that was cloned anew) is the same project.
+known by its device, its inode and its birth time, which a rename keeps; a copy has others and
+becomes a project of its own, and so does a folder that was moved to another file system, or on one
+that knows no birth times.  What is put at a known path (a repository that was cloned anew) is the
+same project.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from weft.ids import ProjectId, new_id
+from weft.workspace.history.birth_time import born
 
 
 class KnownProject(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +27,8 @@ class KnownProject(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     device: int = 0
     inode: int = 0
+    born: int = 0
+    """Its birth time; 0 where it is unknown, and then it is found by its path alone."""
 
 
 _decoder = msgspec.json.Decoder(KnownProject)
@@ -54,13 +58,13 @@ class ProjectIds:
     def _moved_here(self, real: str) -> KnownProject | None:
         """The project that was elsewhere before, under its new path."""
         here = _identity(real)
-        if not here:
+        # Device and inode are not enough: ext4 gives a new folder the inode of one just deleted.
+        if not here.get("born"):
             return None
         for file in self._files():
             known = _read(file)
-            is_it = known is not None and {"device": known.device, "inode": known.inode} == here
             # Two names of one folder (a bind mount) are two paths that exist: neither has moved.
-            if known is None or not is_it or _identity(known.path) == here:
+            if known is None or not _is_at(known, here) or _identity(known.path) == here:
                 continue
             moved = self._keep(msgspec.structs.replace(known, path=real))
             file.unlink(missing_ok=True)
@@ -104,7 +108,12 @@ def _identity(path: str) -> dict[str, int]:
         about = os.stat(path)
     except OSError:
         return {}
-    return {"device": about.st_dev, "inode": about.st_ino}
+    # Folders that came with a disk image may all have been born at 0, which tells nothing.
+    return {"device": about.st_dev, "inode": about.st_ino, "born": born(path) or 0}
+
+
+def _is_at(known: KnownProject, here: dict[str, int]) -> bool:
+    return {"device": known.device, "inode": known.inode, "born": known.born} == here
 
 
 def _read(file: Path) -> KnownProject | None:
