@@ -37,6 +37,8 @@ from weft.ids import SessionId
 from weft.providers import CallResults, ModelRequest
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Step
 from weft.providers.scripted import ScriptedModel
+from weft.store import SessionRow
+from weft.testing.store_contract import add_row
 
 pytestmark = pytest.mark.anyio
 
@@ -282,6 +284,21 @@ async def test_a_session_of_another_project_is_left_to_it(world: World) -> None:
     async with app:
         assert await app.host.wake_due() == []
         assert await app.sessions.find_session(session_id) is None
+
+
+@pytest.mark.parametrize("is_ours", [False, True], ids=["another project", "cannot be opened"])
+async def test_what_cannot_be_woken_keeps_no_other_asleep(world: World, is_ours: bool) -> None:
+    session_id = await left_waiting(world)
+    world.clock.advance(601)
+    app, _ = open_world(world, ScriptedModel(["rested"]))
+    async with app:
+        path = app.project_path if is_ours else "/other"
+        for number in range(101):
+            row = SessionRow(id=SessionId(f"ses_{number}"), project_path=path, wake_at=1.0)
+            await add_row(app.store, row)
+        looks = [await app.host.wake_due(), await app.host.wake_due()]
+        assert [session_id] in looks
+        await until_idle(await app.sessions.get(session_id))
 
 
 async def test_a_session_that_a_living_process_has_is_left_to_it(world: World) -> None:

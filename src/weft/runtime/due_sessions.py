@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 AT_ONCE: Final = 8
 """Sessions that are woken by one look: each may ask a model at once."""
+DUE_ROWS: Final = 100
+"""Rows that one look asks for, besides those that are left alone."""
 AGAIN_SECONDS: Final = 600.0
 """How long a session is left alone that could not be woken."""
 
@@ -42,13 +44,16 @@ class DueSessions:
         self._failed = {each: again for each, again in self._failed.items() if again > now}
         woken: list[SessionId] = []
         for store in self._registry.stores.in_use:
-            for row in await store.due(now):
+            # Of this project alone: its rules, hooks and settings are those that are loaded here.
+            # Sessions that failed stay due: each takes a place within the limit.
+            limit = DUE_ROWS + len(self._failed)
+            for row in await store.due(now, project_path=self._project_path, limit=limit):
                 if len(woken) < AT_ONCE and await self._woke(store, row):
                     woken.append(row.id)
         return woken
 
     async def _woke(self, store: Store, row: SessionRow) -> bool:
-        if self._registry.is_closing or not self._is_ours(row):
+        if self._registry.is_closing or row.id in self._failed:
             return False
         try:
             return await self._wake(store, row.id)
@@ -58,12 +63,6 @@ class DueSessions:
             self._failed[row.id] = self._clock.now() + AGAIN_SECONDS
             logger.exception("a session that is due could not be woken", extra={"session": row.id})
             return False
-
-    def _is_ours(self, row: SessionRow) -> bool:
-        # Of this project alone: its rules, hooks and settings are the ones that are loaded here.
-        # A child is woken by the turn that it works for.
-        is_ours = row.project_path == self._project_path and not row.is_child
-        return is_ours and not (row.archived or row.damaged or row.id in self._failed)
 
     async def _wake(self, store: Store, session_id: SessionId) -> bool:
         port = self._registry.running(session_id)

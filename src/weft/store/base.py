@@ -367,15 +367,25 @@ class Store(Protocol):
         """
         ...
 
-    async def due(self, before: float, *, limit: int = 100) -> list[SessionRow]:
+    async def due(
+        self, before: float, *, project_path: str | None = None, limit: int = 100
+    ) -> list[SessionRow]:
         """Sessions with a turn that is to be woken by this time (`SessionRow.wake_at`), the one due
-        longest first; archived ones and children too, whoever holds their leases.
+        longest first, whoever holds their leases; those of one project where asked for.
+
+        Archived and damaged ones and children are left out, and the limit does not count them: they
+        may stay due for ever (a child is woken by the turn that it works for), and enough of them
+        would hide all others.
 
         Asked for every few seconds, so that it should look at those that wait alone.  A store
-        without an index for them inherits this, which looks at the newest sessions.
+        without an index for them inherits this, which looks at all sessions.
         """
-        rows = await self.rows(limit=10_000, archived=True, children=True)
-        return due_rows(rows, before)[:limit]
+        due: list[SessionRow] = []
+        place: RowPlace | None = None
+        while page := await self.rows(project_path=project_path, limit=1000, after=place):
+            due = due_rows((*due, *page), before, project_path)[:limit]
+            place = page[-1].last_active, page[-1].id
+        return due
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         """Ids that begin with `prefix`, taken literally."""
@@ -475,10 +485,19 @@ class Store(Protocol):
     ) -> None: ...
 
 
-def due_rows(rows: Iterable[SessionRow], before: float) -> list[SessionRow]:
-    """Those that are due by this time, the one due longest first."""
-    due = [(row.wake_at, row.id, row) for row in rows if row.wake_at is not None]
-    return [row for wake_at, _, row in sorted(due, key=lambda one: one[:2]) if wake_at <= before]
+def due_rows(
+    rows: Iterable[SessionRow], before: float, project_path: str | None
+) -> list[SessionRow]:
+    """Those that `Store.due` finds, without its limit."""
+    due = [
+        (row.wake_at, row.id, row)
+        for row in rows
+        if row.wake_at is not None
+        and row.wake_at <= before
+        and project_path in (None, row.project_path)
+        and not (row.archived or row.is_child or row.damaged)
+    ]
+    return [row for _, _, row in sorted(due, key=lambda one: one[:2])]
 
 
 def project_stream(project_id: str) -> str:

@@ -251,10 +251,11 @@ class MemoryStore(Store):
     def _rows(self) -> Iterator[SessionRow]:
         return (stream.row for stream in self.data.streams.values() if stream.row is not None)
 
-    async def due(self, before: float, *, limit: int = 100) -> list[SessionRow]:
+    async def due(
+        self, before: float, *, project_path: str | None = None, limit: int = 100
+    ) -> list[SessionRow]:
         self._check_open()
-        rows = (stream.row for stream in self.data.streams.values())
-        return due_rows((row for row in rows if row is not None), before)[:limit]
+        return due_rows(self._rows(), before, project_path)[:limit]
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         self._check_open()

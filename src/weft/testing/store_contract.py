@@ -827,8 +827,8 @@ class StoreContract:
 
     async def test_waits_are_due_by_their_time_the_longest_due_first(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
-            await add_row(store, SessionRow(id=A, wake_at=30.0, archived=True))
-            await add_row(store, SessionRow(id=B, wake_at=10.0, is_child=True))
+            await add_row(store, SessionRow(id=A, wake_at=30.0))
+            await add_row(store, SessionRow(id=B, wake_at=10.0))
             await add_row(store, SessionRow(id=C, last_active=99.0))
             assert await store.due(9.9) == []
             assert [row.id for row in await store.due(10.0)] == [B]
@@ -837,6 +837,25 @@ class StoreContract:
                 (A, 30.0),
             ]
             assert [row.id for row in await store.due(50.0, limit=1)] == [B]
+
+    async def test_what_cannot_be_woken_takes_no_place_of_what_is_due(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            archived, child, damaged = (SessionId(f"ses_not_{each}") for each in range(3))
+            await add_row(store, SessionRow(id=archived, wake_at=1.0, archived=True))
+            await add_row(store, SessionRow(id=child, wake_at=1.0, is_child=True, parent_id=A))
+            await add_row(store, SessionRow(id=damaged, wake_at=1.0))
+            await store.mark_damaged(damaged, "a hole")
+            await add_row(store, SessionRow(id=A, wake_at=2.0, project_path="/other"))
+            await add_row(store, SessionRow(id=B, wake_at=3.0, project_path="/p"))
+            await add_row(store, SessionRow(id=C, wake_at=4.0, project_path="/p"))
+            assert [row.id for row in await store.due(9.0)] == [A, B, C]
+            assert [row.id for row in await store.due(9.0, limit=1)] == [A]
+            of_project = await store.due(9.0, project_path="/p", limit=1)
+            assert [row.id for row in of_project] == [B]
+            assert await store.due(9.0, project_path="/P") == []
+            # What is taken out of the archive is due again.
+            await add_row(store, SessionRow(id=archived, wake_at=1.0))
+            assert [row.id for row in await store.due(9.0, limit=1)] == [archived]
 
     async def test_a_wait_is_due_for_every_process_until_it_is_over(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

@@ -139,13 +139,15 @@ def mark_wait(folder: JsonlFolder, stream: str) -> None:
         files.replace(path, b"", durable=True)
 
 
-def due(folder: JsonlFolder, before: float, limit: int) -> list[SessionRow]:
+def due(
+    folder: JsonlFolder, before: float, project_path: str | None, limit: int
+) -> list[SessionRow]:
     """Sessions whose wait is over by this time; reads the rows of those that wait alone."""
     if not folder.places.waits.exists():
         return []
     names = [stream_name(file.name) for file in folder.places.waits.iterdir()]
     found = (row(folder, SessionId(name)) for name in names)
-    return due_rows((one for one in found if one is not None), before)[:limit]
+    return due_rows((one for one in found if one is not None), before, project_path)[:limit]
 
 
 def ids_with_prefix(folder: JsonlFolder, prefix: str, limit: int) -> list[SessionId]:

@@ -170,8 +170,10 @@ class JsonlStore(DiskStore):
         worker = self._searcher if query else self._worker
         return await worker.ask(lambda: listing.rows(self._opened, wanted))
 
-    async def due(self, before: float, *, limit: int = 100) -> list[SessionRow]:
-        return await self._ask(lambda opened: listing.due(opened, before, limit))
+    async def due(
+        self, before: float, *, project_path: str | None = None, limit: int = 100
+    ) -> list[SessionRow]:
+        return await self._ask(lambda opened: listing.due(opened, before, project_path, limit))
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         return await self._ask(lambda opened: listing.ids_with_prefix(opened, prefix, limit))

@@ -150,7 +150,8 @@ def put_row(db: apsw.Connection, stream_no: int, row: SessionRow) -> None:
         ),
     )
     # After the row: a trigger has just taken away the wait that was there before.
-    if row.wake_at is not None:
+    # A damaged row is never woken, and `due` has no other sign of it.
+    if row.wake_at is not None and not row.damaged:
         db.execute(_WAIT, (stream_no, row.id, row.wake_at))
     db.execute(_SHOW, (stream_no,))
 

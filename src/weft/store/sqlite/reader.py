@@ -38,7 +38,9 @@ _MATCHES = """
 """
 DUE = """
     select sessions.id, row from waits join sessions using (stream_no)
-    where wake_at <= ? order by wake_at, waits.id limit ?
+    where wake_at <= ?1 and archived = 0 and is_child = 0
+      and (?2 is null or project_path = ?2)
+    order by wake_at, waits.id limit ?3
 """
 
 
@@ -182,9 +184,13 @@ def rows(db: apsw.Connection, wanted: RowQuery) -> list[SessionRow]:
     return [decode_row(*one) for one in found]
 
 
-def due(db: apsw.Connection, before: float, limit: int) -> list[SessionRow]:
+def due(
+    db: apsw.Connection, before: float, project_path: str | None, limit: int
+) -> list[SessionRow]:
     """Sessions whose wait is over by this time, from a table that holds no others."""
-    return [decode_row(*one) for one in fetch(db, DUE, (before, limit))]
+    # `put_row` keeps a damaged one out of the table; what is left is a row that cannot be read.
+    rows = (decode_row(*one) for one in fetch(db, DUE, (before, project_path, limit)))
+    return [row for row in rows if not row.damaged]
 
 
 def ids_with_prefix(db: apsw.Connection, prefix: str, limit: int) -> list[SessionId]:

@@ -170,8 +170,10 @@ class SqliteStore(DiskStore):
         reader = self._searcher if query else self._reader
         return await self._ask(lambda db: reading.rows(db, wanted), reader=reader)
 
-    async def due(self, before: float, *, limit: int = 100) -> list[SessionRow]:
-        return await self._ask(lambda db: reading.due(db, before, limit))
+    async def due(
+        self, before: float, *, project_path: str | None = None, limit: int = 100
+    ) -> list[SessionRow]:
+        return await self._ask(lambda db: reading.due(db, before, project_path, limit))
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         if not is_storable(prefix):
