@@ -47,7 +47,7 @@ def opened(root: Path, kind: Kind) -> App:
     environ = {"HOME": str(root), "WEFT_HOME": str(root), "PATH": os.environ["PATH"]}
     store = f"{kind}:{root / 'store'}" if kind == "jsonl" else f"{kind}:{root / 'weft.db'}"
     settings = {"model.default": "scripted:none"}
-    return open_app(root / "project", store, settings, environ=environ, wakes_due=False)
+    return open_app(root / "project", store, settings, environ=environ)
 
 
 def name_of(process: int, number: int) -> SessionId:

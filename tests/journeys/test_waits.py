@@ -37,7 +37,7 @@ from weft.ids import SessionId
 from weft.providers import CallResults, ModelRequest
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Step
 from weft.providers.scripted import ScriptedModel
-from weft.store import SessionRow
+from weft.store import MemoryStore, SessionRow
 from weft.testing.store_contract import add_row
 
 pytestmark = pytest.mark.anyio
@@ -69,7 +69,7 @@ class HeldSleep:
 
 def open_world(world: World, model: ScriptedModel) -> tuple[App, HeldSleep]:
     sleep = HeldSleep(world.clock)
-    return world.open(model, sleep=sleep, clock=world.clock, wakes_due=False), sleep
+    return world.open(model, sleep=sleep, clock=world.clock), sleep
 
 
 async def waiting(app: App, *, prompt: str = "go") -> Session:
@@ -318,13 +318,46 @@ async def test_an_application_wakes_what_is_due_by_itself(
     world.clock.advance(601)
     monkeypatch.setattr("weft.app.app.WAKE_EVERY_SECONDS", 0.01)
     model = ScriptedModel([[Stall(gate="asked"), SayText(text="rested")]])
-    async with world.open(model, clock=world.clock) as app:
+    async with world.open(model, clock=world.clock, wakes_due=True) as app:
         with anyio.fail_after(PATIENCE):
             await model.gate("asked").reached.wait()
         model.gate("asked").opened.set()
         session = await app.sessions.get(session_id)
         await until_idle(session)
         assert await woken_by(session) == ["time"]
+
+
+class AskedStore(MemoryStore):
+    """Counts how often it is asked what is due."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self.thrice = anyio.Event()
+
+    async def due(
+        self, before: float, *, project_path: str | None = None, limit: int = 100
+    ) -> list[SessionRow]:
+        self.asked += 1
+        if self.asked == 3:
+            self.thrice.set()
+        return await super().due(before, project_path=project_path, limit=limit)
+
+
+async def test_a_program_wakes_what_is_due_only_where_it_says_so(
+    plain_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It may lack the rules and hooks of the program that began the wait.
+    monkeypatch.setattr("weft.app.app.WAKE_EVERY_SECONDS", 0.01)
+    silent, asking = AskedStore(), AskedStore()
+    model = ScriptedModel([])
+    async with (
+        plain_world.open(model, store=silent),
+        plain_world.open(model, store=asking, wakes_due=True),
+    ):
+        with anyio.fail_after(PATIENCE):
+            await asking.thrice.wait()
+        assert silent.asked == 0
 
 
 # --- background commands -----------------------------------------------------------------
@@ -390,14 +423,14 @@ async def test_a_command_that_died_with_its_process_is_not_waited_for_any_more(
     world: World,
 ) -> None:
     lost = plays(background_shell("exec sleep 1000"), wait_for(), "never")
-    app = world.open(lost, clock=world.clock, wakes_due=False)
+    app = world.open(lost, clock=world.clock)
     await app.__aenter__()
     session = await start(app)
     await session.send_prompt("go")
     await until_status(session, "waiting")
     await crash(app)
     model = plays("so be it")
-    async with world.open(model, clock=world.clock, wakes_due=False) as app:
+    async with world.open(model, clock=world.clock) as app:
         assert await app.host.wake_due() == [session.id]
         again = await app.sessions.get(session.id)
         await until_idle(again)

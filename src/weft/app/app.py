@@ -88,7 +88,7 @@ class App:
         added: Sequence[str] = (),
         hooks: HookTable | None = None,
         listen_after_seconds: float = 0.0,
-        wakes_due: bool = True,
+        wakes_due: bool = False,
     ) -> None:
         """`hooks` are those of a program that drives us, besides the configured ones; it may still
         grow.
@@ -97,7 +97,8 @@ class App:
         short run need not bother.
 
         `wakes_due`: whether turns of this project that waited go on here when their time has come
-        and no process has them at work.
+        and no process has them at work.  They may be another program's: they go on with the rules
+        and hooks of this one.
         """
         self._more_hooks = hooks
         # A copy: a program that drives us may change its environment later, and our secrets, paths
