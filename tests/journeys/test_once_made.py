@@ -6,8 +6,10 @@ import anyio
 import pytest
 
 from tests.support.world import World, crash, message_lines
-from weft.errors import SessionNotFound, StaleInput
+from weft.errors import SessionNotFound, StaleInput, StoreUnavailable
+from weft.ids import SessionId
 from weft.providers.scripted import ScriptedModel
+from weft.store import MemoryStore
 
 pytestmark = pytest.mark.anyio
 
@@ -114,3 +116,28 @@ async def test_a_deletion_asked_for_again_is_done(world: World) -> None:
     async with world.open(ScriptedModel([])) as app:
         # Of a deleted session nothing is left, not even who asked: that it is gone is enough.
         await app.sessions.delete_session(one.id, input_id="d")
+
+
+class LockedStore(MemoryStore):
+    """A store that cannot delete while it is locked."""
+
+    is_locked = True
+
+    async def delete(self, session_id: SessionId) -> None:
+        if self.is_locked:
+            raise StoreUnavailable("the file is locked")
+        await super().delete(session_id)
+
+
+async def test_a_deletion_that_failed_is_done_when_it_is_asked_for_again(
+    plain_world: World,
+) -> None:
+    store = LockedStore()
+    async with plain_world.open(ScriptedModel([]), store=store) as app:
+        session = await app.sessions.start_session()
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                await app.sessions.delete_session(session.id, input_id="d")
+        store.is_locked = False
+        await app.sessions.delete_session(session.id, input_id="d")
+        assert await app.sessions.list_saved() == []

@@ -383,12 +383,13 @@ class SessionManager:
                 raise StaleInput(input_id)
             return
         resolved = await self._to_delete(session_id, input_id)
+        if self._registry.running(resolved) or await self._registry.is_stored(resolved):
+            await self._host.delete(resolved)
+        # Not before: a repeat of a deletion that failed has to delete.
         if input_id:
             self._deleted[input_id] = {session_id, resolved}
             while len(self._deleted) > DELETED_REMEMBERED:
                 del self._deleted[next(iter(self._deleted))]
-        if self._registry.running(resolved) or await self._registry.is_stored(resolved):
-            await self._host.delete(resolved)
 
     async def _to_delete(self, session_id: str, input_id: str | None) -> SessionId:
         try:
