@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Literal
 
 import anyio
@@ -180,7 +181,8 @@ async def test_what_the_other_calls_of_the_answer_came_to_is_stored_first(world:
         ({"seconds": 1, "until": "2027-01-01T00:00"}, "not both"),
         ({"until": "noon"}, "no ISO 8601 time"),
         ({"command": "bg_7"}, "no background command 'bg_7'"),
-        ({"seconds": 10**9}, "seconds"),
+        ({"seconds": 10**9}, "a turn waits for 7 days at most"),
+        ({"until": "9999-01-01T00:00+00:00"}, "a turn waits for 7 days at most"),
     ],
 )
 async def test_a_wait_for_nothing_is_an_error(world: World, args: object, said: str) -> None:
@@ -190,6 +192,21 @@ async def test_a_wait_for_nothing_is_an_error(world: World, args: object, said: 
         await session.send_message("go")
         assert said in await result_of(session)
         assert await facts(session, TurnWaiting) == []
+
+
+@pytest.mark.parametrize("field", ["seconds", "until"])
+async def test_both_ways_to_name_a_time_have_one_limit(world: World, field: str) -> None:
+    def week(more: int) -> CallTool:
+        seconds = 7 * 24 * 3600 + more
+        until_then = datetime.fromtimestamp(world.clock.now() + seconds, UTC).isoformat()
+        return CallTool(name="wait", args={field: seconds if field == "seconds" else until_then})
+
+    app, _ = open_world(world, ScriptedModel([week(1), week(0)]))
+    async with app:
+        session = await waiting(app)
+        [refused] = await facts(session, ToolComplete)
+        assert refused.result.is_error
+        assert "a turn waits for 7 days at most" in refused.result.text
 
 
 async def test_a_time_of_day_that_is_over_is_not_waited_for(world: World) -> None:

@@ -47,4 +47,4 @@ class TurnWoken(FactBase, frozen=True, tag="turn_woken"):
     turn_id: TurnId
     # An open word, as above.
     by: str
-    """What ended the wait: `time`, `command`, or `user` (a message that was sent meanwhile)."""
+    """What ended the wait: `time`, `command`, or `message` (one that was sent meanwhile)."""

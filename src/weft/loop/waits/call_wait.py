@@ -30,6 +30,8 @@ _WAKE = FailPointPair("loop.wake")
 LONGEST_SLEEP_SECONDS: Final = 30.0
 """How long the clock on the wall is not looked at: a machine that was suspended slept longer than
 any timer knows."""
+LONGEST_WAIT_SECONDS: Final = 7 * 24 * 3600.0
+"""How far away the end of a wait may be, however it is named."""
 
 
 class CallWait:
@@ -73,12 +75,12 @@ class CallWait:
             open_wait, turn = state.turn.wait, state.turn.open
             if turn is None or (open_wait is not None and open_wait.call_uid == self._call_uid):
                 return []
+            now = self._env.clock.now()
             # Decided inside the commit: a command whose end came before this append is not
             # waited for, for nothing would ever end that wait.
-            self._refusal = _why_not(state, noted, self._request)
+            self._refusal = _too_long(self._request, now) or _why_not(state, noted, self._request)
             if self._refusal or _has_ended(state, self._request):
                 return []
-            now = self._env.clock.now()
             return [
                 TurnWaiting(
                     wait_id=WaitId(new_id("wai", now)),
@@ -161,6 +163,14 @@ def _subject(state: SessionState, request: WaitRequest) -> WaitSubject:
 
 def _until(request: WaitRequest, now: float) -> float | None:
     return now + request.seconds if request.seconds is not None else request.until
+
+
+def _too_long(request: WaitRequest, now: float) -> str:
+    """Why so long a wait is refused; empty when it is not."""
+    until = _until(request, now)
+    if until is None or until <= now + LONGEST_WAIT_SECONDS:
+        return ""
+    return "a turn waits for 7 days at most: name a time within them, and wait again after it"
 
 
 def _has_ended(state: SessionState, request: WaitRequest) -> bool:

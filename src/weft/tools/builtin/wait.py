@@ -21,23 +21,21 @@ from weft.tools.base import (
 )
 from weft.tools.builtin.background_shell import outcome_of
 
-MAX_WAIT_SECONDS = 7 * 24 * 3600.0
-
 
 class WaitArguments(ToolArguments, frozen=True, kw_only=True):
     """What `wait` takes."""
 
+    # The turn refuses what is too long, for it knows the time: one limit for both, one sentence.
     seconds: Annotated[
         float,
-        Meta(
-            ge=0,
-            le=MAX_WAIT_SECONDS,
-            description="How long; with `command`, how long at most.",
-        ),
+        Meta(ge=0, description="How long, up to 7 days; with `command`, how long at most."),
     ] = 0.0
     until: Annotated[
         str,
-        Meta(description="Until this time, ISO 8601: 2027-01-31T17:00. Instead of `seconds`."),
+        Meta(
+            description="Until this time within 7 days, ISO 8601: 2027-01-31T17:00. "
+            "Instead of `seconds`."
+        ),
     ] = ""
     command: Annotated[str, Meta(description="Until this background command has ended: bg_1.")] = ""
 
