@@ -50,12 +50,12 @@ async def test_a_turn_with_an_effect_ends_with_a_snapshot_that_says_who_changed_
         await session.send_message("first")
         world.write("kept.txt", "the user's\n")
         await session.send_message("second")
-        first, user, second = await snapshots(session)
+        first, between, second = await snapshots(session)
     assert first.tree
     assert (first.changes, first.after) == ((), None)
-    assert changes(user) == [("kept.txt", "user")]
+    assert changes(between) == [("kept.txt", "outside")]
     assert changes(second) == [("b.txt", "session"), ("d", "session"), ("d/c.txt", "session")]
-    assert (user.after, second.after) == (first.tree, user.tree)
+    assert (between.after, second.after) == (first.tree, between.tree)
 
 
 @pytest.mark.requirement("session:files_at", "session:write_files")
@@ -120,8 +120,21 @@ async def test_a_turn_that_only_talks_still_tells_what_the_user_changed(world: W
         world.write("a.txt", "the user's\n")
         await session.send_message("talk")
         _, second = await snapshots(session)
-        assert changes(second) == [("a.txt", "user")]
+        assert changes(second) == [("a.txt", "outside")]
         assert (await session.read_file("a.txt", -1)).text == "the user's\n"
+
+
+async def test_an_edit_of_another_session_is_not_marked_as_the_users(world: World) -> None:
+    world.write("a.txt", "1\n")
+    model = turns(shell("true"), shell("echo 2 > a.txt"), shell("true"))
+    async with open_world(world, model) as app:
+        session = await start(app)
+        await session.send_message("look")
+        other = await app.sessions.start_session(auto_approve=True)
+        await other.send_message("edit")
+        await session.send_message("look again")
+        _, second, _ = await snapshots(session)
+    assert changes(second) == [("a.txt", "outside")]
 
 
 async def test_an_effect_that_changed_nothing_names_the_same_tree(world: World) -> None:
@@ -167,7 +180,9 @@ async def test_a_background_command_says_on_which_files_it_ended(world: World) -
     assert set(changes(last)) == {("go", "unknown"), ("made.txt", "unknown")}
 
 
-async def test_what_a_tool_of_a_program_changed_is_not_taken_for_the_users(world: World) -> None:
+async def test_what_a_tool_of_a_program_changed_is_not_taken_for_an_edit_from_outside(
+    world: World,
+) -> None:
     async def scribble() -> str:
         """Write something."""
         world.write("scribbled.txt", "x")
@@ -241,7 +256,7 @@ async def test_a_turn_that_is_stopped_has_a_snapshot_of_what_it_had_done(world: 
         assert (await session.read_file("half.txt", -1)).text == "1\n"
 
 
-async def test_another_process_takes_what_happened_meanwhile_for_the_users(world: World) -> None:
+async def test_another_process_marks_what_happened_meanwhile_as_from_outside(world: World) -> None:
     world.write("a.txt", "1\n")
     model = turns(write("b.txt", "1"), write("c.txt", "2"))
     async with open_world(world, model) as app:
@@ -252,7 +267,7 @@ async def test_another_process_takes_what_happened_meanwhile_for_the_users(world
         session = await start(app)
         await session.send_message("two")
         *_, last = await snapshots(session)
-    assert changes(last) == [("a.txt", "user"), ("b.txt", "user"), ("c.txt", "session")]
+    assert changes(last) == [("a.txt", "outside"), ("b.txt", "outside"), ("c.txt", "session")]
 
 
 async def test_a_fork_shares_the_snapshots_and_outlives_what_it_was_forked_from(

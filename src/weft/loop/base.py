@@ -179,8 +179,8 @@ class SnapshotTaker(Protocol):
     """The project's files as a whole, for the log."""
 
     async def before_effect(self, state: SessionState) -> Commit:
-        """What the user changed since the last snapshot, for the append that records the first
-        effect after it; nothing where that is not known without a look at everything.
+        """What was changed from outside since the last snapshot, for the append that records
+        the first effect after it; nothing where that is not known without a look at everything.
         """
         ...
 

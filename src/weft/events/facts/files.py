@@ -20,8 +20,9 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     known."""
     # An open word: an older program reads a later one as text, and not as damage.
     by: str = "session"
-    """`session` (as one of its tools left it), `user` (nothing of this session did it) or
-    `unknown` (a command of the session ran meanwhile that may have)."""
+    """`session` (as one of its tools left it), `outside` (nothing of this session did it: the
+    user, another session or another program) or `unknown` (a command of the session ran meanwhile
+    that may have)."""
 
 
 class LeftOutFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

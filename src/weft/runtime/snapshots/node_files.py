@@ -53,8 +53,8 @@ class NodeFiles(msgspec.Struct, frozen=True, kw_only=True):
     tree: BlobId
     """The tree hash of the snapshot that they were taken from."""
     is_exact: bool
-    """False when the message's turn has no snapshot: what the user changed between the snapshot
-    before and the message is not in here."""
+    """False when the message's turn has no snapshot: what was changed from outside between the
+    snapshot before and the message is not in here."""
 
 
 async def write_files(files: NodeFiles, folder: str, store: Store) -> list[LeftOutFile]:

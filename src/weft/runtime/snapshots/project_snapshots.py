@@ -1,5 +1,5 @@
-"""Snapshots of a project's files for the log of one session: what a turn left, and what the user
-changed between two.
+"""Snapshots of a project's files for the log of one session: what a turn left, and what was
+changed from outside between two.
 
 The file history knows every file and what changed since the last look, so that a turn that changed
 nothing costs a look at an empty queue.  The first look, at everything, begins in a thread with the
@@ -236,7 +236,7 @@ def _judged(
     left = state.files.left_after(noted)
     above = {folder for path in left for folder in _folders_above(path)}
     # While a command runs beside the turns, or a tool of a program may have changed anything, what
-    # is not on record is not the user's for certain.
+    # is not on record is not from outside for certain.
     is_unsure = bool(state.background.running) or not state.files.is_reported
     return tuple(
         SnapshotChange(
@@ -268,7 +268,8 @@ def _by(
     # A folder that was made on the way to a file is no change of its own to most tools.
     if after is not None and after.is_folder and change.path in above:
         return "session"
-    return "unknown" if is_unsure else "user"
+    # Never "user": another session, or an editor that formats on its own, leaves the same files.
+    return "unknown" if is_unsure else "outside"
 
 
 def _is_as_left(ours: LeftFile, change: TreeChange) -> bool:
