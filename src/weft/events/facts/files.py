@@ -55,4 +55,5 @@ class WorkspaceSnapshot(FactBase, frozen=True, tag="workspace_snapshot"):
     more_left_out: int = 0
     """Files that were left out, too, and are too many to be listed."""
     why: str = ""
-    """Why the files are not known; empty where they are."""
+    """Why the files are not known: `unreadable`, `failed` (the program's own log says more), or why
+    they are not watched; empty where they are known."""

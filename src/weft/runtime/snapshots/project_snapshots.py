@@ -141,7 +141,7 @@ class ProjectSnapshots:
             return _NOTHING
         if state.files.tree is None or self._is_known(state.files.tree):
             return _NOTHING
-        return await self._contained(self._taken(state, (), None, None))
+        return await self._contained(state, (), None, None)
 
     async def at_end(
         self, state: SessionState, noted: Sequence[Fact], turn_id: TurnId, node: NodeId | None
@@ -152,7 +152,7 @@ class ProjectSnapshots:
             return self._not_known(turn_id, node) if had_effect else _NOTHING
         if not had_effect and (last is None or not self._is_prepared or self._is_known(last)):
             return _NOTHING
-        return await self._contained(self._taken(state, noted, turn_id, node))
+        return await self._contained(state, noted, turn_id, node)
 
     def _not_known(self, turn_id: TurnId, node: NodeId | None) -> Commit:
         return Commit(
@@ -163,13 +163,21 @@ class ProjectSnapshots:
         now = self._tree_quickly()
         return now is not None and now.digest == tree
 
-    async def _contained(self, taken: Awaitable[Commit]) -> Commit:
+    async def _contained(
+        self,
+        state: SessionState,
+        noted: Sequence[Fact],
+        turn_id: TurnId | None,
+        node: NodeId | None,
+    ) -> Commit:
         """A snapshot, or one that says why there is none: a turn does not fail by it."""
         try:
-            return await taken
+            return await self._taken(state, noted, turn_id, node)
         except (OSError, ValueError, WeftError) as error:
             logger.exception("no snapshot of the files")
-            return Commit(facts=(WorkspaceSnapshot(why=f"{type(error).__name__}: {error}"),))
+            # A word: the text of an error names paths of this machine, and a log is exported.
+            why = "unreadable" if isinstance(error, OSError) else "failed"
+            return Commit(facts=(WorkspaceSnapshot(turn_id=turn_id, node=node, why=why),))
 
     async def _taken(
         self,
