@@ -27,6 +27,9 @@ WaitId = NewType("WaitId", str)
 """Names one wait of a turn."""
 BlobId = NewType("BlobId", str)
 """SHA-256 of the content, in hexadecimal."""
+TreeHash = NewType("TreeHash", str)
+"""Stands for all files of a project; equal ones mean equal files.  To be compared: where it is no
+tree of a snapshot, nothing is stored under it."""
 
 # Without i, l, o and u: ids are read aloud and typed.  In ASCII order, so that they sort as they
 # count.

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import anyio
 import msgspec
 
-from weft.ids import BlobId
+from weft.ids import BlobId, TreeHash
 
 
 class FileState(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """Some of what it changed did not reach the project."""
     has_violations: bool = False
     """Some of what it changed should not have reached the project, and did."""
-    tree: BlobId | None = None
+    tree: TreeHash | None = None
     """The tree hash of the project at its end; None where it is not known."""
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from weft.events.base import FactBase
-from weft.ids import BlobId, CallUid, NodeId, SessionId
+from weft.ids import CallUid, NodeId, SessionId, TreeHash
 
 
 class CallOrigin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -64,8 +64,9 @@ class CommandEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Negative: ended by that signal; None when its end was not seen."""
     why: Literal["exited", "stopped", "lost"] = "exited"
     """`lost`: the program that ran it died first."""
-    tree: BlobId | None = None
-    """The tree hash of the project's files at its end; None where it is not known."""
+    tree: TreeHash | None = None
+    """The tree hash of the project's files at its end, to be compared with those of snapshots; None
+    where it is not known."""
 
 
 class SystemNote(FactBase, frozen=True, tag="system_note"):

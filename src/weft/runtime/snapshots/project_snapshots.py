@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from weft.errors import WeftError
 from weft.events import Fact, LeftOutFile, SnapshotChange, WorkspaceSnapshot
-from weft.ids import BlobId, NodeId, TurnId
+from weft.ids import BlobId, NodeId, TreeHash, TurnId
 from weft.loop import Commit
 from weft.state import LeftFile, SessionState
 from weft.workspace.disk_threads import DiskThreads
@@ -97,7 +97,7 @@ class ProjectSnapshots:
         if self._first is None or self._first.done():
             self._first = self._threads.start(self._look)
 
-    async def tree_hash(self, seconds: float) -> BlobId | None:
+    async def tree_hash(self, seconds: float) -> TreeHash | None:
         """The tree hash; None when it is not known, and the first look takes longer."""
         if self._files.unknown:
             return None
@@ -105,7 +105,7 @@ class ProjectSnapshots:
         try:
             if self._first is not None and not self._is_prepared:
                 await asyncio.wait([self._first], timeout=seconds)
-            return (await self.tree()).digest if self._is_prepared else None
+            return TreeHash((await self.tree()).digest) if self._is_prepared else None
         except (OSError, WeftError):
             logger.warning("the tree hash of a command is not known", exc_info=True)
             return None

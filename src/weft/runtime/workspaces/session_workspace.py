@@ -15,7 +15,7 @@ import msgspec
 
 from weft.errors import ToolError, UsageError
 from weft.events import BoundaryChanged, Fact
-from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
+from weft.ids import BlobId, CallUid, NodeId, SessionId, TreeHash, TurnId
 from weft.loop import Commit, PermissionGate, SnapshotTaker, touched_facts
 from weft.messages import Usage
 from weft.permissions import ToolAction, is_git_record, is_protected, protected_below
@@ -116,7 +116,7 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
     def _place(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._inner.root.rstrip('/')}/{path}"
 
-    async def _tree_hash(self) -> BlobId | None:
+    async def _tree_hash(self) -> TreeHash | None:
         if self._make_snapshots is None:
             return None
         return await self._snapshots.tree_hash(TREE_SECONDS)
@@ -275,7 +275,7 @@ class _LateRunner(Runner):
         reporting: Callable[[], Runner],
         sandboxed: Callable[[Runner], Runner | None],
         concealed: Callable[[], Awaitable[tuple[str, ...]]],
-        tree_hash: Callable[[], Awaitable[BlobId | None]],
+        tree_hash: Callable[[], Awaitable[TreeHash | None]],
     ) -> None:
         """`machine` is only asked for programs; `reporting` and `sandboxed` make what runs them;
         `tree_hash` says on which files one ended.
