@@ -175,7 +175,7 @@ async def test_a_background_command_says_on_which_files_it_ended(world: World) -
         await until(session, TurnFinished, after=note.seq)
         *_, last = await snapshots(session)
     assert note.background is not None
-    assert note.background.tree == last.tree
+    assert note.background.tree == str(last.tree)
     # The user was at work while it ran, and so neither can be told for certain.
     assert set(changes(last)) == {("go", "unknown"), ("made.txt", "unknown")}
 

@@ -53,7 +53,7 @@ async def test_a_file_of_the_third_schema_can_be_asked_what_is_due(tmp_path: Pat
         assert await store.due(99.0) == []
         row = await set_wake(store, session, 5.0)
         assert await store.due(5.0) == [row]
-        plan = str(fetch(db, f"explain query plan {DUE}", (1.0, 5)))
+        plan = str(fetch(db, f"explain query plan {DUE}", (1.0, None, 5)))
         assert "waits_due" in plan
         assert "TEMP B-TREE" not in plan
     db.close()
