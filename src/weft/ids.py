@@ -9,7 +9,7 @@ they were made, which is a convenience for lists; nothing in Weft compares ids t
 from __future__ import annotations
 
 from os import urandom
-from typing import NewType
+from typing import NewType, TypeAlias
 
 SessionId = NewType("SessionId", str)
 ProjectId = NewType("ProjectId", str)
@@ -27,7 +27,7 @@ WaitId = NewType("WaitId", str)
 """Names one wait of a turn."""
 BlobId = NewType("BlobId", str)
 """SHA-256 of the content, in hexadecimal."""
-TreeHash = NewType("TreeHash", str)
+TreeHash: TypeAlias = str
 """Stands for all files of a project; equal ones mean equal files.  To be compared: where it is no
 tree of a snapshot, nothing is stored under it."""
 
