@@ -34,7 +34,7 @@ import msgspec
 
 from tests.crash.rewinds import FOLDERS, NAMES, Ground, Tree, opened, some_calls
 from tests.support.crash.journey_process import import_everything, side_by_side
-from tests.support.file_tree import differing_paths, tree
+from tests.support.file_tree import differing_paths, tree, with_git_modes
 from weft.api.session import Session
 from weft.errors import UsageError
 from weft.events import Event, NewMessage, TurnStarted, WorkspaceSnapshot
@@ -95,7 +95,7 @@ class History:
         self.answers: list[list[Step]] = []
 
     def now(self) -> Tree:
-        found = tree(self.ground.project, skip=(".git", "ignoring"))
+        found = with_git_modes(tree(self.ground.project, skip=(".git", "ignoring")))
         return {path: each for path, each in found.items() if not path.startswith("cache")}
 
     def model(self) -> ScriptedModel:

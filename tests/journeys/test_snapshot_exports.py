@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.file_tree import tree
+from tests.support.file_tree import tree, with_git_modes
 from tests.support.rewind_project import (
     last_id,
     make_files,
@@ -58,7 +58,7 @@ async def test_an_import_has_the_files_of_every_turn(
         files = await session.files_at(at)
         assert (files.tree, files.is_exact) == (second.tree, True)
         assert await session.write_files(elsewhere.base / "to", at) == []
-        assert tree(elsewhere.base / "to") == copy
+        assert tree(elsewhere.base / "to") == with_git_modes(copy)
         assert first.node
         assert (await session.read_file("new.txt", first.node)).text == "1"
 
@@ -73,6 +73,32 @@ async def test_without_being_asked_an_export_only_counts_them(world: World) -> N
         assert (await app.sessions.import_session(path)).dropped["snapshots"] == 2
         with pytest.raises(UsageError, match="for reading"):
             await app.sessions.export_session("s", "md", files=True)
+
+
+async def test_an_import_does_not_find_elsewhere_what_was_left_out(
+    world: World, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    origin = World(world.kind, tmp_path_factory.mktemp("o"))
+    (origin.project / "large.bin").write_bytes(b"x" * 3_000)
+    path = world.base / "session.json"
+    model = turns(shell("true"), shell("echo 1 > small.txt"))
+    async with open_world(origin, model, history__max_file=2_000) as app:
+        session = await start(app)
+        await session.send_message("one")
+        await session.send_message("two")
+        await app.sessions.export_session("s", "json", path, files=True)
+    assert base64.b64encode(b"x" * 300).decode() not in path.read_text()
+    # Another session of the store has it.
+    (world.project / "copy.bin").write_bytes(b"x" * 3_000)
+    async with open_world(world, turns(shell("true"))) as app:
+        other = await start(app)
+        await other.send_message("one")
+        assert (await other.read_file("copy.bin", -1)).text == "x" * 3_000
+        report = await app.sessions.import_session(path)
+        assert "snapshots" not in report.dropped
+        (left,) = await report.session.write_files(world.base / "to", -1)
+        assert (left.path, left.why) == ("large.bin", "too large")
+        assert [each.name for each in (world.base / "to").iterdir()] == ["small.txt"]
 
 
 def _names_another(document: dict[str, Any]) -> None:

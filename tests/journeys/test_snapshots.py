@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.support.file_tree import TreeEntry, tree
+from tests.support.file_tree import TreeEntry, tree, with_git_modes
 from tests.support.rewind_project import (
     last_id,
     make_files,
@@ -23,6 +23,7 @@ from weft.errors import UsageError
 from weft.events import SystemNote, ToolComplete, ToolOutput, TurnFinished, WorkspaceSnapshot
 from weft.providers.script import CallTool
 from weft.runtime.snapshots.project_snapshots import MOST_FILES
+from weft.workspace.history.project_tree import tree_mode
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -86,9 +87,9 @@ async def test_files_of_every_kind_are_rebuilt_though_the_project_is_gone(
             assert files.is_exact
             target = world.base / f"rebuilt-{node}"
             assert await session.write_files(target, node) == []
-            assert tree(target) == copy
+            assert tree(target) == with_git_modes(copy)
             assert {path: each.mode for path, each in files.files.items()} == {
-                path: each.mode for path, each in copy.items()
+                path: tree_mode(each.mode) for path, each in copy.items()
             }
 
 

@@ -41,6 +41,17 @@ def tree(folder: Path, *, skip: tuple[str, ...] = (".git",)) -> dict[str, TreeEn
     return found
 
 
+def with_git_modes(files: dict[str, TreeEntry]) -> dict[str, TreeEntry]:
+    """The same files with the permissions that git would give them."""
+    return {path: each._replace(mode=_git_mode(each.mode)) for path, each in files.items()}
+
+
+def _git_mode(mode: int) -> int:
+    if stat.S_ISLNK(mode):
+        return mode
+    return stat.S_IFMT(mode) | (0o755 if mode & 0o100 else 0o644)
+
+
 def differing_paths(one: dict[str, TreeEntry], other: dict[str, TreeEntry]) -> list[str]:
     """Paths that are not the same in both."""
     return sorted(path for path in one.keys() | other.keys() if one.get(path) != other.get(path))

@@ -22,6 +22,7 @@ from weft.events import (
     Fact,
     FileTouched,
     ForkPoint,
+    LeftOutFile,
     NewMessage,
     NodeEdited,
     PermissionResolved,
@@ -53,7 +54,7 @@ from weft.export.document import (
 )
 from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
 from weft.messages import File, Image, Part, Text
-from weft.state import SessionState
+from weft.state import SessionState, note_left_out
 from weft.store import Store
 from weft.tree import LogPosition
 
@@ -74,8 +75,12 @@ _NO_MATTER = frozenset({"auto_title", "archived", "permission_mode", "imported_w
 """Settings that are neither written nor missed."""
 
 
-SnapshotBlobs: TypeAlias = Callable[[BlobId, Store], Awaitable[Mapping[BlobId, bytes] | None]]
-"""All that a stored tree of files names, itself too; None where something of it is not stored."""
+SnapshotBlobs: TypeAlias = Callable[
+    [BlobId, Store, Mapping[tuple[str, BlobId | None], str]],
+    Awaitable[tuple[Mapping[BlobId, bytes], tuple[LeftOutFile, ...]] | None],
+]
+"""All that a stored tree of files names, itself too, and the files of which it was left out; None
+where something else is not stored."""
 
 
 async def gather(
@@ -322,27 +327,33 @@ async def _with_files(
     """
     files: list[ExportedFiles] = []
     blobs: dict[BlobId, bytes] = {}
+    left_out: dict[tuple[str, BlobId | None], str] = {}
     for fact in snapshots:
-        held = await snapshot_blobs(fact.tree, store) if fact.tree and fact.node else None
-        if held is None or fact.tree is None or fact.node is None:
+        note_left_out(left_out, fact)
+        if fact.tree is None or fact.node is None:
             continue
-        blobs.update(held)
+        found = await snapshot_blobs(fact.tree, store, left_out)
+        if found is None:
+            continue
+        blobs.update(found[0])
         files.append(
             ExportedFiles(
                 node=fact.node,
                 tree=fact.tree,
                 after=fact.after,
                 changes=fact.changes,
-                left_out=fact.left_out,
+                # All of the tree, and not only what is new in it: the snapshot that named the
+                # others may not be in the file.
+                left_out=found[1],
                 at=fact.at,
             )
         )
-    left_out = dict(document.left_out)
-    if (missing := left_out.pop("snapshots", 0) - len(files)) > 0:
-        left_out["snapshots"] = missing
+    dropped = dict(document.left_out)
+    if (missing := dropped.pop("snapshots", 0) - len(files)) > 0:
+        dropped["snapshots"] = missing
     encoded = (ExportedBlob(base64=base64.b64encode(data).decode()) for data in blobs.values())
     return msgspec.structs.replace(
-        document, files=tuple(files), blobs=tuple(encoded), left_out=left_out
+        document, files=tuple(files), blobs=tuple(encoded), left_out=dropped
     )
 
 

@@ -21,6 +21,7 @@ from weft.events import (
     Compacted,
     Fact,
     HeadMoved,
+    LeftOutFile,
     NewMessage,
     NodeEdited,
     RefMoved,
@@ -64,8 +65,10 @@ class RestoredFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the exported session had besides its conversation, by name, and how much of it."""
 
 
-TreeCheck: TypeAlias = Callable[[BlobId, Mapping[BlobId, bytes]], Collection[BlobId]]
-"""What a tree of files names, itself too.
+TreeCheck: TypeAlias = Callable[
+    [BlobId, Mapping[BlobId, bytes], Iterable[LeftOutFile]], Collection[BlobId]
+]
+"""What a tree of files names, itself too, without what was left out.
 
 Raises:
     ValueError: it is none, or names what is not among these blobs.
@@ -142,7 +145,8 @@ def _snapshots(
     found: dict[NodeId, list[Fact]] = {}
     for each in document.files:
         try:
-            blobs.update((blob_id, held[blob_id]) for blob_id in named_by(each.tree, held))
+            named = named_by(each.tree, held, each.left_out)
+            blobs.update((blob_id, held[blob_id]) for blob_id in named)
         except ValueError as error:
             raise Corrupt(name, f"its files cannot be read ({error})") from error
         found.setdefault(each.node, []).append(

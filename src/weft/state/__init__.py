@@ -13,7 +13,13 @@ from weft.state.about import SessionSummary
 from weft.state.background import BackgroundCommand, BackgroundCommandLog
 from weft.state.boundaries import EditBoundaries, EditBoundary
 from weft.state.children import ChildSession, ChildSessions
-from weft.state.files import LeftFile, SnapshotPlace, TouchedFile, TouchedFiles
+from weft.state.files import (
+    LeftFile,
+    SnapshotPlace,
+    TouchedFile,
+    TouchedFiles,
+    note_left_out,
+)
 from weft.state.inputs import InputMemory
 from weft.state.ledger import UsageLedger
 from weft.state.plan import DoneStep, PlanState, StepState
@@ -55,6 +61,7 @@ __all__ = [
     "UsageLedger",
     "combine_queue_entries_to_text",
     "fold",
+    "note_left_out",
     "pack",
     "restore",
     "snapshot",

@@ -244,6 +244,16 @@ class TouchedFiles(msgspec.Struct):
         self.touched[path] = TouchedFile(path=path, action=action, at=at)
 
 
+def note_left_out(found: dict[tuple[str, BlobId | None], str], fact: WorkspaceSnapshot) -> None:
+    """Take in which contents, each at a path, a snapshot left out, and why; the oldest snapshot
+    comes first.
+    """
+    # It was left out once, and stored when the file came to hold it again.
+    for change in fact.changes:
+        found.pop((change.path, change.content), None)
+    found |= {(each.path, each.content): each.why for each in fact.left_out}
+
+
 def _left_by(fact: FileTouched) -> LeftFile:
     return LeftFile(fact.after, fact.mode_after, fact.action != "deleted", fact.is_certain)
 

@@ -12,7 +12,7 @@ import pytest
 from tests.crash.rewinds import Ground, some_line
 from tests.support.file_tree import run_script
 from weft.ids import BlobId
-from weft.workspace.history.history import FileHistory, WatchedRun
+from weft.workspace.history.history import FileHistory, HistoryLimits, WatchedRun
 from weft.workspace.history.project_tree import (
     ProjectTree,
     TreeEntry,
@@ -29,14 +29,14 @@ def test_a_listing_is_stored_in_this_form_for_ever() -> None:
     made = listing(
         [
             TreeEntry("cart.py", 33188, "ab"),
-            TreeEntry("film.mkv", 33188, "", 6, 7, "too large"),
-            TreeEntry("Z", 16877, "cd"),
+            TreeEntry("pipe", 4096),
+            TreeEntry("Z", 16384, "cd"),
         ]
     )
-    stored = b'[["Z",16877,"cd"],["cart.py",33188,"ab"],["film.mkv",33188,"",6,7,"too large"]]'
+    stored = b'[["Z",16384,"cd"],["cart.py",33188,"ab"],["pipe",4096,""]]'
     assert made.data == stored
     assert made.digest == hashlib.sha256(stored).hexdigest()
-    assert list(entries_of(stored)) == ["Z", "cart.py", "film.mkv"]
+    assert list(entries_of(stored)) == ["Z", "cart.py", "pipe"]
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc", "nul\\u0000"])
@@ -134,5 +134,54 @@ def test_a_mode_that_was_changed_by_another_name_of_a_file_is_seen_under_all(
     history.tree(WatchedRun())
     (tmp_path / "a").chmod(0o700)
     now = history.tree(WatchedRun())
-    assert {each.mode & 0o777 for each in entries_of(now.folders[""].data).values()} == {0o700}
+    assert {each.mode & 0o777 for each in entries_of(now.folders[""].data).values()} == {0o755}
+    history.close()
+
+
+def digest_of(root: Path, max_file: int = 100) -> BlobId:
+    """The tree hash, by a first look."""
+    history = FileHistory(str(root), limits=HistoryLimits(max_file=max_file))
+    found = history.tree(WatchedRun()).digest
+    history.close()
+    return found
+
+
+def test_the_tree_hash_is_of_the_files_and_not_of_their_times_or_our_limits(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "large").write_bytes(b"1" * 5_000)
+    (tmp_path / "small").write_text("1")
+    history = FileHistory(str(tmp_path), limits=HistoryLimits(max_file=100))
+    first = history.tree(WatchedRun()).digest
+    os.utime(tmp_path / "large", ns=(1, 1))
+    assert history.tree(WatchedRun()).digest == first
+    assert digest_of(tmp_path) == digest_of(tmp_path, 10_000) == first
+    # Its size and time are the same, and it is another file.
+    (tmp_path / "large").write_bytes(b"2" * 5_000)
+    os.utime(tmp_path / "large", ns=(1, 1))
+    assert history.tree(WatchedRun()).digest != first
+    history.close()
+
+
+def test_modes_are_those_of_git(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir(mode=0o700)
+    (tmp_path / "plain").write_text("1")
+    (tmp_path / "program").write_text("1")
+    (tmp_path / "link").symlink_to("plain")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "program").chmod(0o700)
+    history = FileHistory(str(tmp_path))
+    first = history.tree(WatchedRun())
+    modes = {name: each.mode for name, each in entries_of(first.folders[""].data).items()}
+    assert modes == {
+        "d": 0o040000,
+        "plain": 0o100644,
+        "program": 0o100755,
+        "link": 0o120000,
+        "pipe": 0o010000,
+    }
+    (tmp_path / "d").chmod(0o755)
+    (tmp_path / "plain").chmod(0o600)
+    (tmp_path / "program").chmod(0o755)
+    assert history.tree(WatchedRun()).digest == first.digest
     history.close()

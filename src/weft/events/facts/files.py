@@ -14,7 +14,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     path: str
     """Relative to the project, with forward slashes."""
     mode: int = 0
-    """Kind and permissions, as `lstat` has them; 0 where nothing is any more."""
+    """Kind and permissions, as git has them; 0 where nothing is any more."""
     content: BlobId | None = None
     """Content, or a link's target; None for a folder, where nothing is, and where it is not
     known."""
@@ -31,6 +31,8 @@ class LeftOutFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     path: str
     why: str
     """`too large`, `quota`, …; open."""
+    content: BlobId | None = None
+    """Hash of the content, under which the session stores nothing; None where it is not known."""
 
 
 # The folders of a tree are blobs under their hash, as the contents are: what did not change since

@@ -17,15 +17,15 @@ from functools import partial
 import msgspec
 
 from weft.errors import Corrupt, UsageError
-from weft.events import AnyFact, FileTouched, LeftOutFile
+from weft.events import AnyFact, FileTouched, LeftOutFile, WorkspaceSnapshot
 from weft.ids import BlobId, NodeId
 from weft.session.log.line import read_places
 from weft.session.rewind.plan import FileSide, spans
-from weft.state import SessionState, SnapshotPlace
+from weft.state import SessionState, SnapshotPlace, note_left_out
 from weft.store import Store
 from weft.tree import LogPosition, NodeSkeleton
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.history.project_tree import TreeEntry, entries_of, files_of
+from weft.workspace.history.project_tree import TreeEntry, entries_of, files_of, tree_mode
 
 _FILE_MODE = stat.S_IFREG | 0o644
 
@@ -34,11 +34,14 @@ class FileAt(msgspec.Struct, frozen=True, kw_only=True):
     """A file, link or folder at a message."""
 
     mode: int
-    """Kind and permissions, as `lstat` has them."""
+    """Kind and permissions, as git has them."""
     content: BlobId | None = None
     """Hash of the content, or of a link's target; None for a folder, and where it is not known."""
     why: str = ""
-    """Why the content is not known."""
+    """Why the content is not stored."""
+    is_left_out: bool = False
+    """A snapshot left the content out.  It is not looked for under its hash either: in an import,
+    that could be the content of another session."""
 
     @property
     def is_folder(self) -> bool:
@@ -76,20 +79,25 @@ async def write_files(files: NodeFiles, folder: str, store: Store) -> list[LeftO
         if not _has_place(path, files.files):
             left_out.append(LeftOutFile(path=path, why="its folder is not known"))
             continue
-        data = None if found.content is None else await store.blob(found.content)
+        data = await stored_content(found, store)
         if data is None and not found.is_folder:
             left_out.append(LeftOutFile(path=path, why=found.why or "quota"))
             continue
         await threads.run(partial(_put, f"{folder}/{path}", found.mode, data))
     folders = [
-        (path, each.mode)
+        path
         for path, each in files.files.items()
         if each.is_folder and _has_place(path, files.files)
     ]
-    # Last, and the innermost first: a closed folder takes no files.
-    for path, mode in sorted(folders, reverse=True):
-        await threads.run(partial(os.chmod, f"{folder}/{path}", stat.S_IMODE(mode)))
+    # Last, and the innermost first: until then nobody else can look into them.
+    for path in sorted(folders, reverse=True):
+        await threads.run(partial(os.chmod, f"{folder}/{path}", 0o755))
     return left_out
+
+
+async def stored_content(found: FileAt, store: Store) -> bytes | None:
+    """What a file held; None where it is not stored."""
+    return None if found.content is None or found.is_left_out else await store.blob(found.content)
 
 
 async def files_at(node: NodeId, state: SessionState, store: Store) -> NodeFiles:
@@ -109,7 +117,8 @@ async def files_at(node: NodeId, state: SessionState, store: Store) -> NodeFiles
         base = await files_of(origin.tree, store.blob)
     except (LookupError, ValueError) as error:
         raise Corrupt(state.session_id, f"the tree {origin.tree} cannot be read") from error
-    files = {path: _file_at(entry) for path, entry in base.items()}
+    left_out = await _left_out(origin, state, store)
+    files = {path: _file_at(path, entry, left_out) for path, entry in base.items()}
     for path, (side, missing) in changed.items():
         _change(files, path, side, missing)
     return NodeFiles(files=files, tree=origin.tree, is_exact=moments.is_exact)
@@ -209,9 +218,26 @@ class _Moments:
         return self._age(place) <= self._done or self._is_own(fact)
 
 
-def _file_at(entry: TreeEntry) -> FileAt:
-    is_known = bool(entry.hash) and not entry.is_folder
-    return FileAt(mode=entry.mode, content=BlobId(entry.hash) if is_known else None, why=entry.why)
+async def _left_out(
+    origin: SnapshotPlace, state: SessionState, store: Store
+) -> Mapping[tuple[str, BlobId | None], str]:
+    """The contents that the snapshots up to this one left out."""
+    age = state.files.age_of()
+    places = [each.at for each in state.files.snapshots if age(each.at) <= age(origin.at)]
+    facts = await read_places(places, store)
+    found: dict[tuple[str, BlobId | None], str] = {}
+    for place in places:
+        if isinstance(fact := facts[place], WorkspaceSnapshot):
+            note_left_out(found, fact)
+    return found
+
+
+def _file_at(
+    path: str, entry: TreeEntry, left_out: Mapping[tuple[str, BlobId | None], str]
+) -> FileAt:
+    content = BlobId(entry.hash) if entry.hash and not entry.is_folder else None
+    why = left_out.get((path, content), "")
+    return FileAt(mode=entry.mode, content=content, why=why, is_left_out=bool(why))
 
 
 def _change(files: dict[str, FileAt], path: str, side: FileSide, missing: str) -> None:
@@ -227,7 +253,7 @@ def _change(files: dict[str, FileAt], path: str, side: FileSide, missing: str) -
         # Tools that keep the mode of a file do not name it.
         is_same_kind = known is not None and known.is_folder == stat.S_ISDIR(mode)
         mode = known.mode if known is not None and is_same_kind else mode or _FILE_MODE
-    files[path] = FileAt(mode=mode, content=side.content, why=missing)
+    files[path] = FileAt(mode=tree_mode(mode), content=side.content, why=missing)
 
 
 def _has_place(path: str, files: Mapping[str, FileAt]) -> bool:

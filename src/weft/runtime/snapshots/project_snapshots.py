@@ -105,7 +105,7 @@ class ProjectSnapshots:
         try:
             if self._first is not None and not self._is_prepared:
                 await asyncio.wait([self._first], timeout=seconds)
-            return TreeHash((await self.tree()).digest) if self._is_prepared else None
+            return (await self.tree()).digest if self._is_prepared else None
         except (OSError, WeftError):
             logger.warning("the tree hash of a command is not known", exc_info=True)
             return None
@@ -226,14 +226,16 @@ class ProjectSnapshots:
         beyond = {path for path, _ in wanted[MOST_FILES:]}
         take = partial(self._history.contents, wanted[:MOST_FILES], room)
         contents = await self._threads.run(take)
-        left_out = [
+        missing = {path: each for path, each in found.items() if each.hash not in contents}
+        reasons = self._history.why_not_kept(missing)
+        left_out = (
             LeftOutFile(
                 path=path,
-                why=entry.why or ("too many files at once" if path in beyond else "quota"),
+                why=reasons.get(path) or ("too many files at once" if path in beyond else "quota"),
+                content=BlobId(entry.hash) if entry.hash else None,
             )
-            for path, entry in found.items()
-            if not entry.hash or entry.hash not in contents
-        ]
+            for path, entry in missing.items()
+        )
         return contents, tuple(left_out)
 
 
@@ -281,9 +283,11 @@ def _by(
 
 
 def _is_as_left(ours: LeftFile, change: TreeChange) -> bool:
+    from weft.workspace.history.project_tree import tree_mode  # as above
+
     after = change.after
     if after is None or not ours.is_there:
         return (after is not None) == ours.is_there
-    if ours.mode and ours.mode != after.mode and not after.is_folder:
+    if ours.mode and tree_mode(ours.mode) != after.mode and not after.is_folder:
         return False
     return ours.content is None or ours.content == after.hash

@@ -17,7 +17,7 @@ from weft.messages import Image
 from weft.project.masked_text import masked_in_pieces
 from weft.project.mentions import JudgeRead, MentionReader
 from weft.redact import Redactor
-from weft.runtime.snapshots.node_files import FileAt, files_at, has_path
+from weft.runtime.snapshots.node_files import FileAt, files_at, has_path, stored_content
 from weft.session import node_at
 from weft.session.rewind.plan import PathSpan, spans
 from weft.session.rewind.work import changes_since
@@ -122,7 +122,7 @@ class _PastFiles:
         return await has_path(self._state.files.tree, path, self._store)
 
     async def _content(self, said: str, path: str, then: FileAt) -> FileState:
-        data = None if then.content is None else await self._store.blob(then.content)
+        data = await stored_content(then, self._store)
         if data is None or then.content is None:
             why = then.why or "the file history had no room for it"
             raise UsageError(f"what {said!r} held at {self._at!r} is not kept: {why}")

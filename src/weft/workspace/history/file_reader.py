@@ -18,6 +18,10 @@ from weft.workspace.safe_open import open_beneath
 
 _RACY_NS = 50_000_000
 """A file changed so shortly before it was read may change again without looking different."""
+TOO_LARGE = "too large"
+MOST_HASHED = 1024 * 1024 * 1024
+"""Of a larger file nothing is read: a hash takes a second or two for each gigabyte, and the end of
+a command waits for it."""
 _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
 
@@ -42,7 +46,7 @@ class FileReader:
         elif not stat.S_ISREG(mode):
             return self._without_content(path, about, "not a regular file", old)
         elif about.st_size > self._max_file:
-            return self._without_content(path, about, "too large", old)
+            return self._hashed(path, about, old)
         else:
             try:
                 about, data = self._content(path)
@@ -51,7 +55,7 @@ class FileReader:
             except OSError:
                 return self._without_content(path, about, "unreadable", old)
             if len(data) > self._max_file:
-                return self._without_content(path, about, "too large", old)
+                return self._hashed(path, about, old)
         digest = BlobId(hashlib.sha256(data).hexdigest())
         new = FileEntry(
             mode=about.st_mode,
@@ -77,6 +81,40 @@ class FileReader:
         except OSError:
             return None
         return data if hashlib.sha256(data).hexdigest() == entry.hash else None
+
+    def _hashed(self, path: str, about: os.stat_result, old: FileEntry | None) -> FileEntry | None:
+        """A large file: its hash is known, and its content is not kept."""
+        if about.st_size > MOST_HASHED:
+            return self._without_content(path, about, TOO_LARGE, old)
+        try:
+            about, digest = self._digest(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            return self._without_content(path, about, "unreadable", old)
+        new = FileEntry(
+            mode=about.st_mode,
+            size=about.st_size,
+            changed=_changed(about),
+            hash=digest,
+            why_not=TOO_LARGE,
+            inode=about.st_ino,
+            links=about.st_nlink,
+        )
+        if new != old:
+            self._pack.mention(path, new, old)
+        return new
+
+    def _digest(self, path: str) -> tuple[os.stat_result, BlobId]:
+        """The hash of a regular file of any size.  One that is written to meanwhile is looked at
+        again: the write causes an event, and changes its times.
+        """
+        fd = open_beneath(self.base, path, _READ_FLAGS)
+        with open(fd, "rb", buffering=0) as file:
+            about = os.fstat(fd)
+            if not stat.S_ISREG(about.st_mode):
+                raise FileNotFoundError(path)
+            return about, BlobId(hashlib.file_digest(file, "sha256").hexdigest())
 
     def _without_content(
         self, path: str, about: os.stat_result, why_not: str, old: FileEntry | None
@@ -125,6 +163,9 @@ def differs(old: FileEntry | None, new: FileEntry | None) -> bool:
 def looks_like(entry: FileEntry, about: os.stat_result) -> bool:
     """True when nothing can have changed since it was read."""
     if entry.mode != about.st_mode or entry.size != about.st_size:
+        return False
+    # An earlier version did not hash it.
+    if entry.why_not == TOO_LARGE and not entry.hash and entry.size <= MOST_HASHED:
         return False
     seen = about.st_mtime_ns if not entry.hash else _signature(about)
     return entry.changed == seen

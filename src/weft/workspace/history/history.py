@@ -26,7 +26,7 @@ import msgspec
 from weft.ids import BlobId
 from weft.workspace.base import ChangedFile
 from weft.workspace.history.birth_time import born
-from weft.workspace.history.file_reader import differs
+from weft.workspace.history.file_reader import TOO_LARGE, differs
 from weft.workspace.history.index import FileIndex, ScanAbandoned
 from weft.workspace.history.inotify import (
     CLOSE_WRITE,
@@ -257,6 +257,8 @@ class FileHistory:
                 entry = None if self._index is None else self._index.entry(path)
                 if entry is None or entry.hash != digest or entry.size > room:
                     continue
+                if entry.why_not == TOO_LARGE:
+                    continue
                 data = self._pack.get(entry) if self._pack is not None else None
                 if data is None and self._index is not None:
                     data = self._index.read_again(path, entry)
@@ -264,6 +266,12 @@ class FileHistory:
                     found[entry.hash] = data
                     room -= len(data)
         return found
+
+    def why_not_kept(self, paths: Iterable[str]) -> dict[str, str]:
+        """Why the content of these paths is not kept, of those that have a reason."""
+        with self._lock:
+            known = {path: self._index.entry(path) for path in paths} if self._index else {}
+        return {path: each.why_not for path, each in known.items() if each and each.why_not}
 
     # -- our own writes
 
@@ -500,8 +508,8 @@ class FileHistory:
         return ChangedFile(
             path=f"{self._shown}{change.path}",
             action="created" if before is None else "deleted" if after is None else "modified",
-            before=before.hash or None if before is not None else None,
-            after=after.hash or None if after is not None else None,
+            before=_stored_hash(before),
+            after=_stored_hash(after),
             data_before=data,
             mode_before=before.mode if before is not None else 0,
             mode_after=after.mode if after is not None else 0,
@@ -545,6 +553,11 @@ class FileHistory:
                 index.close()
             if pack is not None:
                 pack.close()
+
+
+def _stored_hash(entry: FileEntry | None) -> BlobId | None:
+    """What a rewind may look for; nothing of what is too large, for it reads no such file."""
+    return None if entry is None or entry.why_not == TOO_LARGE else entry.hash or None
 
 
 def _watcher() -> InotifyWatcher | None:

@@ -24,7 +24,13 @@ from weft.workspace.atomic_write import TEMPORARY
 from weft.workspace.history.file_reader import FileReader, differs, looks_like
 from weft.workspace.history.inotify import FolderWatches, InotifyWatcher
 from weft.workspace.history.pack import FileEntry, PackChange, PreimagePack
-from weft.workspace.history.project_tree import FolderListing, ProjectTree, TreeEntry, listing
+from weft.workspace.history.project_tree import (
+    FolderListing,
+    ProjectTree,
+    TreeEntry,
+    listing,
+    tree_mode,
+)
 from weft.workspace.ignore import NAME as IGNORE_FILE
 from weft.workspace.ignore import IgnoreRules, ignore_of
 from weft.workspace.safe_open import open_folder
@@ -186,11 +192,9 @@ class FileIndex:
         if stat.S_ISDIR(entry.mode):
             below = self._folders.get(path)
             held = "" if below is None or below.listing is None else below.listing.digest
-            return TreeEntry(name, entry.mode, held, why="" if held else entry.why_not)
-        # Of a file that is not kept the hash is known all the same, and then stands for it.
-        if entry.hash:
-            return TreeEntry(name, entry.mode, entry.hash)
-        return TreeEntry(name, entry.mode, "", entry.size, entry.changed, entry.why_not)
+            return TreeEntry(name, tree_mode(entry.mode), held)
+        # Of a file that is not kept the hash is known all the same.
+        return TreeEntry(name, tree_mode(entry.mode), entry.hash)
 
     def _is_stale(self, path: str) -> None:
         """Something in this folder changed: its listing is not true any more, nor those above."""

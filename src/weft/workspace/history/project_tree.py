@@ -23,14 +23,9 @@ class TreeEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     name: str
     mode: int
-    """As `lstat` has it, with the kind."""
+    """As `tree_mode` has it."""
     hash: str = ""
     """Of the content, of a link's target, of a folder's listing; empty where it is not known."""
-    size: int = 0
-    """With `stamp`, what a file is told by whose content is not known."""
-    stamp: int = 0
-    why: str = ""
-    """Why the content is not known, or what is in a folder."""
 
     @property
     def is_folder(self) -> bool:
@@ -63,9 +58,19 @@ class TreeChange(NamedTuple):
     after: TreeEntry | None
 
 
+# A tree hash is of the files: times, limits of ours and permissions that depend on a umask would
+# make two copies of one project differ.
+def tree_mode(mode: int) -> int:
+    """A mode of `lstat` as git has it: 100644, 100755, 120000, 040000; of what is no file, link or
+    folder, the kind alone."""
+    if stat.S_ISREG(mode):
+        return stat.S_IFREG | (0o755 if mode & stat.S_IXUSR else 0o644)
+    return stat.S_IFMT(mode)
+
+
 def listing(entries: Iterable[TreeEntry]) -> FolderListing:
     """The listing of a folder; equal folders give equal bytes."""
-    data = _encode([_as_stored(entry) for entry in sorted(entries, key=_by_name)])
+    data = _encode(sorted(entries, key=_by_name))
     return FolderListing(BlobId(hashlib.sha256(data).hexdigest()), data)
 
 
@@ -89,7 +94,7 @@ async def changed_since(
     """What differs from an earlier tree, by path, and the listings that this tree does not share
     with it; only folders that differ are looked at.
 
-    A folder's entry is a change where its mode is another one, or it came or went.
+    A folder's entry is a change where it came or went, or what is in it became known.
     """
     changes: list[TreeChange] = []
     fresh: list[FolderListing] = []
@@ -155,12 +160,7 @@ def _is_same_folder(was: TreeEntry | None, is_now: TreeEntry | None) -> bool:
     """True for a folder that is only known to hold something else."""
     if was is None or is_now is None or not (was.is_folder and is_now.is_folder):
         return False
-    return (was.mode, was.why) == (is_now.mode, is_now.why)
-
-
-def _as_stored(entry: TreeEntry) -> TreeEntry | tuple[str, int, str]:
-    # The last three say nothing where the hash is known, and would be a tenth of every listing.
-    return (entry.name, entry.mode, entry.hash) if entry.hash else entry
+    return bool(was.hash) == bool(is_now.hash)
 
 
 def _by_name(entry: TreeEntry) -> bytes:
