@@ -13,7 +13,7 @@ from tests.support.buggy_model import BuggyModel
 from tests.support.idle_loop import all_tasks_blocked
 from tests.support.requirements import TOUR_EVENTS
 from tests.support.role_models import agent_call, role_model
-from tests.support.world import World, running, until, until_idle
+from tests.support.world import World, running, until, until_idle, until_status
 from weft.api.session import Session
 from weft.app import App
 from weft.events import (
@@ -94,6 +94,14 @@ async def waits(session: Session, model: ScriptedModel) -> None:
     await until_idle(session)
 
 
+async def sleeps(session: Session, model: ScriptedModel) -> None:
+    """A turn that waits, and is woken."""
+    await session.send_prompt("rest")
+    await until_status(session, "waiting")
+    await session.queue_steering("enough")
+    await until_idle(session)
+
+
 async def turns_back(session: Session, model: ScriptedModel) -> None:
     """Notes, marks, settings, branches, revisions, boundaries, skills, rewinding."""
     await session.send_message("one")
@@ -133,6 +141,7 @@ async def gives_way(session: Session, model: ScriptedModel) -> None:
 def models() -> dict[Leg, ScriptedModel]:
     return {
         works: ScriptedModel(WORK),
+        sleeps: ScriptedModel([CallTool(name="wait", args={"seconds": 600}), "rested"]),
         waits: ScriptedModel([(Stall(gate="g"), SayText(text="x")), "y"]),
         turns_back: ScriptedModel(["one", "two", "three"]),
         grows_long: ScriptedModel(["long answer " * 500] * 3 + ["the summary", "x"]),

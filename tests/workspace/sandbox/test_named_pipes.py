@@ -160,7 +160,7 @@ async def test_pipes_of_its_own_work_wherever_a_command_can_write(who: str) -> N
 async def test_descriptors_can_be_written_to_by_their_name(tmp_path: Path) -> None:
     script = (
         "echo 1 > /dev/stdout; echo 2 > /dev/stderr; echo 3 > /dev/fd/1; echo 0 > /dev/null;"
-        " cat <(echo 4); echo 5 | tee >(cat) > /dev/null; wait $!; echo 6 > file;"
+        " cat <(echo 4); tee >(cat) > /dev/null <<< 5; wait $!; echo 6 > file;"
         " echo 7 | tee -a /proc/self/fd/2 >> file; cat file"
     )
     async with sandboxed_project(tmp_path) as there:
