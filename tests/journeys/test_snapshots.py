@@ -317,6 +317,31 @@ async def test_a_content_of_a_file_that_may_not_be_read_is_refused(world: World)
             await app.read_blob(key)
 
 
+@SANDBOX
+async def test_secrets_have_a_hash_and_their_content_is_not_stored(
+    world: World, sandbox: str
+) -> None:
+    secrets = {".env", "app/.env.local", "deploy/id_rsa", "home/.ssh/config", "keys/a.key"}
+    for number, path in enumerate(sorted(secrets)):
+        world.write(path, f"TOPSECRET {number}\n")
+    world.write(".env.example", "KEY=\n")
+    rules = ["read(keys/**)"]
+    async with open_world(
+        world, turns(write("c.txt", "2")), sandbox=sandbox, permissions__deny=rules
+    ) as app:
+        session = await start(app)
+        await session.send_message("one")
+        (snapshot,) = await snapshots(session)
+        files = (await session.files_at(-1)).files
+        left = await session.write_files(world.base / "to", -1)
+    assert {(each.path, each.why) for each in snapshot.left_out} == {
+        (path, "secret") for path in secrets
+    }
+    assert {each.path for each in left} == secrets
+    assert all(files[path].content for path in secrets)
+    assert (world.base / "to" / ".env.example").read_text() == "KEY=\n"
+
+
 async def test_files_beyond_the_number_of_one_snapshot_are_named_and_their_hashes_known(
     plain_world: World,
 ) -> None:

@@ -8,7 +8,7 @@ process.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -691,8 +691,17 @@ def _set_or_drop(kept: dict[SessionId, T], session_id: SessionId, value: T | Non
         kept[session_id] = value
 
 
-def _snapshots(files: ProjectFiles, project_path: str, store: Store) -> ProjectSnapshots:
+def _snapshots(
+    files: ProjectFiles, project_path: str, store: Store, forbids: Callable[[str], str]
+) -> ProjectSnapshots:
     from weft.runtime.snapshots.project_snapshots import ProjectSnapshots  # with the first effect
     from weft.workspace.disk_threads import DiskThreads
+    from weft.workspace.sandbox.hidden import SecretNames
 
-    return ProjectSnapshots(files, DiskThreads.of(project_path), store.blob)
+    names = SecretNames()
+    return ProjectSnapshots(
+        files,
+        DiskThreads.of(project_path),
+        store.blob,
+        lambda path: names.has(path) or bool(forbids(path)),
+    )

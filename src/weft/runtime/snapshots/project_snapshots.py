@@ -69,7 +69,10 @@ class ProjectSnapshots:
         files: ProjectFiles,
         threads: DiskThreads,
         load: Callable[[BlobId], Awaitable[bytes | None]],
+        is_secret: Callable[[str], bool],
     ) -> None:
+        """`is_secret` says of a path whether its content is kept out of the log."""
+        self._is_secret = is_secret
         self._files = files
         self._threads = threads
         self._load = load
@@ -221,13 +224,19 @@ class ProjectSnapshots:
             if change.after is not None and not (change.after.is_folder and change.after.hash)
         }
         room = min(MOST_BYTES, self._files.quota // FIRST_SHARE if is_first else MOST_BYTES)
-        wanted = [(path, entry.hash) for path, entry in found.items() if entry.hash]
+        secret = {path for path in found if self._is_secret(path)}
+        wanted = [(path, each.hash) for path, each in found.items() if each.hash]
+        wanted = [each for each in wanted if each[0] not in secret]
         assert self._history is not None
         beyond = {path for path, _ in wanted[MOST_FILES:]}
         take = partial(self._history.contents, wanted[:MOST_FILES], room)
         contents = await self._threads.run(take)
-        missing = {path: each for path, each in found.items() if each.hash not in contents}
-        reasons = self._history.why_not_kept(missing)
+        missing = {
+            path: each
+            for path, each in found.items()
+            if each.hash not in contents or path in secret
+        }
+        reasons = self._history.why_not_kept(missing) | dict.fromkeys(secret, "secret")
         left_out = (
             LeftOutFile(
                 path=path,

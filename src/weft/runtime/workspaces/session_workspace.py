@@ -50,12 +50,12 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         load: Callable[[BlobId], Awaitable[bytes | None]],
         sandbox: Callable[[], SandboxFactory | None] = lambda: None,
         added: Sequence[str] = (),
-        snapshots: Callable[[], ProjectSnapshots] | None = None,
+        snapshots: Callable[[Callable[[str], str]], ProjectSnapshots] | None = None,
     ) -> None:
         """`sandbox` gives the one that commands run in; None where they run as they are.
 
         `added` names further folders that the session may work in; `snapshots` makes what takes
-        those of its log.
+        those of its log, and is given what says why a file may not be read.
         """
         self._make_snapshots = snapshots
         self._inner = workspace
@@ -137,7 +137,7 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
     def _snapshots(self) -> ProjectSnapshots:
         # With the first effect: many sessions have none, and what takes them is not small.
         assert self._make_snapshots is not None
-        return self._make_snapshots()
+        return self._make_snapshots(self.read_guard.forbids)
 
     def beside(self) -> Commit:
         """The ranges that moved since the last time, as facts."""

@@ -14,6 +14,7 @@ from weft.workspace.skipped_folders import SKIPPED_FOLDERS
 
 _PATTERNS = ("example", "sample", "template", "dist", "defaults", "schema")
 """How a `.env.NAME` is called that holds no secret but shows what one looks like."""
+_PRIVATE_KEYS = frozenset({"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"})
 _DEPTH = 3
 _MOST_FOLDERS = 300
 
@@ -157,6 +158,25 @@ def is_secret_file(name: str) -> bool:
     if name in (".env", ".envrc"):
         return True
     return name.startswith(".env.") and name.rpartition(".")[2] not in _PATTERNS
+
+
+class SecretNames:
+    """Tells by its path in a project whether a file is one that holds secrets."""
+
+    def __init__(self) -> None:
+        names = [name for name, *_ in read_table(__file__, "credential_files.tsv", 4)]
+        self._folders = tuple(f"/{name}" for name in names if name.endswith("/"))
+        self._files = tuple(f"/{name}" for name in names if not name.endswith("/"))
+
+    def has(self, path: str) -> bool:
+        """True for `.env` and its likes, for private keys, and for what programs keep credentials
+        in below the home folder: a project may be that folder, or hold a copy of it.
+        """
+        name = path.rpartition("/")[2]
+        if is_secret_file(name) or name in _PRIVATE_KEYS:
+            return True
+        place = f"/{path}"
+        return place.endswith(self._files) or any(each in place for each in self._folders)
 
 
 def _is_in(path: str, folder: str) -> bool:
