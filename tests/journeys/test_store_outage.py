@@ -21,7 +21,8 @@ from tests.support.world import (
 )
 from weft.clock import ManualClock
 from weft.errors import SessionInterrupted
-from weft.events import ErrorRaised, SessionRestarted, TurnFinished
+from weft.events import ErrorRaised, SessionRestarted, ToolComplete, TurnFinished
+from weft.loop.tool_results import INTERRUPTED_BY_OUTAGE
 from weft.providers.script import CallTogether, CallTool, SayText, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.store import MemoryStore, Store
@@ -111,6 +112,40 @@ async def test_a_session_goes_on_by_itself_when_its_store_is_back(
         assert plain_world.waits == sorted(plain_world.waits), "it backs off"
         assert (await session.send_message("b")).text == ("all of it" if said == "half" else "more")
         assert (await session.editor_snapshot()).error == ""
+
+
+@pytest.mark.parametrize("fault", ["outage", "stored", "unstored", "late"])
+@pytest.mark.parametrize("calls", [1, 2])
+async def test_a_turn_goes_on_after_a_call_that_could_not_be_stored(
+    plain_world: World, wire: tuple[Store, ScriptedStore], fault: AppendFault, calls: int
+) -> None:
+    """What is in doubt is not said to be so because the program has ended."""
+    store, script = wire
+    runs = 0
+
+    async def act() -> str:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            script.goes_down_with = fault
+        return f"acted, time {runs}"
+
+    together = CallTogether(calls=tuple(CallTool(name="act") for _ in range(calls)))
+    model = ScriptedModel([together, "Done."])
+    async with plain_world.open(model, store=store) as app:
+        session = await app.sessions.start_session(tools=[act], permission_mode="bypass")
+        await session.send_prompt("go")
+        await until_waited(plain_world, 2)
+        script.is_down = False
+        await until(session, TurnFinished)
+        ends = [fact.result.text for fact in await facts(session, ToolComplete)]
+        # A lost append is sent again, with the result of the first call and the intent of the
+        # second.  One that was refused is gone: the first is in doubt, and the second runs now.
+        kept = ["acted, time 1", INTERRUPTED_BY_OUTAGE]
+        refused = [INTERRUPTED_BY_OUTAGE, "acted, time 2"]
+        assert ends == (refused if fault == "outage" else kept)[:calls]
+        assert (await message_lines(session))[-1] == "assistant: Done."
+        assert await facts(session, SessionRestarted) == []
 
 
 async def test_an_outage_under_calls_that_run_at_once_is_no_crash(

@@ -45,7 +45,9 @@ from weft.ids import BlobId, CallUid, EntryId, NodeId, SessionId, new_id
 from weft.loop.answer import ModelAnswer
 from weft.loop.tool_results import (
     DONE_BEFORE_INTERRUPTION,
+    INSIDE_BY_OUTAGE,
     INTERRUPTED,
+    INTERRUPTED_BY_OUTAGE,
     INTERRUPTED_INSIDE,
     refused,
 )
@@ -98,6 +100,8 @@ class RecoveryEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
     What they touched is among `touched`.
     """
+    by_outage: bool = False
+    """The program has not ended: its store was out of reach."""
 
 
 def hashes_needed(state: SessionState) -> set[str]:
@@ -179,7 +183,7 @@ def settle_interrupted(
         # came.
         if state.children.for_call(intent.call_uid) is None:
             verdict = judge(intent, found.hashes)
-            facts += _settle_intent(state, intent, verdict, found.remains.get(intent.call_uid, ""))
+            facts += _settle_intent(state, intent, verdict, found)
             facts += _touched_by(intent, verdict, found)
             unknown = intent.call_uid if verdict == "unknown" else unknown
     # Changes that no call can be named for go to the last effect in doubt: one of the effects made
@@ -327,13 +331,14 @@ def _touched_by(
 
 
 def _settle_intent(
-    state: SessionState, intent: ToolExecuting, verdict: Verdict, remains: str
+    state: SessionState, intent: ToolExecuting, verdict: Verdict, found: RecoveryEvidence
 ) -> list[Fact]:
     if verdict == "not_begun":
         return []
     if verdict == "done":
         result = ToolResult(call_uid=intent.call_uid, text=DONE_BEFORE_INTERRUPTION)
         return [ToolComplete(call_uid=intent.call_uid, node=intent.node, result=result)]
+    remains = found.remains.get(intent.call_uid, "")
     doubt = remains or "Whether it took effect is unknown."
     holder = state.tree.nodes.get(intent.node)
     is_models = holder is not None and intent.call_uid in holder.calls
@@ -346,5 +351,7 @@ def _settle_intent(
         # in its context, and the note is all that it can learn of it.
         to_model=not is_models,
     )
-    text = f"{INTERRUPTED_INSIDE} {remains}" if remains else INTERRUPTED
+    text = INTERRUPTED_BY_OUTAGE if found.by_outage else INTERRUPTED
+    if remains:
+        text = f"{INSIDE_BY_OUTAGE if found.by_outage else INTERRUPTED_INSIDE} {remains}"
     return [refused(intent.call_uid, intent.node, text, status="interrupted"), note]

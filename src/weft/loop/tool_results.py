@@ -33,6 +33,14 @@ INTERRUPTED: Final = (
 INTERRUPTED_INSIDE: Final = (
     "Interrupted: the program ended while this call ran. It was not run again."
 )
+INTERRUPTED_BY_OUTAGE: Final = (
+    "Interrupted: the store of this session was out of reach when this call began or ended, and "
+    "its effect is unknown. It was not run again. Check what happened before you repeat it."
+)
+INSIDE_BY_OUTAGE: Final = (
+    "Interrupted: the store of this session was out of reach when this call began or ended. It was "
+    "not run again."
+)
 DONE_BEFORE_INTERRUPTION: Final = (
     "Done. (The program was interrupted right after; the files were checked and have the "
     "new content.)"

@@ -40,6 +40,8 @@ class SessionRecovery:
 
         self._left = dict(log.state.background.running)
         """Commands in the background that no process runs any more, whatever the log says."""
+        self._by_outage = False
+        """What is in doubt was not left by a program that has ended."""
         self._lost_calls = frozenset(
             uid for uid, intent in log.state.turn.intents.items() if not intent.node
         )
@@ -47,6 +49,10 @@ class SessionRecovery:
 
         Those of a turn are settled with it.
         """
+
+    def mark_outage(self) -> None:
+        """A turn was stopped because its store is out of reach; the program goes on."""
+        self._by_outage = True
 
     def mark_work_lost(self) -> None:
         """The work that ran here is gone.
@@ -131,6 +137,7 @@ class SessionRecovery:
             commit = Commit(facts=tuple(facts), blobs=found.blobs, drop_draft=True)
         _RECOVER.before.hit()
         await self._log.commit(commit)
+        self._by_outage = False
         _RECOVER.after.hit()
 
     async def end(self, why: str, reason: FinishReason = "halted") -> None:
@@ -143,6 +150,7 @@ class SessionRecovery:
         facts = end_interrupted(self._log.state, found, why, reason)
         _END.before.hit()
         await self._log.commit(Commit(facts=tuple(facts), blobs=found.blobs, drop_draft=True))
+        self._by_outage = False
         _END.after.hit()
 
     async def end_after_crashes(self, raised: ErrorRaised, reason: str) -> None:
@@ -195,6 +203,7 @@ class SessionRecovery:
             touched=found,
             blobs=blobs,
             remains={call: each.text for call, each in remains.items()},
+            by_outage=self._by_outage and only is None,
         )
 
     async def _modes(self, paths: Iterable[str]) -> dict[str, int]:

@@ -405,6 +405,7 @@ class TurnScheduler:
     def _stay_down_for(self, error: StoreError) -> None:
         """Nothing can be stored: down until the store is back, or the session is used again."""
         self.error = str(error)
+        self._recovery.mark_outage()
         self._outage.begin(error)
 
     def _is_suspended(self, work: SessionWork) -> bool:
@@ -464,7 +465,10 @@ class TurnScheduler:
     async def store_returned(self) -> None:
         """Go on where an outage of the store has stopped the session; no restart is spent."""
         self._outage.take_return()
-        if not self.error or self.is_busy or self.is_stopping:
+        # An append whose answer was lost may have been taken in by now, which clears the error: the
+        # turn is still open, and no task works on it.
+        is_stopped = bool(self.error) or self._log.state.turn.open is not None
+        if not is_stopped or self.is_busy or self.is_stopping:
             return
         try:
             await self._go_on()
