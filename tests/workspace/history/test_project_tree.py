@@ -45,6 +45,17 @@ def test_a_name_that_is_no_name_in_a_folder_is_refused(name: str) -> None:
         entries_of(f'[["{name}",33188,"ab"]]'.encode())
 
 
+@pytest.mark.parametrize("mode", [0o104755, 0o100600, 0o040700, -1, 2**40])
+def test_a_mode_that_no_listing_of_ours_has_is_refused(mode: int) -> None:
+    with pytest.raises(ValueError, match="no mode of a file"):
+        entries_of(f'[["run",{mode},"ab"]]'.encode())
+
+
+def test_a_name_that_stands_in_a_folder_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        entries_of(b'[["a",33188,"ab"],["a",33188,"cd"]]')
+
+
 class Blobs:
     """The listings of trees, as a store has them."""
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from weft.ids import BlobId
+
+_HIGHEST_MODE: Final = 0o177777
 
 
 class TreeEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -80,12 +82,18 @@ def entries_of(data: bytes) -> dict[str, TreeEntry]:
     Raises:
         ValueError: it is none.
     """
-    entries = _decode(data)
-    for entry in entries:
-        # A listing may come from an import, and its names become paths.
+    # A listing may come from an import, its names become paths, and its modes those of files.
+    found: dict[str, TreeEntry] = {}
+    for entry in _decode(data):
         if entry.name in ("", ".", "..") or not {"/", "\0"}.isdisjoint(entry.name):
             raise ValueError(f"{entry.name!r} is no name in a folder")
-    return {entry.name: entry for entry in entries}
+        if entry.name in found:
+            raise ValueError(f"{entry.name!r} stands in a folder twice")
+        # The range first: what is beyond it is no mode to the system's own functions.
+        if not 0 <= entry.mode <= _HIGHEST_MODE or tree_mode(entry.mode) != entry.mode:
+            raise ValueError(f"{entry.mode:o} is no mode of a file")
+        found[entry.name] = entry
+    return found
 
 
 async def changed_since(
