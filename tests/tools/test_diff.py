@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from pathlib import Path
 
@@ -34,6 +35,33 @@ def test_hunks_are_those_of_diff(old: str, new: str, tmp_path: Path) -> None:
         for line in unified(old, new, "f").splitlines()[2:]
     ]
     assert ours == theirs
+
+
+@pytest.mark.process
+def test_git_makes_the_new_text_of_the_old_one(tmp_path: Path) -> None:
+    # Few different lines, so that what is put in often equals what stands around it.
+    draw = random.Random(11)
+    wanted: dict[str, str] = {}
+    diffs = []
+    for number in range(300):
+        old = draw.choices("abcd", k=draw.randrange(12))
+        start, length = draw.randrange(len(old) + 1), draw.randrange(4)
+        new = old[:start] + draw.choices("abx}", k=draw.randrange(4)) + old[start + length :]
+        before, after = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
+        if before != after and before and after:  # files that are made or removed have other heads
+            (tmp_path / f"f{number}").write_text(before)
+            wanted[f"f{number}"] = after
+            diffs.append(unified(before, after, f"f{number}"))
+    subprocess.run(
+        ["git", "apply", "-p0"],
+        cwd=tmp_path,
+        input="\n".join(diffs) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(wanted) > 200
+    assert {name: (tmp_path / name).read_text() for name in wanted} == wanted
 
 
 def test_a_new_file_has_had_no_line() -> None:
