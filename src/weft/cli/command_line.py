@@ -17,7 +17,7 @@ from weft.cli.exit_codes import (
     first_of,
     sentence_of,
 )
-from weft.cli.gc import wait_with_garbage
+from weft.cli.gc import collect_early_garbage, wait_with_garbage
 from weft.cli.parse import ParsedArguments, parse
 from weft.errors import UsageError, WeftError
 
@@ -107,6 +107,7 @@ def _verb(arguments: ParsedArguments, early: EarlyPrompt | None) -> int:
 
 
 def _prepare() -> None:
+    collect_early_garbage()
     from weft.cli.stdio import take_standard_streams
 
     take_standard_streams()
