@@ -10,7 +10,7 @@ import pytest
 
 from weft.ids import BlobId
 from weft.workspace.history.pack import FileEntry, PreimagePack
-from weft.workspace.history.runner import forget_preimages
+from weft.workspace.history.shared_histories import forget_preimages
 
 
 @pytest.fixture

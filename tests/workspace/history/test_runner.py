@@ -20,7 +20,8 @@ from weft.workspace import (
     RunResult,
 )
 from weft.workspace.history.history import HistoryLimits
-from weft.workspace.history.runner import WatchedRunner, histories_of
+from weft.workspace.history.runner import WatchedRunner
+from weft.workspace.history.shared_histories import histories_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 

@@ -76,7 +76,9 @@ class FileHistoryRunner(FileRestorer, Runner):
 
     def history(self) -> FileHistory:
         """The project's own history; blocks for a moment the first time, in any thread."""
-        return self._watching().project
+        # The runner is left alone: a session that only edits never loads what runs commands.
+        with self._opening:
+            return self._histories[0]
 
     @property
     def kept_bytes(self) -> int:
@@ -121,19 +123,25 @@ class FileHistoryRunner(FileRestorer, Runner):
 
     def _watched_runner(self) -> WatchedRunner:
         if self._watched is None:
-            from weft.workspace.history.history import HistoryLimits
-            from weft.workspace.history.runner import WatchedRunner, histories_of
+            from weft.workspace.history.runner import WatchedRunner
 
-            places = self._places
-            histories = histories_of(
-                self._project,
-                self._added,
-                folder=None if places.folder is None else str(places.folder),
-                limits=HistoryLimits(quota=places.quota, max_file=places.max_file),
-                skip=places.skip,
-            )
-            self._watched = WatchedRunner(self._runner, histories)
+            self._watched = WatchedRunner(self._runner, self._histories)
         return self._watched
+
+    @cached_property
+    def _histories(self) -> list[FileHistory]:
+        """The project's, and those of the folders added to it."""
+        from weft.workspace.history.history import HistoryLimits
+        from weft.workspace.history.shared_histories import histories_of
+
+        places = self._places
+        return histories_of(
+            self._project,
+            self._added,
+            folder=None if places.folder is None else str(places.folder),
+            limits=HistoryLimits(quota=places.quota, max_file=places.max_file),
+            skip=places.skip,
+        )
 
     # -- looking back
 

@@ -70,7 +70,7 @@ class WorkspaceFactory:
 
         `is_needed`: a turn there may have to be made up for with them; then later.
         """
-        from weft.workspace.history.runner import forget_preimages
+        from weft.workspace.history.shared_histories import forget_preimages
 
         folder = str(self._places.home / "files")
         for root in (project, *self.added):
