@@ -214,6 +214,22 @@ async def test_a_fork_survives_a_crash(world: World) -> None:
         assert await message_lines(await app.sessions.get("p")) == ["user: a", "assistant: one"]
 
 
+async def test_the_id_of_a_deleted_session_whose_past_forks_share_is_not_given_away(
+    world: World,
+) -> None:
+    async with world.open(ScriptedModel(["one", "two"])) as app:
+        parent = await app.sessions.start_session(session_id="p")
+        await parent.send_message("a")
+        fork = await app.sessions.fork_session("p")
+        await app.sessions.delete_session("p")
+        with pytest.raises(UsageError, match="'p' was deleted, and forks share its past"):
+            await app.sessions.start_session(session_id="p")
+        assert await message_lines(fork) == ["user: a", "assistant: one"]
+        # Nothing was left behind that would keep it from being asked again.
+        with pytest.raises(UsageError, match="use another id"):
+            await app.sessions.start_session(session_id="p")
+
+
 async def test_forking_where_nothing_is_says_so(world: World) -> None:
     async with world.open(ScriptedModel(["one"])) as app:
         session = await app.sessions.start_session()

@@ -26,7 +26,6 @@ from weft.session import (
     ChangeSetting,
     SessionPort,
     load_line,
-    load_state,
 )
 from weft.store import RowPlace
 from weft.store import SessionRow as SessionRow
@@ -240,6 +239,8 @@ class SessionManager:
 
     async def read_session(self, session_id: str) -> SessionRecord:
         """Messages and metadata of a stored session, without starting anything."""
+        from weft.session import load_state  # for those who read: start-up time
+
         resolved = await self._registry.resolved(session_id)
         async with self._registry.reading(resolved) as store:
             state = await load_state(resolved, store)

@@ -21,7 +21,7 @@ from weft.errors import (
 )
 from weft.events import Compacted, ErrorRaised, Purpose, SessionRestarted, SessionStatus
 from weft.ids import NodeId
-from weft.loop import TurnLimits, refusal
+from weft.loop import TurnLimits
 from weft.messages import Usage
 from weft.project.skills import SkillFile
 from weft.session import (
@@ -200,6 +200,8 @@ class SettingsCalls(SessionBase):
         Raises:
             SessionError: the budget is used up, or cannot be kept.
         """
+        from weft.loop import refusal  # few sessions have a budget: start-up time
+
         name = state.settings.model
         is_priced = self._host.model(name).info.cost(Usage()) is not None
         limits = msgspec.convert(state.settings.get("budget") or {}, TurnLimits)

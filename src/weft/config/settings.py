@@ -20,7 +20,6 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.config.documents import read_json, read_toml
 from weft.config.setting_keys import KEYS, as_kind, known, wanted_value
 from weft.errors import UsageError, did_you_mean
 from weft.workspace import read_small_file, user_folder
@@ -240,7 +239,7 @@ def withheld(data: bytes, source: str) -> dict[str, Any]:
     """
     return {
         name: value
-        for name, value in _flattened(read_toml(data, source))
+        for name, value in _from_toml(data, source)
         if name in KEYS and _is_for_projects(name, value) and not _is_harmless(name, value)
     }
 
@@ -280,7 +279,7 @@ def _from_untrusted(
         return found
     source = f"{project}/{PROJECT_SETTINGS}"
     try:
-        flat = _flattened(read_toml(data, source))
+        flat = _from_toml(data, source)
     except UsageError as error:
         problems.append(str(error))
         return found
@@ -349,6 +348,8 @@ def hooks_of_json(data: bytes, name: str) -> dict[str, Any]:
     Raises:
         UsageError: it is not a JSON object.
     """
+    from weft.config.documents import read_json  # as for TOML
+
     table = read_json(data, name)
     inner = table.get("hooks", table)
     if not isinstance(inner, dict):
@@ -361,7 +362,7 @@ def _values(
 ) -> dict[str, SettingValue]:
     return {
         name: setting
-        for name, value in _flattened(read_toml(data, source))
+        for name, value in _from_toml(data, source)
         if (setting := _value(name, value, source, data, may_set)) is not None
     }
 
@@ -409,6 +410,12 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, SettingValue]:
             value = _converted(name, environ[variable], variable)
             found[name] = SettingValue(value, variable)
     return found
+
+
+def _from_toml(data: bytes, source: str) -> list[tuple[str, Any]]:
+    from weft.config.documents import read_toml  # only where there is a file: start-up time
+
+    return _flattened(read_toml(data, source))
 
 
 def _flattened(tables: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

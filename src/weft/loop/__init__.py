@@ -39,7 +39,6 @@ from weft.loop.base import (
     TurnJournal,
     TurnLimits,
 )
-from weft.loop.budget import refusal
 from weft.loop.hooks import HookRuling, Trigger, TurnHooks
 from weft.loop.model_retry import wait_before_retry, with_retry_time
 from weft.loop.pending_facts import More, PendingFacts
@@ -58,6 +57,7 @@ from weft.loop.waits.wake import with_wake, woken_fact
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.context import as_message, pin_block, pinned
+    from weft.loop.budget import refusal
     from weft.loop.compaction import CompactionWork
     from weft.loop.recovery import (
         PartialDraft,
@@ -151,6 +151,7 @@ _HOMES = {
     "judge": "weft.loop.recovery",
     "pin_block": "weft.context",
     "pinned": "weft.context",
+    "refusal": "weft.loop.budget",
     "settle_interrupted": "weft.loop.recovery",
     "unsettled_children": "weft.loop.recovery",
 }

@@ -13,7 +13,6 @@ from weft.events import FinishReason, UsageRecorded
 from weft.ids import NodeId, TurnId
 from weft.loop.answer import ModelAnswer
 from weft.loop.base import ModelEnvironment
-from weft.loop.budget import refusal, warnings
 from weft.loop.model_retry import ModelCallAttempts
 from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_facts import usage_recorded
@@ -118,6 +117,8 @@ class UsageTracker:
         # Before anything is added up: every round asks, and most sessions have no budget.
         why = None
         if self._env.limits.has_budget:
+            from weft.loop.budget import refusal  # few sessions have one: start-up time
+
             why = refusal(
                 self._env.limits,
                 state.ledger.total + self._uncommitted(),
@@ -163,6 +164,8 @@ class UsageTracker:
         """Note for the user, once, that most of the budget is used."""
         if not self._env.limits.has_budget:
             return
+        from weft.loop.budget import warnings  # as above
+
         state, noted = self._env.journal.state, self._pending.facts
         total = state.ledger.total + self._uncommitted()
         self._pending.note(*warnings(self._env.limits, total, state, noted))

@@ -18,7 +18,7 @@ import msgspec
 
 from weft.config.project_ids import ProjectIds
 from weft.config.settings import Config
-from weft.errors import AmbiguousId, Owned, SessionNotFound, UsageError, WeftError
+from weft.errors import AmbiguousId, Conflict, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import CallOrigin, CommandCause, Fact, SessionCreated
 from weft.ids import BlobId, SessionId
 from weft.loop import TurnHooks
@@ -40,8 +40,6 @@ from weft.session import (
     SessionActor,
     SessionEnvironment,
     SessionPort,
-    load_state,
-    load_with_snapshot,
 )
 from weft.state import SessionState
 from weft.store import SessionRow, Store
@@ -166,6 +164,8 @@ class SessionRegistry:
 
             return await open_remote(session_id, owner, store, supervisor)
         try:
+            from weft.session import load_with_snapshot  # not for a new one: start-up time
+
             state, snapshot_seq = await load_with_snapshot(session_id, store)
             environment = self._environment(
                 session_id, state.about.project_path, state.about.parent, store
@@ -262,12 +262,6 @@ class SessionRegistry:
         cause: CommandCause | None,
     ) -> SessionPort:
         session_id = state.session_id
-        # There is no row, or the caller would have found the session; but its facts are the past of
-        # its forks, and new ones must not be appended to them.
-        if await store.last_seq(session_id):
-            raise UsageError(
-                f"{session_id!r} was deleted, and forks share its past; use another id"
-            )
         created = facts[0]
         assert isinstance(created, SessionCreated)
         created = await self._of_project(created, store)
@@ -283,6 +277,15 @@ class SessionRegistry:
         )
         try:
             await actor.create(facts, blobs, cause)
+        except Conflict as conflict:
+            await store.release_lease(lease)
+            if conflict.stream != session_id:
+                raise
+            # There was no row, or the caller would have found the session; but the facts of one
+            # that was deleted are the past of its forks, and new ones cannot follow on them.
+            raise UsageError(
+                f"{session_id!r} was deleted, and forks share its past; use another id"
+            ) from conflict
         except WeftError:
             await store.release_lease(lease)
             raise
@@ -615,6 +618,8 @@ class SessionRegistry:
         port = self.running(session_id)
         if port is not None:
             return port.state
+        from weft.session import load_state  # as above
+
         return await load_state(session_id, await self.store_of(session_id))
 
     async def store_of(self, session_id: SessionId) -> Store:

@@ -91,7 +91,6 @@ from weft.session.log.line import (
     load_revisions,
     unspill_entries,
 )
-from weft.session.log.load import fold_after, load_state, load_with_snapshot
 from weft.session.permission_gate import GrantedPermissions
 from weft.session.port import SessionPort
 from weft.session.subscriptions.event_hub import EventHub
@@ -101,6 +100,7 @@ from weft.tree import Branch
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.session.decide.branches import branches, current_branch, node_at
     from weft.session.decide.children import child_end
+    from weft.session.log.load import fold_after, load_state, load_with_snapshot
 
 __all__ = [
     "UNNAMED_CLIENT",
@@ -195,6 +195,9 @@ _HOMES = {
     "branches": "decide.branches",
     "child_end": "decide.children",
     "current_branch": "decide.branches",
+    "fold_after": "log.load",
+    "load_state": "log.load",
+    "load_with_snapshot": "log.load",
     "node_at": "decide.branches",
 }
 

@@ -72,8 +72,7 @@ from weft.session.decide import decide
 from weft.session.decide.base import SettingCommand
 from weft.session.environment import FoundFile, SessionEnvironment
 from weft.session.idempotency import IdempotencyCache
-from weft.session.log.load import is_snapshot_due, keep_snapshot
-from weft.session.log.session_log import SessionLog
+from weft.session.log.session_log import SessionLog, is_snapshot_due
 from weft.session.permission_gate import SessionPermissionGate
 from weft.session.subscriptions.subscription import Subscription
 from weft.session.turns.outage import OutageWatch
@@ -615,6 +614,8 @@ class SessionActor:
         # Also when it fails: a full disk is not asked again after every fact.
         self._snapshot_seq = self.state.seq
         try:
+            from weft.session.log.load import keep_snapshot  # not for a short one
+
             await keep_snapshot(self.state, self._store)
         except StoreError:
             logger.exception("no snapshot was kept", extra={"session": self.session_id})

@@ -11,7 +11,6 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.store.base import Owner
-from weft.store.text import check_text
 
 UNIX = "unix:"
 HTTPS = "https://"
@@ -33,6 +32,8 @@ def check_address(address: str) -> None:
     Raises:
         UsageError: it has no scheme that we know, or no absolute path, or cannot be stored.
     """
+    from weft.store.text import check_text  # few processes can be dialled: start-up time
+
     check_text(address)
     if address and not address.startswith((f"{UNIX}/", HTTPS)):
         raise UsageError(

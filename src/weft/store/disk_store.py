@@ -18,7 +18,6 @@ from weft.store.address import check_address
 from weft.store.base import DraftChunk, Store
 from weft.store.follower import FollowerBell, RecordFollower
 from weft.store.liveness import ProcessLiveness, this_process
-from weft.store.text import storable_draft
 
 MOST_DRAFT_BYTES = 16 << 20
 """Draft text that may wait for the disk.
@@ -65,6 +64,8 @@ class DiskStore(Store):
     # -- drafts
 
     def save_draft(self, chunk: DraftChunk) -> None:
+        from weft.store.text import storable_draft  # with the first draft: start-up time
+
         chunk = storable_draft(chunk)
         draft = (chunk.stream, chunk.node)
         if self._is_closed or (draft in self._clipped and not chunk.restart):

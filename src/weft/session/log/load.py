@@ -19,8 +19,6 @@ from weft.store import READER_VERSION, Snapshot, Store
 
 PAGE: Final = 2_000
 """Facts that are decoded before others get their turn on the event loop."""
-SNAPSHOT_SHARE: Final = 8
-"""Which part of a log, at most, is read again after a crash."""
 DEEPEST_FORK: Final = 1_000
 
 
@@ -152,10 +150,3 @@ async def keep_snapshot(state: SessionState, store: Store) -> None:
     data = await anyio.to_thread.run_sync(pack, state)
     kept = Snapshot(seq=state.seq, version=FOLD_VERSION, data=data)
     await store.save_snapshot(state.session_id, kept)
-
-
-def is_snapshot_due(seq: int, kept_seq: int, after: int) -> bool:
-    """Whether so many facts came since the last snapshot that a new one is worth its while."""
-    # A part of the whole, because a snapshot is as long as the session: at fixed distances, all
-    # snapshots of a session together would cost the square of its length.
-    return seq - kept_seq >= max(after, seq // SNAPSHOT_SHARE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -36,7 +37,6 @@ from weft.session.log.line import (
     load_revisions,
     unspill_entries,
 )
-from weft.session.log.load import load_state
 from weft.session.log.running_output import RunningOutput
 from weft.session.subscriptions.event_hub import EventHub
 from weft.state import QueueEntry, SessionState
@@ -59,6 +59,10 @@ HISTORY_SLACK = 16
 MOST_TRIES = 1_000
 """How often a batch is tried that others come before on a project's stream: each time one of them
 has got its own in."""
+
+
+SNAPSHOT_SHARE: Final = 8
+"""Which part of a log, at most, is read again after a crash."""
 
 
 class SessionLog:
@@ -264,6 +268,8 @@ class SessionLog:
 
     async def reload(self) -> None:
         """Build the state from the log again."""
+        from weft.session.log.load import load_state  # few sessions crash: start-up time
+
         self.state = await load_state(self.session_id, self._store)
         self._unsure = None
         self._listed = None
@@ -339,3 +345,10 @@ class SessionLog:
     async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
         """What a node said in each revision, oldest first."""
         return await load_revisions(self.state.tree, node, self._store)
+
+
+def is_snapshot_due(seq: int, kept_seq: int, after: int) -> bool:
+    """Whether so many facts came since the last snapshot that a new one is worth its while."""
+    # A part of the whole, because a snapshot is as long as the session: at fixed distances, all
+    # snapshots of a session together would cost the square of its length.
+    return seq - kept_seq >= max(after, seq // SNAPSHOT_SHARE)

@@ -14,7 +14,6 @@ import apsw
 from weft.errors import Corrupt, StoreError, StoreOutage, StoreUnavailable
 from weft.store.fsync import make_durable_folder, sync_folder
 from weft.store.liveness import is_suspended
-from weft.store.sqlite.lock_holder import lock_holder
 from weft.store.sqlite.query import fetch
 from weft.store.sqlite.schema import look, migrate
 
@@ -84,6 +83,8 @@ class BusyHandler:
         if self._path is None or now < self._look_at:
             return False
         self._look_at = now + _LOOK_EVERY_SECONDS
+        from weft.store.sqlite.lock_holder import lock_holder  # few locks are held so long
+
         pid = lock_holder(self._path)
         if pid is None or not is_suspended(pid):
             self._suspended = None
@@ -202,6 +203,8 @@ def explained(error: apsw.Error, path: Path, *, stream: str = "", number: int = 
 
 
 def _locked(path: Path) -> StoreUnavailable:
+    from weft.store.sqlite.lock_holder import lock_holder  # as above
+
     pid = lock_holder(path)
     if pid is None:
         return StoreOutage(

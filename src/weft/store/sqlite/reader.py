@@ -23,7 +23,6 @@ from weft.store.base import Record, SearchHit, SessionRow, Snapshot
 from weft.store.sqlite.appends import decode_row
 from weft.store.sqlite.connect import BusyHandler, explained, open_reader
 from weft.store.sqlite.query import fetch
-from weft.store.text import unstorable
 from weft.store.threads import WorkerThread
 
 if TYPE_CHECKING:  # only lists need it at run time
@@ -71,6 +70,8 @@ class ReadConnection:
             self.close()
             raise explained(error, self._path, stream=stream) from error
         except UnicodeEncodeError as error:
+            from weft.store.text import unstorable  # few texts are: start-up time
+
             raise unstorable(error) from error
 
     def data_version(self) -> int:

@@ -34,7 +34,6 @@ from weft.store.sqlite import reader as reading
 from weft.store.sqlite.connect import Synchronous
 from weft.store.sqlite.reader import ReadConnection, ReaderThread
 from weft.store.sqlite.writer import JobResult, WriteJob, WriterThread
-from weft.store.text import is_storable
 from weft.store.threads import settle
 from weft.store.watch import ChangeWatch
 
@@ -155,9 +154,11 @@ class SqliteStore(DiskStore):
         children: bool = False,
         after: RowPlace | None = None,
     ) -> list[SessionRow]:
+        from weft.store.session_rows import RowQuery  # for lists alone: start-up time
+        from weft.store.text import is_storable
+
         if project_path is not None and not is_storable(project_path):
             return []
-        from weft.store.session_rows import RowQuery  # for lists alone: start-up time
 
         wanted = RowQuery(
             project_path=project_path,
@@ -176,6 +177,8 @@ class SqliteStore(DiskStore):
         return await self._ask(lambda db: reading.due(db, before, project_path, limit))
 
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
+        from weft.store.text import is_storable  # as above
+
         if not is_storable(prefix):
             return []
         return await self._ask(lambda db: reading.ids_with_prefix(db, prefix, limit))

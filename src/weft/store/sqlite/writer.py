@@ -47,7 +47,6 @@ from weft.store.sqlite.connect import (
 from weft.store.sqlite.query import fetch
 from weft.store.sqlite.schema import UNSCRUBBED
 from weft.store.sqlite.write_ahead_log import WriteAhead
-from weft.store.text import unstorable
 from weft.store.threads import call, settle
 
 MOST_IN_A_GROUP = 1000
@@ -278,6 +277,8 @@ class WriterThread:
         if isinstance(error, apsw.Error):
             return explained(error, self._path, stream=stream, number=number)
         if isinstance(error, UnicodeEncodeError):
+            from weft.store.text import unstorable  # few texts are: start-up time
+
             return unstorable(error)
         return error
 
