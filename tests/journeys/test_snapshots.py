@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
@@ -299,6 +300,57 @@ async def test_a_file_at_a_message_is_what_the_user_had_there_then(world: World)
             await session.read_file("later.txt", place)
         with pytest.raises(UsageError, match="there is no file"):
             await session.read_file("a.txt")
+
+
+@pytest.mark.requirement("session:read_file:at")
+async def test_a_file_at_a_message_is_decided_by_the_stored_tree_alone(world: World) -> None:
+    world.write(".gitignore", "ignored.txt\n")
+    world.write("plain/a.txt", "1\n")
+    world.write("keys/key.txt", "then\n")
+    (world.project / "link.txt").symlink_to("plain/a.txt")
+    (world.project / "way").symlink_to("plain")
+    async with open_world(world, turns(shell("true"))) as app:
+        session = await start(app)
+        await session.send_message("one")
+        # What the user does since is in no snapshot: the disk must not be asked.
+        world.write("made-since.txt", "now\n")
+        world.write("ignored.txt", "now\n")
+        shutil.rmtree(world.project / "keys")
+        (world.project / "keys").symlink_to("plain")
+        (world.project / "keys" / "key.txt").write_text("now\n")
+        (world.project / "link.txt").unlink()
+        world.write("link.txt", "now\n")
+        shutil.rmtree(world.project / "plain")
+        world.write("plain", "now\n")
+        for path in ("made-since.txt", "ignored.txt", "plain", "never/was.txt", "way/a.txt"):
+            with pytest.raises(UsageError, match=f"'{path}'"):
+                print(await session.read_file(path, -1))
+        with pytest.raises(UsageError, match="'way' was a link"):
+            await session.read_file("way/a.txt", -1)
+        with pytest.raises(UsageError, match="outside the project"):
+            await session.read_file("../elsewhere.txt", -1)
+        assert (await session.read_file("plain/a.txt", -1)).text == "1\n"
+        assert (await session.read_file("keys/key.txt", -1)).text == "then\n"
+        absolute = await session.read_file(str(world.project / "keys" / "key.txt"), -1)
+        assert (absolute.path, absolute.text) == ("keys/key.txt", "then\n")
+        link = await session.read_file("link.txt", -1)
+        assert (link.text, link.media_type, link.is_exact) == ("plain/a.txt", "inode/symlink", True)
+
+
+async def test_without_a_snapshot_a_file_at_a_message_is_not_guessed(world: World) -> None:
+    world.write("a.txt", "1\n")
+    world.write("b.txt", "1\n")
+    model = turns([], [CallTool(name="read", args={"path": "b.txt"}), write("b.txt", "2\n")])
+    async with open_world(world, model, history__quota=0) as app:
+        session = await start(app)
+        await session.send_message("talk")
+        place = await last_id(session)
+        await session.send_message("change")
+        with pytest.raises(UsageError, match=r"what 'a\.txt' held at .* is not known"):
+            await session.read_file("a.txt", place)
+        # The session kept what it found there; what came in between is not known.
+        found = await session.read_file("b.txt", place)
+        assert (found.text, found.is_exact) == ("1\n", False)
 
 
 async def test_a_content_of_a_file_that_may_not_be_read_is_refused(world: World) -> None:

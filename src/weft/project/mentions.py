@@ -23,7 +23,6 @@ import re
 import shlex
 import stat
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
@@ -167,40 +166,51 @@ class MentionReader:
             found += await self._picked(await self._read(located), path)
         return tuple(found)
 
-    async def content(
-        self, path: str, earlier: Callable[[str], Awaitable[FileState | None]] | None = None
-    ) -> tuple[FileState, tuple[Image | File, ...]]:
+    async def content(self, path: str) -> tuple[FileState, tuple[Image | File, ...]]:
         """A file that a program asks for, under the rules of a mention: as it was read, and as what
         may be shown of it.
-
-        `earlier` has what it held at another time, by the path that the workspace names it by;
-        None where it is the same as now.
 
         Raises:
             UsageError: it may not be read, or is neither text, an image nor a PDF.
         """
-        located = await anyio.to_thread.run_sync(self._meant, path, earlier is not None)
+        located = await anyio.to_thread.run_sync(self._meant, path)
         await self._check_allowed(located)
-        state = None
-        if earlier is not None:
-            state = await earlier(self._workspace.relative(located.real))
-        if state is None:
-            if not located.mode:
-                raise UsageError(f"there is no file {path!r}")
-            state = await self._read(located)
+        state = await self._read(located)
         return state, await self._file_parts(state, path, None)
 
-    def _meant(self, path: str, may_be_gone: bool) -> _Located:
-        """What a path means; with `may_be_gone`, also where nothing is (its mode is 0 then)."""
+    async def allowed_name(self, path: str) -> str:
+        """What a path means, by its letters alone, as the workspace names it: for a file that is
+        not read from the disk.
+
+        Raises:
+            UsageError: it may not be read, or no file has such a name.
+        """
+        if len(path) > _LONGEST_PATH:
+            raise UsageError(f"there is no file {path[:60]!r}…: the name is too long")
+        try:
+            name = self._workspace.relative(self._at_home(path))
+        except ToolError as error:
+            raise UsageError(str(error)) from error
+        if name == ".":
+            raise UsageError(f"{path!r} is a folder, not a file")
+        absolute = name if name.startswith("/") else f"{self._workspace.root}/{name}"
+        await self._check_allowed(_Located(path, path, absolute, 0))
+        return name
+
+    async def shown(self, state: FileState, path: str) -> tuple[Image | File, ...]:
+        """What may be shown of a file that was read elsewhere.
+
+        Raises:
+            UsageError: it is neither text, an image nor a PDF.
+        """
+        return await self._file_parts(state, path, None)
+
+    def _meant(self, path: str) -> _Located:
         found = self._located_at(path, path)
         if path and (not path.strip("./") or (found is not None and stat.S_ISDIR(found.mode))):
             raise UsageError(f"{path!r} is a folder, not a file")
         if found is not None:
             return found
-        if may_be_gone and 0 < len(path) <= _LONGEST_PATH:
-            joined = os.path.join(self._workspace.root, self._at_home(path))
-            with suppress(ValueError):  # NUL bytes, half characters: no path at all
-                return _Located(path, path, os.path.realpath(joined), 0)
         raise UsageError(f"there is no file {path!r}")
 
     async def _check_allowed(self, located: _Located) -> None:

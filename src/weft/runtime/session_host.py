@@ -491,12 +491,14 @@ class SessionHost:
         Raises:
             UsageError: it may not be read, or was not there.
         """
-        from weft.runtime.workspaces.file_view import message_at, project_file
+        from weft.runtime.workspaces.file_view import message_at, past_file, project_file
 
         port = await self.port(session_id)
         reader = self.registry.mention_reader(port, ask)
-        node = None if at is None else message_at(port.state, at)
-        return await project_file(reader, path, port.state, self.store_of(session_id), node)
+        if at is None:
+            return await project_file(reader, path)
+        node = message_at(port.state, at)
+        return await past_file(reader, path, port.state, self.store_of(session_id), node)
 
     async def read_blob(self, blob_id: BlobId) -> bytes:
         """The content of a blob; `App.read_blob` says how.

@@ -17,6 +17,7 @@ from weft.workspace.history.project_tree import (
     ProjectTree,
     TreeEntry,
     changed_since,
+    entries_along,
     entries_of,
     files_of,
     listing,
@@ -54,6 +55,31 @@ def test_a_mode_that_no_listing_of_ours_has_is_refused(mode: int) -> None:
 def test_a_name_that_stands_in_a_folder_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="twice"):
         entries_of(b'[["a",33188,"ab"],["a",33188,"cd"]]')
+
+
+async def test_one_path_of_a_stored_tree_costs_a_listing_for_each_folder_above_it() -> None:
+    blobs: dict[BlobId, bytes] = {}
+    asked: list[BlobId] = []
+
+    def folder(*entries: TreeEntry) -> str:
+        made = listing(entries)
+        blobs[made.digest] = made.data
+        return made.digest
+
+    async def load(digest: BlobId) -> bytes | None:
+        asked.append(digest)
+        return blobs.get(digest)
+
+    inner = folder(TreeEntry("c.py", 33188, "ab"))
+    others = [TreeEntry(f"d{n}", 16384, folder(TreeEntry(f"{n}", 33188, "x"))) for n in range(20)]
+    top = BlobId(folder(TreeEntry("src", 16384, inner), TreeEntry("to", 40960, "cd"), *others))
+    assert list(await entries_along(top, "src/c.py", load)) == ["src", "src/c.py"]
+    assert asked == [top, inner]
+    assert list(await entries_along(top, "src/none/deep.py", load)) == ["src"]
+    assert list(await entries_along(top, "to/c.py", load)) == ["to"]
+    del blobs[BlobId(inner)]
+    with pytest.raises(LookupError):
+        await entries_along(top, "src/c.py", load)
 
 
 class Blobs:

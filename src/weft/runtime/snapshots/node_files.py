@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 import msgspec
 
@@ -25,8 +26,16 @@ from weft.state import SessionState, SnapshotPlace, note_left_out
 from weft.store import Store
 from weft.tree import LogPosition, NodeSkeleton
 from weft.workspace.disk_threads import DiskThreads
-from weft.workspace.history.project_tree import TreeEntry, entries_of, files_of, tree_mode
+from weft.workspace.history.project_tree import (
+    TreeEntry,
+    entries_along,
+    entries_of,
+    files_of,
+    folders_above,
+    tree_mode,
+)
 
+_SNAPSHOTS_AT_ONCE: Final = 50
 _FILE_MODE = stat.S_IFREG | 0o644
 
 
@@ -47,6 +56,10 @@ class FileAt(msgspec.Struct, frozen=True, kw_only=True):
     def is_folder(self) -> bool:
         return stat.S_ISDIR(self.mode)
 
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.mode)
+
 
 class NodeFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The project's files at one message."""
@@ -58,6 +71,19 @@ class NodeFiles(msgspec.Struct, frozen=True, kw_only=True):
     is_exact: bool
     """False when the message's turn has no snapshot: what was changed from outside between the
     snapshot before and the message is not in here."""
+
+
+class PathAt(msgspec.Struct, frozen=True, kw_only=True):
+    """One path at one message."""
+
+    file: FileAt | None
+    """None where nothing was."""
+    above: dict[str, FileAt]
+    """The folders above it, or what was there in the place of one."""
+    unknown: Sequence[str]
+    """Those of them of which it is not known what is in them."""
+    is_exact: bool
+    """As of `NodeFiles`."""
 
 
 async def write_files(files: NodeFiles, folder: str, store: Store) -> list[LeftOutFile]:
@@ -124,12 +150,37 @@ async def files_at(node: NodeId, state: SessionState, store: Store) -> NodeFiles
     return NodeFiles(files=files, tree=origin.tree, is_exact=moments.is_exact)
 
 
-async def has_path(tree: BlobId | None, path: str, store: Store) -> bool:
-    """Whether a stored tree has something at a path."""
+async def file_at(path: str, node: NodeId, state: SessionState, store: Store) -> PathAt | None:
+    """What was at one path at a message, and at the folders above it; None where no snapshot can
+    tell.  It costs the depth of the path, not the project.
+
+    Raises:
+        UsageError: there is no such message.
+        Corrupt: a stored tree cannot be read.
+    """
+    moments = _Moments(state, state.tree.require(node), node)
+    if not moments.is_known:
+        return None
+    origin = moments.origin()
+    facts = await read_places(moments.places, store)
+    changed = moments.changed(facts[place] for place in moments.places)
+    assert origin.tree is not None
     try:
-        return tree is not None and path in await files_of(tree, store.blob)
-    except (LookupError, ValueError):
-        return False
+        base = await entries_along(origin.tree, path, store.blob)
+    except (LookupError, ValueError) as error:
+        raise Corrupt(state.session_id, f"the tree {origin.tree} cannot be read") from error
+    last = base.get(path)
+    content = BlobId(last.hash) if last is not None and last.hash else None
+    why = await _why_left_out(path, content, origin, state, store)
+    left_out = {(path, content): why} if why else {}
+    files = {each: _file_at(each, entry, left_out) for each, entry in base.items()}
+    for each in (path, *folders_above(path)):
+        if (change := changed.get(each)) is not None:
+            _change(files, each, *change)
+    unknown = [each for each, entry in base.items() if entry.is_folder and not entry.hash]
+    return PathAt(
+        file=files.pop(path, None), above=files, unknown=unknown, is_exact=moments.is_exact
+    )
 
 
 async def paths_with(content: BlobId, state: SessionState, store: Store) -> set[str]:
@@ -169,6 +220,11 @@ class _Moments:
         self._is_back = False
         self.is_exact = False
         self.places: list[LogPosition] = []
+
+    @property
+    def is_known(self) -> bool:
+        """True where there is a snapshot to begin with."""
+        return self._before is not None or self._after is not None
 
     def origin(self) -> SnapshotPlace:
         """The snapshot to begin with; `places` are the changes between it and the message."""
@@ -230,6 +286,32 @@ async def _left_out(
         if isinstance(fact := facts[place], WorkspaceSnapshot):
             note_left_out(found, fact)
     return found
+
+
+async def _why_left_out(
+    path: str,
+    content: BlobId | None,
+    origin: SnapshotPlace,
+    state: SessionState,
+    store: Store,
+) -> str:
+    """Why the snapshots up to this one do not have a content; empty where none left it out."""
+    age = state.files.age_of()
+    places = [each.at for each in state.files.snapshots if age(each.at) <= age(origin.at)]
+    # The newest first: the one that saw the file become what it is decides, and it mostly is one of
+    # the last.
+    for end in range(len(places), 0, -_SNAPSHOTS_AT_ONCE):
+        some = places[max(0, end - _SNAPSHOTS_AT_ONCE) : end]
+        facts = await read_places(some, store)
+        for place in reversed(some):
+            fact = facts[place]
+            if not isinstance(fact, WorkspaceSnapshot):
+                continue
+            found: dict[tuple[str, BlobId | None], str] = {(path, content): ""}
+            note_left_out(found, fact)
+            if (why := found.get((path, content))) is None or why:
+                return why or ""
+    return ""
 
 
 def _file_at(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -252,8 +252,10 @@ def _judged(
     changes: Iterable[TreeChange], state: SessionState, noted: Sequence[Fact]
 ) -> tuple[SnapshotChange, ...]:
     """Who made each change, as far as the log can tell."""
+    from weft.workspace.history.project_tree import folders_above  # loaded by now
+
     left = state.files.left_after(noted)
-    above = {folder for path in left for folder in _folders_above(path)}
+    above = {folder for path in left for folder in folders_above(path)}
     # While a command runs beside the turns, or a tool of a program may have changed anything, what
     # is not on record is not from outside for certain.
     is_unsure = bool(state.background.running) or not state.files.is_reported
@@ -266,11 +268,6 @@ def _judged(
         )
         for change in changes
     )
-
-
-def _folders_above(path: str) -> Iterator[str]:
-    while path := path.rpartition("/")[0]:
-        yield path
 
 
 def _content(change: TreeChange) -> BlobId | None:

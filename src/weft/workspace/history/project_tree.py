@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -96,6 +96,12 @@ def entries_of(data: bytes) -> dict[str, TreeEntry]:
     return found
 
 
+def folders_above(path: str) -> Iterator[str]:
+    """The folders that hold a path, the nearest first, without the project's own."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
 async def changed_since(
     before: BlobId | None, now: ProjectTree, load: Callable[[BlobId], Awaitable[bytes | None]]
 ) -> tuple[list[TreeChange], list[FolderListing]]:
@@ -151,6 +157,32 @@ async def files_of(
             if entry.is_folder and entry.hash:
                 waiting.append((full, BlobId(entry.hash)))
     return dict(sorted(found.items()))
+
+
+async def entries_along(
+    tree: BlobId, path: str, load: Callable[[BlobId], Awaitable[bytes | None]]
+) -> dict[str, TreeEntry]:
+    """A path of a stored tree and the folders above it, as far as they are there; costs a listing
+    for each folder, however large the tree is.
+
+    Raises:
+        LookupError: one of these listings is not stored.
+    """
+    found: dict[str, TreeEntry] = {}
+    above, digest = "", tree
+    for name in path.split("/"):
+        data = await load(digest)
+        if data is None:
+            raise LookupError(digest)
+        entry = entries_of(data).get(name)
+        if entry is None:
+            break
+        above = f"{above}/{name}" if above else name
+        found[above] = entry
+        if not entry.is_folder or not entry.hash:
+            break
+        digest = BlobId(entry.hash)
+    return found
 
 
 async def _loaded(
