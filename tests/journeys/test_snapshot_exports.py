@@ -125,8 +125,45 @@ def _is_no_base64(document: dict[str, Any]) -> None:
     document["blobs"][0]["base64"] = "?"
 
 
+def _has_a_mode_beyond_all(document: dict[str, Any]) -> None:
+    document["files"][0]["changes"][0]["mode"] = 2**40
+
+
+def _changes_what_is_not_there(document: dict[str, Any]) -> None:
+    document["files"][0]["changes"][0]["path"] = "../../elsewhere"
+
+
+def _is_a_bomb(document: dict[str, Any]) -> None:
+    data = listing([]).data
+    for _ in range(64):
+        document["blobs"].append({"base64": base64.b64encode(data).decode()})
+        digest = hashlib.sha256(data).hexdigest()
+        data = listing([TreeEntry("a", 16384, digest), TreeEntry("b", 16384, digest)]).data
+    document["blobs"].append({"base64": base64.b64encode(data).decode()})
+    document["files"][0] |= {"tree": hashlib.sha256(data).hexdigest(), "changes": []}
+
+
+def _brings_a_repository(document: dict[str, Any]) -> None:
+    inner = listing([])
+    outer = listing([TreeEntry(".git", 16384, inner.digest)])
+    for each in (inner, outer):
+        document["blobs"].append({"base64": base64.b64encode(each.data).decode()})
+    document["files"][0] |= {"tree": outer.digest, "changes": []}
+
+
 @pytest.mark.parametrize(
-    "spoil", [_names_another, _leads_out, _is_no_tree, _is_of_no_node, _is_no_base64]
+    "spoil",
+    [
+        _names_another,
+        _leads_out,
+        _is_no_tree,
+        _is_of_no_node,
+        _is_no_base64,
+        _has_a_mode_beyond_all,
+        _changes_what_is_not_there,
+        _is_a_bomb,
+        _brings_a_repository,
+    ],
 )
 async def test_a_file_whose_snapshots_are_not_sound_is_refused_whole(
     world: World, spoil: Any
@@ -139,3 +176,4 @@ async def test_a_file_whose_snapshots_are_not_sound_is_refused_whole(
     async with open_world(world, turns()) as app:
         with pytest.raises(Corrupt):
             await app.sessions.import_session(path)
+        assert len(await app.sessions.list_saved()) == 1

@@ -69,3 +69,26 @@ async def test_content_that_is_gone_is_named_and_an_old_folder_is_refused(tmp_pa
     assert await write_files(wanted, target, store) == [LeftOutFile(path="a", why="quota")]
     with pytest.raises(UsageError, match="cannot be made"):
         await write_files(wanted, target, store)
+
+
+async def test_what_the_disk_does_not_take_is_named_and_no_repository_is_made(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "fine": file(),
+        ".GIT": FOLDER,
+        ".GIT/config": file(),
+        "x" * 300: file(),
+        "to": linked(),
+    }
+    store = MemoryStore()
+    store.data.blobs |= {CONTENT: b"x", BlobId("l"): b"t" * 5_000}
+    wanted = NodeFiles(files=files, tree=BlobId("t"), is_exact=True)
+    left_out = await write_files(wanted, str(tmp_path / "to"), store)
+    assert {each.path: each.why for each in left_out} == {
+        ".GIT": "version control's own",
+        ".GIT/config": "version control's own",
+        "x" * 300: "File name too long",
+        "to": "File name too long",
+    }
+    assert [each.name for each in (tmp_path / "to").iterdir()] == ["fine"]

@@ -25,7 +25,7 @@ from weft.export import (
     too_large,
 )
 from weft.ids import SessionId
-from weft.runtime.snapshots.tree_blobs import named_blobs, stored_blobs
+from weft.runtime.snapshots.tree_blobs import TreeCollector, checked_blobs
 from weft.store import Store
 
 _WRITERS = {"json": to_json, "jsonl": to_jsonl, "md": to_md, "html": to_html}
@@ -50,7 +50,7 @@ async def export(
         raise UsageError(f"no export format {format!r}; there are {', '.join(_WRITERS)}")
     if files and format not in ("json", "jsonl"):
         raise UsageError(f"an export as {format!r} is for reading and has no room for files")
-    document = await gather(session_id, store, stored_blobs if files else None)
+    document = await gather(session_id, store, TreeCollector(store) if files else None)
     text = await to_thread.run_sync(partial(_WRITERS[format], document))
     if path is not None:
         await to_thread.run_sync(_write, Path(path), text.encode())
@@ -67,7 +67,7 @@ async def read_export(path: str | os.PathLike[str]) -> tuple[RestoredFacts, str]
 
     def read() -> tuple[RestoredFacts, str]:
         name, data = os.fspath(path), _read(Path(path))
-        return restore(parse(data, name), name, named_blobs), hashlib.sha256(data).hexdigest()
+        return restore(parse(data, name), name, checked_blobs), hashlib.sha256(data).hexdigest()
 
     return await to_thread.run_sync(read)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final, Protocol
 
 import anyio.lowlevel
 import msgspec
@@ -75,18 +75,27 @@ _NO_MATTER = frozenset({"auto_title", "archived", "permission_mode", "imported_w
 """Settings that are neither written nor missed."""
 
 
-SnapshotBlobs: TypeAlias = Callable[
-    [BlobId, Store, Mapping[tuple[str, BlobId | None], str]],
-    Awaitable[tuple[Mapping[BlobId, bytes], tuple[LeftOutFile, ...]] | None],
-]
-"""All that a stored tree of files names, itself too, and the files of which it was left out; None
-where something else is not stored."""
+class FileCollector(Protocol):
+    """Gathers the listings and contents that trees of files name."""
+
+    @property
+    def held(self) -> Mapping[BlobId, bytes]:
+        """All that was gathered."""
+        ...
+
+    async def add(
+        self, tree: BlobId, left_out: Mapping[tuple[str, BlobId | None], str]
+    ) -> tuple[LeftOutFile, ...] | None:
+        """Gather a tree; returns its files whose content is not held: those that were left out, and
+        what is not stored any more.  None where the tree itself is not stored.
+        """
+        ...
 
 
 async def gather(
-    session_id: SessionId, store: Store, snapshot_blobs: SnapshotBlobs | None = None
+    session_id: SessionId, store: Store, collector: FileCollector | None = None
 ) -> ExportDocument:
-    """The whole conversation of a stored session; with `snapshot_blobs`, the project's files at the
+    """The whole conversation of a stored session; with a `collector`, the project's files at the
     end of each turn too.
 
     Raises:
@@ -97,9 +106,9 @@ async def gather(
     async for fact in _facts(session_id, store):
         gathered.take(fact)
     document = await _with_blobs(gathered.document(), store)
-    if snapshot_blobs is None:
+    if collector is None:
         return document
-    return await _with_files(document, gathered.snapshots, store, snapshot_blobs)
+    return await _with_files(document, gathered.snapshots, collector)
 
 
 # --- reading -----------------------------------------------------------------------------
@@ -317,25 +326,21 @@ def _compaction(fact: Compacted) -> ExportedCompaction:
 
 
 async def _with_files(
-    document: ExportDocument,
-    snapshots: Sequence[WorkspaceSnapshot],
-    store: Store,
-    snapshot_blobs: SnapshotBlobs,
+    document: ExportDocument, snapshots: Sequence[WorkspaceSnapshot], collector: FileCollector
 ) -> ExportDocument:
-    """The document with those snapshots that are stored whole: a hash whose content is not in the
-    file could mean the content of another session where it is imported.
+    """The document with the snapshots whose trees are stored.  Each names all of its files whose
+    content is not in the document: under its hash, that could be the content of another session
+    where it is imported.
     """
     files: list[ExportedFiles] = []
-    blobs: dict[BlobId, bytes] = {}
     left_out: dict[tuple[str, BlobId | None], str] = {}
     for fact in snapshots:
         note_left_out(left_out, fact)
         if fact.tree is None or fact.node is None:
             continue
-        found = await snapshot_blobs(fact.tree, store, left_out)
-        if found is None:
+        missing = await collector.add(fact.tree, left_out)
+        if missing is None:
             continue
-        blobs.update(found[0])
         files.append(
             ExportedFiles(
                 node=fact.node,
@@ -344,14 +349,16 @@ async def _with_files(
                 changes=fact.changes,
                 # All of the tree, and not only what is new in it: the snapshot that named the
                 # others may not be in the file.
-                left_out=found[1],
+                left_out=missing,
                 at=fact.at,
             )
         )
     dropped = dict(document.left_out)
-    if (missing := dropped.pop("snapshots", 0) - len(files)) > 0:
-        dropped["snapshots"] = missing
-    encoded = (ExportedBlob(base64=base64.b64encode(data).decode()) for data in blobs.values())
+    if (lost := dropped.pop("snapshots", 0) - len(files)) > 0:
+        dropped["snapshots"] = lost
+    encoded = (
+        ExportedBlob(base64=base64.b64encode(data).decode()) for data in collector.held.values()
+    )
     return msgspec.structs.replace(
         document, files=tuple(files), blobs=tuple(encoded), left_out=dropped
     )

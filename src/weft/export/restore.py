@@ -21,7 +21,6 @@ from weft.events import (
     Compacted,
     Fact,
     HeadMoved,
-    LeftOutFile,
     NewMessage,
     NodeEdited,
     RefMoved,
@@ -37,6 +36,7 @@ from weft.events import (
 from weft.export.codec import ParsedDocument
 from weft.export.document import (
     ExportDocument,
+    ExportedFiles,
     ExportedNode,
     ExportedResult,
     ExportedRevision,
@@ -66,20 +66,22 @@ class RestoredFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TreeCheck: TypeAlias = Callable[
-    [BlobId, Mapping[BlobId, bytes], Iterable[LeftOutFile]], Collection[BlobId]
+    [Sequence[WorkspaceSnapshot], Mapping[BlobId, bytes]], Collection[BlobId]
 ]
-"""What a tree of files names, itself too, without what was left out.
+"""What the trees of snapshots name, of the blobs that are held.
 
 Raises:
-    ValueError: it is none, or names what is not among these blobs.
+    ValueError: one is no tree or names what is not there, or the rest of a snapshot does not fit.
 """
 
 
-def restore(parsed: ParsedDocument, name: str, named_by: TreeCheck | None = None) -> RestoredFacts:
+def restore(
+    parsed: ParsedDocument, name: str, check_trees: TreeCheck | None = None
+) -> RestoredFacts:
     """The facts that make the conversation anew; `name` is the file's, for the sentence that
     refuses it.
 
-    `named_by` looks into the trees of files; without it they are left where they are.
+    `check_trees` looks into the trees of files; without it they are left where they are.
 
     Raises:
         Corrupt: its parts do not fit together.
@@ -87,7 +89,7 @@ def restore(parsed: ParsedDocument, name: str, named_by: TreeCheck | None = None
     document = parsed.document
     _Checks(document, name).run()
     blobs: dict[BlobId, bytes] = {}
-    snapshots = {} if named_by is None else _snapshots(document, name, named_by, blobs)
+    snapshots = {} if check_trees is None else _snapshots(document, name, check_trees, blobs)
     facts: list[Fact] = []
     for node in document.nodes:
         facts += _node_facts(node, blobs)
@@ -135,31 +137,37 @@ def _node_facts(node: ExportedNode, blobs: dict[BlobId, bytes]) -> list[Fact]:
 
 
 def _snapshots(
-    document: ExportDocument, name: str, named_by: TreeCheck, blobs: dict[BlobId, bytes]
+    document: ExportDocument, name: str, check_trees: TreeCheck, blobs: dict[BlobId, bytes]
 ) -> dict[NodeId, list[Fact]]:
     """The snapshots of files, by the node that they were taken at; what they name goes to
     `blobs`."""
     held: dict[BlobId, bytes] = {}
     for blob in document.blobs:
         _keep(base64.b64decode(blob.base64), held)
+    made = [_snapshot(each) for each in document.files]
+    try:
+        blobs.update((blob_id, held[blob_id]) for blob_id in check_trees(made, held))
+    except ValueError as error:
+        raise Corrupt(name, f"its files cannot be read ({error})") from error
     found: dict[NodeId, list[Fact]] = {}
-    for each in document.files:
-        try:
-            named = named_by(each.tree, held, each.left_out)
-            blobs.update((blob_id, held[blob_id]) for blob_id in named)
-        except ValueError as error:
-            raise Corrupt(name, f"its files cannot be read ({error})") from error
-        found.setdefault(each.node, []).append(
-            WorkspaceSnapshot(
-                node=each.node,
-                tree=each.tree,
-                after=each.after,
-                changes=each.changes,
-                left_out=each.left_out,
-                at=each.at,
-            )
-        )
+    earlier: set[BlobId | None] = set()
+    for each, fact in zip(document.files, made, strict=True):
+        # The hash of a tree that is not in the file could be that of another session's.
+        after = fact.after if fact.after in earlier else None
+        found.setdefault(each.node, []).append(msgspec.structs.replace(fact, after=after))
+        earlier.add(fact.tree)
     return found
+
+
+def _snapshot(files: ExportedFiles) -> WorkspaceSnapshot:
+    return WorkspaceSnapshot(
+        node=files.node,
+        tree=files.tree,
+        after=files.after,
+        changes=files.changes,
+        left_out=files.left_out,
+        at=files.at,
+    )
 
 
 def _edited(node: NodeId, revision: ExportedRevision) -> NodeEdited:

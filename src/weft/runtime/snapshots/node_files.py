@@ -9,6 +9,7 @@ the change that replaced it.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +35,10 @@ from weft.workspace.history.project_tree import (
     folders_above,
     tree_mode,
 )
+from weft.workspace.skipped_folders import skipped_for
 
 _SNAPSHOTS_AT_ONCE: Final = 50
+_NEVER: Final = frozenset(skipped_for("version control"))
 _FILE_MODE = stat.S_IFREG | 0o644
 
 
@@ -87,11 +90,11 @@ class PathAt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def write_files(files: NodeFiles, folder: str, store: Store) -> list[LeftOutFile]:
-    """Put all of them below a folder, which is made and must not be there; returns those whose
-    content is not stored.
+    """Put all of them below a folder, which is made and must not be there; returns those that are
+    not there, because their content is not stored or the disk does not take them.
 
     Raises:
-        UsageError: there is something at `folder` already, or it cannot be made.
+        UsageError: there is something at `folder` already, it cannot be made, or the disk is full.
     """
     threads = DiskThreads()
     try:
@@ -99,22 +102,16 @@ async def write_files(files: NodeFiles, folder: str, store: Store) -> list[LeftO
     except OSError as error:
         raise UsageError(f"{folder} cannot be made: {error.strerror}") from error
     left_out: list[LeftOutFile] = []
+    folders: list[str] = []
     for path, found in sorted(files.files.items()):
-        # Nothing is put through a link, or beside a folder that is not known: below `folder` are
-        # only folders that were made here.
-        if not _has_place(path, files.files):
-            left_out.append(LeftOutFile(path=path, why="its folder is not known"))
-            continue
         data = await stored_content(found, store)
-        if data is None and not found.is_folder:
-            left_out.append(LeftOutFile(path=path, why=found.why or "quota"))
-            continue
-        await threads.run(partial(_put, f"{folder}/{path}", found.mode, data))
-    folders = [
-        path
-        for path, each in files.files.items()
-        if each.is_folder and _has_place(path, files.files)
-    ]
+        why = _why_not_put(path, found, files.files, data)
+        if not why:
+            why = await threads.run(partial(_put, f"{folder}/{path}", found.mode, data))
+        if why:
+            left_out.append(LeftOutFile(path=path, why=why))
+        elif found.is_folder:
+            folders.append(path)
     # Last, and the innermost first: until then nobody else can look into them.
     for path in sorted(folders, reverse=True):
         await threads.run(partial(os.chmod, f"{folder}/{path}", 0o755))
@@ -350,7 +347,34 @@ def _has_place(path: str, files: Mapping[str, FileAt]) -> bool:
             return False
 
 
-def _put(path: str, mode: int, data: bytes | None) -> None:
+def _why_not_put(path: str, found: FileAt, files: Mapping[str, FileAt], data: bytes | None) -> str:
+    # Where the case of names does not count, `.GIT` is a repository too, and git runs programs that
+    # it names.
+    if not _NEVER.isdisjoint(path.lower().split("/")):
+        return "version control's own"
+    # Nothing is put through a link, or beside a folder that is not known: below the folder that was
+    # asked for are only folders that were made here.
+    if not _has_place(path, files):
+        return "its folder is not known"
+    return found.why or "quota" if data is None and not found.is_folder else ""
+
+
+def _put(path: str, mode: int, data: bytes | None) -> str:
+    """Make it; returns why the disk does not take it, of a name or a target that it cannot have.
+
+    Raises:
+        UsageError: the disk takes nothing more.
+    """
+    try:
+        _make(path, mode, data)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+        return error.strerror or "it cannot be written"
+    return ""
+
+
+def _make(path: str, mode: int, data: bytes | None) -> None:
     if stat.S_ISDIR(mode):
         os.mkdir(path, 0o700)
     elif stat.S_ISLNK(mode):

@@ -16,8 +16,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from weft.ids import BlobId
+from weft.workspace.skipped_folders import skipped_for
 
+MOST_PATHS: Final = 250_000
+"""Files, links and folders of one tree: ours have fewer (`index.MAX_FILES`), and a few listings
+that name one another twice could stand for any number.
+"""
 _HIGHEST_MODE: Final = 0o177777
+_NEVER: Final = frozenset(skipped_for("version control"))
 
 
 class TreeEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -87,6 +93,9 @@ def entries_of(data: bytes) -> dict[str, TreeEntry]:
     for entry in _decode(data):
         if entry.name in ("", ".", "..") or not {"/", "\0"}.isdisjoint(entry.name):
             raise ValueError(f"{entry.name!r} is no name in a folder")
+        # git runs programs that a `.git` names, and no snapshot of ours has one.
+        if entry.name in _NEVER:
+            raise ValueError(f"{entry.name!r} is version control's own")
         if entry.name in found:
             raise ValueError(f"{entry.name!r} stands in a folder twice")
         # The range first: what is beyond it is no mode to the system's own functions.
@@ -143,6 +152,7 @@ async def files_of(
 
     Raises:
         LookupError: one of its listings is not stored.
+        ValueError: it has too many, or one of its listings is none.
     """
     found: dict[str, TreeEntry] = {}
     waiting = [("", tree)]
@@ -156,6 +166,8 @@ async def files_of(
             found[full] = entry
             if entry.is_folder and entry.hash:
                 waiting.append((full, BlobId(entry.hash)))
+        if len(found) > MOST_PATHS:
+            raise ValueError(f"it has more than {MOST_PATHS} files")
     return dict(sorted(found.items()))
 
 
