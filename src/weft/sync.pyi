@@ -299,6 +299,7 @@ class SessionManager:
         path: str | PathLike[str] | None = None,
         *,
         files: bool = False,
+        missing: Callable[[tuple[str, ...]], None] | None = None,
     ) -> str: ...
     def import_session(
         self, path: str | PathLike[str], *, input_id: str | None = None

@@ -75,6 +75,27 @@ async def test_without_being_asked_an_export_only_counts_them(world: World) -> N
             await app.sessions.export_session("s", "md", files=True)
 
 
+async def test_an_export_names_the_files_that_it_does_not_have(world: World) -> None:
+    world.write("a.txt", "1\n")
+    world.write("b.txt", "2\n")
+    said: list[tuple[str, ...]] = []
+    async with open_world(world, turns(shell("true"))) as app:
+        session = await start(app)
+        with pytest.raises(UsageError, match="no snapshot of the project's files"):
+            await app.sessions.export_session("s", "json", files=True)
+        await session.send_message("one")
+        await app.sessions.export_session("s", "json", files=True, missing=said.append)
+        assert said == []
+        await app.store.trim_history(str(world.project), 2)
+        path = world.base / "session.json"
+        await app.sessions.export_session("s", "json", path, files=True, missing=said.append)
+        ((name,),) = said
+        assert name in ("a.txt (quota)", "b.txt (quota)")
+        report = await app.sessions.import_session(path)
+        (left,) = (await report.session.files_at(-1)).left_out
+        assert f"{left.path} ({left.why})" == name
+
+
 async def test_an_import_does_not_find_elsewhere_what_was_left_out(
     world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -233,6 +233,25 @@ async def test_content_beyond_the_quota_is_named_and_its_hash_is_known(world: Wo
     assert len(left) == 5
     assert {each.why for each in snapshot.left_out} == {"quota"}
     assert all(files.files[path].content for path in left)
+    assert not files.is_exact
+    assert [(each.path, each.why) for each in files.left_out] == [(path, "quota") for path in left]
+    assert files.why.startswith("not every content is stored: 4.bin (quota)")
+
+
+async def test_a_content_that_is_gone_is_named_and_the_files_are_not_exact(world: World) -> None:
+    world.write("a.txt", "1\n")
+    world.write("b.txt", "2\n")
+    async with open_world(world, turns(shell("true"))) as app:
+        session = await start(app)
+        await session.send_message("one")
+        assert (await session.files_at(-1)).is_exact
+        await app.store.trim_history(str(world.project), 2)
+        files = await session.files_at(-1)
+        (gone,) = files.left_out
+        assert (gone.why, files.files[gone.path].why, files.is_exact) == ("quota", "quota", False)
+        assert gone.path in files.why
+        with pytest.raises(UsageError, match="is not kept"):
+            await session.read_file(gone.path, -1)
 
 
 async def test_where_commands_are_not_watched_the_snapshot_says_why(world: World) -> None:

@@ -6,14 +6,17 @@ import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from anyio import to_thread
 
 from weft.errors import UsageError
 from weft.export import (
     LARGEST,
+    ExportDocument,
     RestoredFacts,
     gather,
     parse,
@@ -28,6 +31,8 @@ from weft.ids import SessionId
 from weft.runtime.snapshots.tree_blobs import TreeCollector, checked_blobs
 from weft.store import Store
 
+TellMissing: TypeAlias = Callable[[tuple[str, ...]], None]
+"""Takes what is not in an export, each with the reason."""
 _WRITERS = {"json": to_json, "jsonl": to_jsonl, "md": to_md, "html": to_html}
 
 
@@ -38,23 +43,48 @@ async def export(
     path: str | os.PathLike[str] | None,
     *,
     files: bool = False,
+    missing: TellMissing | None = None,
 ) -> str:
     """The session as text; with `path` also written there, whole or not at all.
 
-    With `files`, the project's files at the end of each turn are in it.
+    With `files`, the project's files at the end of each turn are in it; `missing` is called once,
+    where some of them are not.
 
     Raises:
-        UsageError: there is no such format, or the file cannot be written.
+        UsageError: there is no such format, the file cannot be written, or it would have none of
+            the files that were asked for.
     """
     if format not in _WRITERS:
         raise UsageError(f"no export format {format!r}; there are {', '.join(_WRITERS)}")
     if files and format not in ("json", "jsonl"):
         raise UsageError(f"an export as {format!r} is for reading and has no room for files")
     document = await gather(session_id, store, TreeCollector(store) if files else None)
+    if files:
+        _tell_missing(document, missing)
     text = await to_thread.run_sync(partial(_WRITERS[format], document))
     if path is not None:
         await to_thread.run_sync(_write, Path(path), text.encode())
     return text
+
+
+def _tell_missing(document: ExportDocument, missing: TellMissing | None) -> None:
+    """Say which files are not in a document.
+
+    Raises:
+        UsageError: it has none.
+    """
+    lost = document.left_out.get("snapshots", 0)
+    if not document.files:
+        raise UsageError(
+            "the store has no snapshot of the project's files for this session, so there are none "
+            "to export; export it without files"
+        )
+    named = {each.path: each.why for files in document.files for each in files.left_out}
+    said = [f"{path} ({why})" for path, why in sorted(named.items())]
+    if lost:
+        said.append(f"{lost} of {lost + len(document.files)} snapshots, whose trees are gone")
+    if said and missing is not None:
+        missing(tuple(said))
 
 
 async def read_export(path: str | os.PathLike[str]) -> tuple[RestoredFacts, str]:

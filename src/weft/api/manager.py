@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack
 
@@ -301,23 +301,26 @@ class SessionManager:
         path: str | os.PathLike[str] | None = None,
         *,
         files: bool = False,
+        missing: Callable[[tuple[str, ...]], None] | None = None,
     ) -> str:
         """The whole conversation as text; with `path` also written there (replacing what was),
         readable by its owner alone.
 
         `json` and `jsonl` are complete and can be imported; `md` and `html` are the present line,
         for reading.  With `files` the project's files at the end of each turn go along, secrets in
-        them too; those of a turn of which some content is not stored do not.
+        them too; `missing` is called once with the names of those whose content is not stored, each
+        with the reason.
 
         Raises:
             SessionNotFound, AmbiguousId: no session, or several, have this id.
-            UsageError: there is no such format, or the file cannot be written.
+            UsageError: there is no such format, the file cannot be written, or `files` are asked
+                for and none are stored.
         """
         from weft.api.export_files import export  # only here: it costs start-up time
 
         resolved = await self._registry.resolved(session_id)
         async with self._registry.reading(resolved) as store:
-            return await export(resolved, store, format, path, files=files)
+            return await export(resolved, store, format, path, files=files, missing=missing)
 
     async def import_session(
         self, path: str | os.PathLike[str], *, input_id: str | None = None

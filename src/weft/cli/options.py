@@ -471,6 +471,11 @@ VERBS: tuple[CommandSpec, ...] = (
                         "text",
                         "FILE",
                     ),
+                    CommandOption(
+                        ("--files",),
+                        "Take the project's files at the end of each turn along, secrets in them "
+                        "too (json and jsonl).",
+                    ),
                 ),
             ),
             CommandSpec(

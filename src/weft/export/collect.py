@@ -334,12 +334,15 @@ async def _with_files(
     """
     files: list[ExportedFiles] = []
     left_out: dict[tuple[str, BlobId | None], str] = {}
+    lost = 0
     for fact in snapshots:
         note_left_out(left_out, fact)
+        # One before an effect is of no message, and all that it has is in the next one's tree.
         if fact.tree is None or fact.node is None:
             continue
         missing = await collector.add(fact.tree, left_out)
         if missing is None:
+            lost += 1
             continue
         files.append(
             ExportedFiles(
@@ -353,8 +356,8 @@ async def _with_files(
                 at=fact.at,
             )
         )
-    dropped = dict(document.left_out)
-    if (lost := dropped.pop("snapshots", 0) - len(files)) > 0:
+    dropped = {name: count for name, count in document.left_out.items() if name != "snapshots"}
+    if lost:
         dropped["snapshots"] = lost
     encoded = (
         ExportedBlob(base64=base64.b64encode(data).decode()) for data in collector.held.values()

@@ -13,7 +13,7 @@ is named `project:<id>` and takes optimistic appends from any process (`fence=No
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self, TypeAlias
@@ -433,6 +433,10 @@ class Store(Protocol):
     async def blob(self, blob_id: BlobId) -> bytes | None:
         """The content of a blob."""
         ...
+
+    async def missing_blobs(self, blob_ids: Collection[BlobId]) -> set[BlobId]:
+        """Those of these that are not stored; many at a time, and without their content."""
+        return {each for each in blob_ids if await self.blob(each) is None}
 
     async def sweep_blobs(self) -> int:
         """Drop blobs that no stream names; returns how many bytes that freed."""

@@ -7,7 +7,7 @@ on the same data behaves like a second process on the same file.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Self
 
 import msgspec
@@ -335,6 +335,10 @@ class MemoryStore(Store):
     async def blob(self, blob_id: BlobId) -> bytes | None:
         self._check_open()
         return self.data.blobs.get(blob_id)
+
+    async def missing_blobs(self, blob_ids: Collection[BlobId]) -> set[BlobId]:
+        self._check_open()
+        return set(blob_ids) - self.data.blobs.keys()
 
     async def sweep_blobs(self) -> int:
         self._check_open()

@@ -1106,6 +1106,21 @@ class StoreContract:
                 named.append(is_named)
             assert any(named)
 
+    async def test_which_blobs_are_missing_is_told_without_their_content(
+        self, tmp_path: Path
+    ) -> None:
+        blobs = [Blob(blob_id(data), data) for data in (b"one", b"", b"three")]
+        async with self.opened(tmp_path) as store:
+            lease = await store.take_lease(A)
+            await store.append(
+                msgspec.structs.replace(facts(lease, 0, "x"), blobs=tuple(blobs[:2]))
+            )
+            asked = [blob.id for blob in blobs]
+            assert await store.missing_blobs(asked) == {blobs[2].id}
+            assert await store.missing_blobs([]) == set()
+            many = [blob_id(str(number).encode()) for number in range(40_000)]
+            assert await store.missing_blobs([*many, blobs[0].id]) == set(many)
+
     async def test_the_oldest_file_history_of_a_project_goes_first_and_nothing_else_goes(
         self, tmp_path: Path
     ) -> None:

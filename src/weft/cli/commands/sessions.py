@@ -26,6 +26,7 @@ from weft.errors import UsageError
 from weft.ids import SessionId
 
 _ALL = 1_000_000
+_NAMED = 5
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -114,10 +115,17 @@ async def _export(app: App, arguments: ParsedArguments) -> int:
     session_id = await find_id(app, _one(arguments, "ID"))
     path = arguments.text("output")
     format_ = format_of(path, arguments.text("format"))
-    text = await app.sessions.export_session(session_id, format_, path)
+    text = await app.sessions.export_session(
+        session_id, format_, path, files=arguments.flag("files"), missing=_tell_missing
+    )
     if path is None:
         write(text)
     return OK
+
+
+def _tell_missing(names: tuple[str, ...]) -> None:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    tell(f"not in the export, because they are not stored: {', '.join(names[:_NAMED])}{more}")
 
 
 async def _import(app: App, arguments: ParsedArguments) -> int:

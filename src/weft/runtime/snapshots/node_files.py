@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -37,6 +37,7 @@ from weft.workspace.history.project_tree import (
 )
 from weft.workspace.skipped_folders import skipped_for
 
+_NAMED: Final = 3
 _SNAPSHOTS_AT_ONCE: Final = 50
 _NEVER: Final = frozenset(skipped_for("version control"))
 _FILE_MODE = stat.S_IFREG | 0o644
@@ -72,8 +73,13 @@ class NodeFiles(msgspec.Struct, frozen=True, kw_only=True):
     tree: BlobId
     """The tree hash of the snapshot that they were taken from."""
     is_exact: bool
-    """False when the message's turn has no snapshot: what was changed from outside between the
-    snapshot before and the message is not in here."""
+    """True when they are what a copy of that moment would be, content for content; `why` says why
+    not."""
+    why: str = ""
+    """A sentence: the message's turn has no snapshot, so that what was changed from outside since
+    the one before is not in here; or contents are not stored (`left_out`)."""
+    left_out: tuple[LeftOutFile, ...] = ()
+    """The files whose content is not stored, each with the reason."""
 
 
 class PathAt(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +150,43 @@ async def files_at(node: NodeId, state: SessionState, store: Store) -> NodeFiles
     files = {path: _file_at(path, entry, left_out) for path, entry in base.items()}
     for path, (side, missing) in changed.items():
         _change(files, path, side, missing)
-    return NodeFiles(files=files, tree=origin.tree, is_exact=moments.is_exact)
+    files = await _with_reasons(files, store)
+    missed = tuple(
+        LeftOutFile(path=path, why=each.why, content=each.content)
+        for path, each in files.items()
+        if each.why
+    )
+    why = _why_inexact(missed, is_of_turn=moments.is_exact)
+    return NodeFiles(files=files, tree=origin.tree, is_exact=not why, why=why, left_out=missed)
+
+
+async def _with_reasons(files: dict[str, FileAt], store: Store) -> dict[str, FileAt]:
+    """The files, each whose content is not stored with a reason."""
+    wanted = {each.content for each in files.values() if each.content and not each.is_left_out}
+    gone = await store.missing_blobs(wanted)
+    return {path: _with_reason(each, gone) for path, each in files.items()}
+
+
+def _with_reason(found: FileAt, gone: Collection[BlobId]) -> FileAt:
+    if found.is_left_out or found.is_folder:
+        return found
+    is_stored = found.content is not None and found.content not in gone
+    # A change tells why it did not keep a content, which a snapshot may have all the same.
+    why = "" if is_stored else found.why or "quota"
+    return found if why == found.why else msgspec.structs.replace(found, why=why)
+
+
+def _why_inexact(missed: Sequence[LeftOutFile], *, is_of_turn: bool) -> str:
+    if not is_of_turn:
+        return (
+            "the turn of this message has no snapshot: what was changed from outside since the one "
+            "before is not in it"
+        )
+    if not missed:
+        return ""
+    named = ", ".join(f"{each.path} ({each.why})" for each in missed[:_NAMED])
+    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
+    return f"not every content is stored: {named}{more}"
 
 
 async def file_at(path: str, node: NodeId, state: SessionState, store: Store) -> PathAt | None:

@@ -6,6 +6,7 @@ And what becomes of it when a session is deleted.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -80,6 +81,11 @@ def blob(folder: JsonlFolder, blob_id: BlobId) -> bytes | None:
     if data is not None and hashlib.sha256(data).hexdigest() != blob_id:
         raise Corrupt(f"blob {blob_id}", "its content is not what was stored")
     return data
+
+
+def missing_blobs(folder: JsonlFolder, blob_ids: Collection[BlobId]) -> set[BlobId]:
+    """Those of these that are not there."""
+    return {each for each in blob_ids if not folder.places.blob(each).exists()}
 
 
 def sweep_blobs(folder: JsonlFolder) -> int:

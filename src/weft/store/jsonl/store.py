@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -209,6 +209,9 @@ class JsonlStore(DiskStore):
 
     async def blob(self, blob_id: BlobId) -> bytes | None:
         return await self._ask(lambda opened: beside.blob(opened, blob_id))
+
+    async def missing_blobs(self, blob_ids: Collection[BlobId]) -> set[BlobId]:
+        return await self._ask(lambda opened: beside.missing_blobs(opened, blob_ids))
 
     async def sweep_blobs(self) -> int:
         return await self._ask(beside.sweep_blobs)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import apsw
+import msgspec
 
 from weft.errors import Corrupt
 from weft.ids import BlobId, NodeId, SessionId
@@ -236,6 +237,16 @@ def blob(db: apsw.Connection, blob_id: BlobId) -> bytes | None:
     if hashlib.sha256(data).hexdigest() != blob_id:
         raise Corrupt(f"blob {blob_id}", "its content is not what was stored")
     return data
+
+
+_STORED = "select id from blobs where id in (select value from json_each(?))"
+
+
+def missing_blobs(db: apsw.Connection, blob_ids: Collection[BlobId]) -> set[BlobId]:
+    """Those of these that are not stored."""
+    # One statement with one parameter: SQLite takes no more than some thousand of them.
+    asked = msgspec.json.encode(list(blob_ids)).decode()
+    return set(blob_ids) - {BlobId(found) for (found,) in fetch(db, _STORED, (asked,))}
 
 
 def load_snapshot(db: apsw.Connection, stream: str, version: str) -> Snapshot | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
@@ -219,6 +219,9 @@ class SqliteStore(DiskStore):
 
     async def blob(self, blob_id: BlobId) -> bytes | None:
         return await self._ask(lambda db: reading.blob(db, blob_id))
+
+    async def missing_blobs(self, blob_ids: Collection[BlobId]) -> set[BlobId]:
+        return await self._ask(lambda db: reading.missing_blobs(db, blob_ids))
 
     async def sweep_blobs(self) -> int:
         from weft.store.sqlite.delete import sweep_blobs  # as above
