@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import msgspec
 import pytest
 
 from tests.support.role_models import RoleAnswers, agent_call, role_model
@@ -216,3 +217,48 @@ async def test_what_is_denied_to_a_parent_holds_for_its_child_in_another_process
         results = [fact.result.text for fact in await facts(child, ToolComplete)]
         assert results
         assert all("enied" in text for text in results)
+
+
+async def test_a_child_that_calls_no_model_keeps_to_the_rules_of_a_parent_elsewhere(
+    shared_world: World,
+) -> None:
+    world = shared_world
+    child_id = await left_by_a_crash(world)
+    model = role_model(roles(stalls=False))
+    async with world.open(model) as here, world.open(model) as there:
+        denied = PermissionRule(verdict="deny", tool="shell", source="session")
+        here.host.registry.granted[SessionId("root")] = GrantedPermissions(rules=(denied,))
+        await begin(here)
+        child = await there.sessions.get(child_id)
+        with pytest.raises(UsageError, match="deny shell"):
+            await there.host.run_as_user(child.id, "touch made", to_model=False)
+        assert not (world.project / "made").exists()
+
+
+async def test_a_child_whose_parent_cannot_be_asked_is_allowed_nothing(
+    shared_world: World,
+) -> None:
+    world = shared_world
+    child_id = await left_by_a_crash(world)
+    model = role_model(roles(stalls=False))
+    async with world.open(model) as here, world.open(model) as there:
+        # A process that has the parent and takes no commands.
+        here.store.owner = msgspec.structs.replace(here.store.owner, address="")
+        await here.store.take_lease(SessionId("root"))
+        child = await there.sessions.get(child_id)
+        world.write("a.txt", "text")
+        with pytest.raises(UsageError, match="cannot be asked for its rules"):
+            await there.host.run_as_user(child.id, "touch made", to_model=False)
+        with pytest.raises(UsageError, match="cannot be asked for its rules"):
+            await child.read_file("a.txt")
+        assert not (world.project / "made").exists()
+
+
+async def test_the_agent_of_a_deleted_parent_works_for_the_user_alone(shared_world: World) -> None:
+    world = shared_world
+    child_id = await left_by_a_crash(world)
+    async with world.open(role_model(roles(stalls=False))) as app:
+        child = await app.sessions.get(child_id)
+        await app.store.delete(SessionId("root"))
+        world.write("a.txt", "text")
+        assert (await child.read_file("a.txt")).text == "text"

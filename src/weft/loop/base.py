@@ -293,6 +293,8 @@ class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What commands changed that were cancelled before they could report it; given out once."""
     snapshots: SnapshotTaker | None = None
     """Takes the snapshots of the project's files; None where there are none."""
+    reach_rules: Callable[[], Awaitable[None]] | None = None
+    """Waits until the gate knows the rules that hold; None where it always does."""
 
 
 class ModelFallback(Protocol):

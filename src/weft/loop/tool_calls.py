@@ -306,6 +306,9 @@ class ToolCallBatch:
                 f"They began: {call.raw_args[:500]}",
             )
             return None
+        # Before it is prepared: what a command could read is judged by the rules then.
+        if self._env.reach_rules is not None:
+            await self._env.reach_rules()
         prepared = await self._prepare(call, tool)
         if prepared is None:
             return None

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from weft.permissions.policy import (
+    CLOSED_RULES,
     MODES,
     ActionKind,
     Mode,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:  # loaded when they are first used
 
 __all__ = [
     "CLAUDE_NAMES",
+    "CLOSED_RULES",
     "EDITING_TOOLS",
     "MODES",
     "ActionKind",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -18,6 +18,9 @@ Mode: TypeAlias = Literal["plan", "default", "accept_edits", "auto", "bypass"]
 MODES: tuple[Mode, ...] = ("plan", "default", "accept_edits", "auto", "bypass")
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 ActionKind: TypeAlias = Literal["read", "edit", "run", "other"]
+
+UNREACHABLE: Final = "unreachable parent"
+"""The `source` of `CLOSED_RULES`."""
 
 _SEVERITY: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -94,6 +97,14 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         # A command that is forbidden does not become another one by blanks around it.
         restricts = self.verdict != "allow" and action.kind == "run"
         return restricts and action.target.strip() == self.pattern.strip()
+
+
+CLOSED_RULES: Final = (
+    PermissionRule(verdict="deny", tool="*", source=UNREACHABLE),
+    # Searches and commands are held to the rules about reading alone, which name what they mean.
+    PermissionRule(verdict="deny", tool="read", pattern="*", source=UNREACHABLE),
+)
+"""What a session is held to while nobody can say what its parent was denied: nothing is allowed."""
 
 
 class PermissionGrant(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,6 +244,8 @@ def _speaks_of(rule: PermissionRule, action: ToolAction) -> bool:
 
 
 def _because_of(rule: PermissionRule) -> str:
+    if rule.source == UNREACHABLE:
+        return "the session that it works for cannot be asked for its rules; try again later"
     return f"the rule `{_rule_text(rule)}` says so"
 
 

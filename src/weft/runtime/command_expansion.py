@@ -70,7 +70,7 @@ class MarkdownCommands:
         return await expand(
             command,
             line[1],
-            files=self._registry.mention_reader(port, ask_read),
+            files=await self._registry.mention_reader(port, ask_read),
             run_shell=await self._shell_for(port, command, ask, client),
             redact=self._services.redact,
         )

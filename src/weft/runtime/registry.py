@@ -48,6 +48,7 @@ from weft.tools import BuiltinTool, Tool
 if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.agents import ChildRequest
     from weft.project.mentions import AskRead, JudgeRead, MentionReader
+    from weft.runtime.parent_rules import ParentRules
     from weft.runtime.ports.wait_signs import WaitSigns
     from weft.runtime.session_topic import SessionListEvents, SessionTopic
     from weft.runtime.snapshots.project_snapshots import ProjectFiles, ProjectSnapshots
@@ -77,6 +78,8 @@ class SessionRegistry:
         self.ports: dict[SessionId, SessionPort] = {}
         self.is_closing = False
         """The program closes: what works in the background opens no session again."""
+        self.parting: dict[SessionId, tuple[PermissionRule, ...]] = {}
+        """What those that are being stopped were denied: it holds for their agents to the end."""
         self._opening: dict[SessionId, anyio.Lock] = {}
         # What a session was started with must outlive its being stopped or unloaded: with the next
         # call it comes back, and must not come back with more.  So these hold only what is not the
@@ -361,10 +364,13 @@ class SessionRegistry:
         granted = port.actor.gate.granted
         return GrantedPermissions(trusted_mode=granted.trusted_mode, rules=granted.restrictions)
 
-    def _restrictions_of(self, parent: CallOrigin | None) -> tuple[PermissionRule, ...]:
+    def _parent_rules(self, parent: CallOrigin | None) -> ParentRules | None:
         """The ask and deny rules of the session that a child works for."""
-        port = self.ports.get(parent.session_id) if parent is not None else None
-        return () if port is None else port.restrictions
+        if parent is None:
+            return None
+        from weft.runtime.parent_rules import ParentRules  # only for agents
+
+        return ParentRules(self, parent.session_id)
 
     # -- what they are handed
 
@@ -459,8 +465,14 @@ class SessionRegistry:
         contexts = ToolContexts(workspace, files, host, services.redact)
         asking = self._asking.get(session_id, "wait")
         prompt = SessionPrompt(services, host, store.blob, has_user=asking != "no")
+        above = self._parent_rules(parent)
         factory = SessionTurnFactory(
-            services, host, contexts, prompt, None if hooks is None else hooks.of_turns
+            services,
+            host,
+            contexts,
+            prompt,
+            None if hooks is None else hooks.of_turns,
+            None if above is None else above.reach,
         )
         self.factories[session_id] = factory
         return SessionEnvironment(
@@ -482,7 +494,7 @@ class SessionRegistry:
                 ceiling=self.agents.ceiling(parent),
                 # Looked up at each decision: what the user denies the parent holds for agents that
                 # already run.
-                inherited=lambda: self._restrictions_of(parent),
+                inherited=(lambda: ()) if above is None else above.known,
                 granted=self.granted.pop(session_id, GrantedPermissions()),
             ),
             stop_command=host.stop_command,
@@ -528,10 +540,11 @@ class SessionRegistry:
 
     # -- files that are looked at
 
-    def mention_reader(self, port: SessionPort, ask: AskRead | None) -> MentionReader:
+    async def mention_reader(self, port: SessionPort, ask: AskRead | None) -> MentionReader:
         """Reads files for a session, as far as its rules about reading go."""
         from weft.project.mentions import MentionReader  # only where files are named
 
+        await self.reach_rules(port)
         services = self._services
         return MentionReader(
             services.workspaces.workspace(port.state.about.project_path),
@@ -547,11 +560,24 @@ class SessionRegistry:
 
         return read_judge(self.read_rules(port), self.root_of(port))
 
+    async def reach_rules(self, port: SessionPort) -> None:
+        """Wait until the rules of the session that this one works for are known."""
+        factory = self.factories.get(port.session_id)
+        if factory is not None and factory.reach_rules is not None:
+            await factory.reach_rules()
+
     def read_rules(self, port: SessionPort) -> Sequence[PermissionRule]:
         """The rules about reading: those of the session, where it is open here."""
         if isinstance(port, LocalPort):
             return port.actor.gate.read_rules
-        return standing_rules(self._services.config, str(self._services.places.user))
+        stored = self.stored_read_rules(port.state.about.project_path)
+        return (*stored, *port.restrictions)
+
+    def stored_read_rules(self, project_path: str) -> Sequence[PermissionRule]:
+        """The rules that hold for every session on a project, open or not."""
+        services = self._services
+        standing = standing_rules(services.config, str(services.places.user))
+        return (*standing, *services.saved_rules.of(project_path))
 
     def root_of(self, port: SessionPort) -> str:
         """The folder that a session's relative paths begin at."""

@@ -192,13 +192,18 @@ class SessionHost:
         # Out of the registry first: a call that comes while it stops opens it again, after us.
         port = self.registry.forget(session_id)
         children = [] if port is None else list(port.state.children.known)
-        if port is not None:
-            await port.close("stopped", suspends=suspends)
-        self.registry.agents.left(session_id)
-        for child in children:
-            if child in self.registry.ports:
-                await self.stop(child, suspends=suspends)
-            await self.registry.stores.release(child)
+        if port is not None and children:
+            self.registry.parting[session_id] = port.restrictions
+        try:
+            if port is not None:
+                await port.close("stopped", suspends=suspends)
+            self.registry.agents.left(session_id)
+            for child in children:
+                if child in self.registry.ports:
+                    await self.stop(child, suspends=suspends)
+                await self.registry.stores.release(child)
+        finally:
+            self.registry.parting.pop(session_id, None)
         await self.registry.stores.release(session_id)
 
     async def finish_for_guests(self, session_id: SessionId) -> None:
@@ -494,7 +499,7 @@ class SessionHost:
         from weft.runtime.workspaces.file_view import message_at, past_file, project_file
 
         port = await self.port(session_id)
-        reader = self.registry.mention_reader(port, ask)
+        reader = await self.registry.mention_reader(port, ask)
         if at is None:
             return await project_file(reader, path)
         node = message_at(port.state, at)

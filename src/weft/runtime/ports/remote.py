@@ -42,7 +42,7 @@ from weft.events import (
 from weft.ids import CallUid, NodeId, RequestId, SessionId
 from weft.loop import LineEntry
 from weft.messages import Node, Part, Thinking
-from weft.permissions import Mode, PermissionRule
+from weft.permissions import CLOSED_RULES, Mode, PermissionRule
 from weft.runtime.ports.socket_client import SocketClient
 from weft.runtime.ports.socket_protocol import OwnerStatus, SummaryRequest, short_path
 from weft.session import (
@@ -119,6 +119,8 @@ class RemotePort(SessionPort):
         )
         self._condition: OwnerStatus | None = None
         """What the owner sent last; None while it takes no commands."""
+        self._restrictions: tuple[PermissionRule, ...] | None = None
+        """As the owner sent them last; unlike the status they wait for nothing in the log."""
         self._early: deque[tuple[int, Callable[[], None]]] = deque(maxlen=EARLY)
         """What the socket brought before the log was read that far, oldest first.
 
@@ -157,7 +159,8 @@ class RemotePort(SessionPort):
 
     @property
     def restrictions(self) -> tuple[PermissionRule, ...]:
-        return () if self._condition is None else self._condition.restrictions
+        # An owner that takes no commands cannot say what was denied there; then nothing is allowed.
+        return CLOSED_RULES if self._restrictions is None else self._restrictions
 
     @property
     def lives_here(self) -> bool:
@@ -483,6 +486,7 @@ class RemotePort(SessionPort):
             self._take_record(record.body)
 
     def _take_condition(self, condition: OwnerStatus) -> None:
+        self._restrictions = condition.restrictions
         self._when_read(condition.status, condition.seq, lambda: self._set_condition(condition))
 
     def _set_condition(self, condition: OwnerStatus) -> None:

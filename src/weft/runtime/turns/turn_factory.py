@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,10 @@ class SessionTurnFactory(TurnFactory):
         contexts: ToolContexts,
         prompt: SessionPrompt,
         hooks: TurnHooks | None = None,
+        reach_rules: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        self.reach_rules = reach_rules
+        """Waits until the rules of the session that this one works for are known."""
         self._services = services
         self._settings = host.settings
         self._host = host
@@ -228,6 +231,7 @@ class SessionTurnFactory(TurnFactory):
             moved_ranges=self._contexts.workspace.beside,
             unreported_changes=self._contexts.files.unreported_changes,
             snapshots=self._contexts.workspace,
+            reach_rules=self.reach_rules,
         )
 
     def _renewed(self, environment: TurnEnvironment, options: Mapping[str, Any]) -> TurnEnvironment:
