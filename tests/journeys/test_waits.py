@@ -35,9 +35,11 @@ from weft.events import (
     TurnWoken,
 )
 from weft.ids import SessionId
+from weft.messages import Text
 from weft.providers import CallResults, ModelRequest
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Step
 from weft.providers.scripted import ScriptedModel
+from weft.session import RecallQueues, SendPrompt
 from weft.store import MemoryStore, SessionRow
 from weft.testing.store_contract import add_row
 
@@ -130,11 +132,65 @@ async def test_a_message_of_the_user_wakes_it(world: World, how: str) -> None:
             await session.send_prompt("listen")
         else:
             reply = await session.send_message("listen")
-            assert reply.finish_reason == "stop"
+            assert (reply.finish_reason, reply.text) == ("stop", "what is it?")
+            assert [each.role for each in reply.messages] == ["user", "assistant"]
         await until_idle(session)
         assert await woken_by(session) == ["message"]
         assert "ended early" in await result_of(session)
-        assert "user: listen" in await message_lines(session)
+        lines = await message_lines(session)
+        assert lines.count("user: listen") == 1
+        assert lines[-2:] == ["user: listen", "assistant: what is it?"]
+        assert len(await facts(session, TurnFinished)) == 1
+
+
+async def test_a_message_with_options_has_a_turn_of_its_own_after_the_one_it_wakes(
+    world: World,
+) -> None:
+    app, _ = open_world(world, ScriptedModel([TEN_MINUTES, "awake", "answered"]))
+    async with app:
+        session = await waiting(app)
+        reply = await session.send_message("listen", max_turns=3)
+        assert reply.text == "answered"
+        assert await woken_by(session) == ["message"]
+        assert (await message_lines(session)).count("user: listen") == 1
+
+
+async def test_a_message_that_woke_a_turn_and_is_taken_back_is_read_by_none(world: World) -> None:
+    app, _ = open_world(world, ScriptedModel([TEN_MINUTES, "awake"]))
+    async with app:
+        session = await waiting(app)
+        port = await app.host.port(session.id)
+        message = SendPrompt(parts=(Text(text="listen"),), when_busy="follow_up", waits=True)
+        async with anyio.create_task_group() as group:
+            # Both are in the mailbox before the turn can write that it has read anything.
+            group.start_soon(port.call, message)
+            group.start_soon(port.call, RecallQueues())
+        await until_idle(session)
+        assert await woken_by(session) == ["message"]
+        assert (await result_of(session)).endswith("a message came.")
+        assert "user: listen" not in await message_lines(session)
+        assert len(await facts(session, TurnFinished)) == 1
+
+
+async def test_the_sender_of_a_message_that_woke_a_turn_gets_the_end_of_that_turn(
+    world: World,
+) -> None:
+    stalled = ScriptedModel([TEN_MINUTES, (Stall(gate="g"), SayText(text="x")), "answered"])
+    app, _ = open_world(world, stalled)
+    async with app:
+        session = await waiting(app)
+        reply = ""
+
+        async def send() -> None:
+            nonlocal reply
+            reply = (await session.send_message("listen")).finish_reason
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(send)
+            with anyio.fail_after(PATIENCE):
+                await stalled.gate("g").reached.wait()
+            await session.abort()
+        assert reply == "aborted"
 
 
 async def test_a_follow_up_lets_it_wait(world: World) -> None:

@@ -56,8 +56,15 @@ class TurnTally:
     """Follows a session's facts until one turn ends, and adds up what it did."""
 
     def __init__(
-        self, session_id: SessionId, *, turn_id: TurnId | None, entry_id: EntryId | None
+        self,
+        session_id: SessionId,
+        *,
+        turn_id: TurnId | None,
+        entry_id: EntryId | None,
+        steers: bool = False,
     ) -> None:
+        """`steers`: the message is for the turn that runs, or for the next if that ends first."""
+        self._steered = turn_id if steers else None
         self._session_id = session_id
         self._turn_id = turn_id if entry_id is None else None
         self._entry_id = entry_id
@@ -77,8 +84,9 @@ class TurnTally:
     def take(self, fact: AnyFact) -> Result | None:
         """Take one more fact in; the result, when the turn is over."""
         match fact:
-            case InputPromoted(entries=entries):
-                self._promoted = self._promoted or self._entry_id in entries
+            case InputPromoted(entries=entries) if self._entry_id in entries:
+                self._promoted = True
+                self._join_steered(fact)
             case InputRemoved(entry_id=entry_id):
                 self.taken_back = self.taken_back or entry_id == self._entry_id
             case QueuesRecalled(entries=entries):
@@ -90,6 +98,7 @@ class TurnTally:
             # The messages that begin a turn come between the end of the one before and its start.
             case TurnFinished() if not self._started_at:
                 self.nodes.clear()
+                self._steered = None
             # What came before the start belongs to the turn before it, which may still be writing.
             case _ if self._turn_id is not None and self._started_at:
                 return self._during(fact)
@@ -103,6 +112,11 @@ class TurnTally:
             self._turn_id = turn_id
         if turn_id == self._turn_id:
             self._started_at = fact.at
+
+    def _join_steered(self, fact: Fact) -> None:
+        if self._steered is not None and not self._started_at:
+            self._turn_id, self._started_at = self._steered, fact.at
+            self.nodes.clear()
 
     def go_on(self, at: float) -> None:
         """The turn had started before; count from here."""

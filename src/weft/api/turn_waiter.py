@@ -27,7 +27,12 @@ async def reply_to(
         SessionInterrupted, SessionStopped: no process works on it, or will.
         UsageError: the message was taken back.
     """
-    tally = TurnTally(port.session_id, turn_id=accepted.turn_id, entry_id=accepted.entry_id)
+    tally = TurnTally(
+        port.session_id,
+        turn_id=accepted.turn_id,
+        entry_id=accepted.entry_id,
+        steers=accepted.status == "steering",
+    )
     if continued_at is not None:
         tally.go_on(continued_at)
     # From the seq before the message was accepted: a fast turn may have ended before this line.

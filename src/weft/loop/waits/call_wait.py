@@ -145,7 +145,8 @@ class CallWait:
             case "command":
                 text = _end_text(state, name)
             case "message":
-                text = f"The wait ended early, after {passed}: a message came, which follows."
+                # Not that it follows: it may be taken back before the model is asked.
+                text = f"The wait ended early, after {passed}: a message came."
             case _ if name:
                 text = f"{name} still runs after {passed}."
             case _:

@@ -62,20 +62,21 @@ def _queue(
         raise SessionBusy(state.session_id, "send the message again")
     if len(state.queue.entries) >= LONGEST_QUEUE:
         raise UsageError(f"{LONGEST_QUEUE} messages are waiting already; let some be delivered")
+    # A sender that waits for the answer must not wait for the end of a turn that waits itself.
+    # (What steers ends a wait in any case: `with_wake`.)
+    wait = state.turn.asleep if command.waits else None
+    # The model reads it in the turn that it woke.  Options hold for a whole turn, so that a message
+    # with some has one of its own, after this one.
+    delivery = "steering" if wait is not None and not command.options else command.when_busy
     entry_id = EntryId(new_id("ent", context.now))
-    queued = InputQueued(
-        entry_id=entry_id, delivery=command.when_busy, parts=parts, options=command.options
-    )
+    queued = InputQueued(entry_id=entry_id, delivery=delivery, parts=parts, options=command.options)
     turn = state.turn.open
     answer = Accepted(
-        command.when_busy,
+        delivery,
         entry_id=entry_id,
         seq=state.seq,
         turn_id=turn.turn_id if turn is not None else None,
     )
-    # A sender that waits for the answer must not wait for the end of a turn that waits itself.
-    # (What steers ends a wait in any case: `with_wake`.)
-    wait = state.turn.asleep if command.waits else None
     wakes = () if wait is None else (woken_fact(wait, "message"),)
     return DecidedCommand(facts=(queued, *wakes), answer=answer)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.events import Fact, InputRemoved, QueuesRecalled
+from weft.events import Fact, InputPromoted, InputRemoved, QueuesRecalled
 from weft.ids import EntryId
 from weft.loop import SessionWork, Turn
 from weft.session.work.running_work import RunningWork
@@ -38,16 +38,12 @@ class FollowUps:
         """The sender waits for the end of this message's turn."""
         self._awaited.add(entry_id)
 
-    def was_sent(self, entry: QueueEntry) -> None:
-        """It has its turn."""
-        self._awaited.discard(entry.entry_id)
-
     def take(self, fact: Fact) -> None:
-        """No sender waits for what was taken back."""
+        """No sender waits for what was taken back, and none for another turn once it has one."""
         match fact:
             case InputRemoved(entry_id=entry_id):
                 self._awaited.discard(entry_id)
-            case QueuesRecalled(entries=entries):
+            case QueuesRecalled(entries=entries) | InputPromoted(entries=entries):
                 self._awaited.difference_update(entries)
             case _:
                 pass
@@ -56,12 +52,21 @@ class FollowUps:
         """What comes after this work."""
         if work is not None and work.is_compaction:
             return self._after_compaction(state, worker)
-        return NextTurn(self.next(state), _leaves_steering(work, state))
+        following = self.next(state)
+        is_left = following.also_steering or _leaves_steering(work, state)
+        return NextTurn(following.entry, is_left)
 
-    def next(self, state: SessionState) -> QueueEntry | None:
-        """The next follow-up, if the turn ended well; else the first one whose sender waits."""
+    def next(self, state: SessionState) -> NextTurn:
+        """The next follow-up, if the turn ended well; else the first one whose sender waits.
+
+        What was to steer a turn that is over, and whose sender waits, starts one, too.
+        """
         if state.turn.open is not None:
-            return None
+            return NextTurn()
+        steering = (each.entry_id for each in state.queue.waiting("steering"))
+        return NextTurn(self._follow_up(state), not self._awaited.isdisjoint(steering))
+
+    def _follow_up(self, state: SessionState) -> QueueEntry | None:
         waiting = state.queue.waiting("follow_up")
         # After an abort or an error the user looks first: what was queued for a success must not be
         # sent on top of a failure. A caller that waits in `send_message` would wait for ever.

@@ -220,7 +220,7 @@ class TurnScheduler:
         if state.turn.open is not None:
             await self.go_on_with_open()
         elif is_queued:
-            await self._start_next(NextTurn(self.follow_ups.next(state)))
+            await self._start_next(self.follow_ups.next(state))
 
     async def go_on_with_open(self) -> None:
         """Set the turn that a dead process left open to work again."""
@@ -302,7 +302,7 @@ class TurnScheduler:
         is_at_rest = self._worker.turn is None and state.turn.open is None
         ended_well = state.turn.last_reason in ENDED_WELL
         if wake and is_at_rest and ended_well and state.queue.waiting("steering"):
-            await self._start_next(NextTurn(self.follow_ups.next(state), also_steering=True))
+            await self._start_next(NextTurn(self.follow_ups.next(state).entry, also_steering=True))
         return stored
 
     def _titled(self, commit: Commit) -> Commit:
@@ -347,9 +347,6 @@ class TurnScheduler:
             self.error = f"a queued message could not be sent: {error}"
             self._outage.begin(error)
             logger.error("a follow-up could not be sent", extra={"session": self._log.session_id})
-        else:
-            if following.entry is not None:
-                self.follow_ups.was_sent(following.entry)
         finally:
             self._is_between_turns = False
 
@@ -472,7 +469,7 @@ class TurnScheduler:
             return
         try:
             await self._go_on()
-            await self._start_next(NextTurn(self.follow_ups.next(self._log.state)))
+            await self._start_next(self.follow_ups.next(self._log.state))
         except StoreError as error:
             self._stay_down_for(error)
             if not is_outage(error):
@@ -495,7 +492,7 @@ class TurnScheduler:
             # itself.
             await self._recovery.end(self._worker.abort_reason, "aborted")
             self._worker.settled.set()
-            await self._start_next(NextTurn(self.follow_ups.next(self._log.state)))
+            await self._start_next(self.follow_ups.next(self._log.state))
         else:
             await self.go_on_with_open()
 
