@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, cast
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.agents.limits import AgentLimits, AgentTree
+from weft.agents.limits import AgentLimits, AgentTree, HasEnded, never_ended
 from weft.events import (
     ChildFinished,
     ChildStarted,
@@ -20,7 +22,8 @@ from weft.events import (
 from weft.ids import CallUid, NodeId, SessionId, TurnId
 from weft.loop import TurnLimits
 from weft.messages import NOTHING_USED, Usage
-from weft.session import Reserve, Settle
+from weft.runtime.foreign_budget import ForeignBudget, TreePlaces
+from weft.session import Command, Reserve, SessionPort, Settle
 from weft.state import SessionState, fold
 
 ROOT, A, B, C = (SessionId(name) for name in ("root", "a", "b", "c"))
@@ -38,13 +41,21 @@ def used(tokens: int, cost: float | None = 0.0) -> UsageRecorded:
 
 
 def own(session_id: SessionId, facts: Sequence[Fact]) -> list[Fact]:
-    import msgspec
-
     return [msgspec.structs.replace(fact, session_id=session_id) for fact in facts]
 
 
-def family(*states: SessionState, bounds: AgentLimits | None = None, **limits: float) -> AgentTree:
-    found = AgentTree(ROOT, lambda: bounds or AgentLimits(), lambda: TurnLimits(**limits))  # type: ignore[arg-type]
+def family(
+    *states: SessionState,
+    bounds: AgentLimits | None = None,
+    has_ended: HasEnded = never_ended,
+    **limits: float,
+) -> AgentTree:
+    found = AgentTree(
+        ROOT,
+        lambda: bounds or AgentLimits(),
+        lambda: TurnLimits(**limits),  # type: ignore[arg-type]
+        has_ended,
+    )
     for each in states:
         found.join(each.session_id, lambda each=each: each)  # type: ignore[misc]
     return found
@@ -131,6 +142,78 @@ async def test_a_child_of_another_process_is_counted_by_its_word_until_its_log_i
     done = ChildFinished(child=A, reason="stop", usage=Usage(input_tokens=95, cost_usd=0.0))
     fold(own(ROOT, [done]), root)
     assert found.spent().input_tokens == 105, "counted once"
+
+
+@pytest.mark.anyio
+async def test_what_a_lost_word_left_set_aside_is_free_when_the_log_says_it_is_over() -> None:
+    ended: set[TurnId] = set()
+
+    async def has_ended(session_id: SessionId, turn_id: TurnId) -> bool:
+        assert session_id == A
+        return turn_id in ended
+
+    # The child is of another process, and none of its facts are followed here.
+    root = member(ROOT, STARTED, used(10), ChildStarted(child=A))
+    found = family(root, max_tokens=100, has_ended=has_ended)
+    assert await found.answer(reserve(total=0, share=95)) == ""
+    assert await found.refusal(TURN, NOTHING_USED, is_priced=True) is not None
+    ended.add(OTHER)
+    assert await found.refusal(TURN, NOTHING_USED, is_priced=True) is None
+    assert await found.answer(Settle(child=A, turn_id=OTHER)) == "", "late, and it changes nothing"
+
+
+class ElsewhereParent(TreePlaces):
+    """The parent of a session, in another process."""
+
+    is_open = True
+
+    def __init__(self) -> None:
+        self.heard: list[Command[Any]] = []
+        self.sends: list[Callable[[], Awaitable[None]]] = []
+
+    async def call(self, command: Command[Any]) -> str:
+        self.heard.append(command)
+        return ""
+
+    async def parent_port(self, parent: SessionId) -> SessionPort:
+        return cast("SessionPort", self)
+
+    def tree_with(self, session_id: SessionId, parent: SessionId) -> AgentTree | None:
+        return None
+
+    def start(self, send: Callable[[], Awaitable[None]], name: str) -> None:
+        self.sends.append(send)
+
+
+@pytest.mark.anyio
+async def test_each_turn_that_set_something_aside_elsewhere_says_when_it_is_over() -> None:
+    parent = ElsewhereParent()
+    budget = ForeignBudget(parent, A, ROOT, family(member(A)))
+    await budget.reserve(TURN, NOTHING_USED, lambda: NOTHING_USED, is_priced=True)
+    # A session that works for this one, in a third process, asks through it.
+    below = msgspec.structs.replace(reserve(total=0, share=5), child=B)
+    await budget.answer(below)
+    assert [each.session for each in parent.heard if isinstance(each, Reserve)] == [None, B]
+    budget.release(TURN)
+    await budget.answer(Settle(child=B, turn_id=OTHER))
+    budget.release(OTHER)
+    for send in parent.sends:
+        await send()
+    assert [each.turn_id for each in parent.heard if isinstance(each, Settle)] == [TURN, OTHER]
+
+
+@pytest.mark.anyio
+async def test_the_next_turn_of_a_child_frees_what_its_last_one_set_aside() -> None:
+    root = member(ROOT, STARTED, used(10), ChildStarted(child=A))
+    found = family(root, max_tokens=100)
+    assert await found.answer(reserve(total=0, share=95)) == ""
+    following = msgspec.structs.replace(reserve(total=0, share=20), turn_id=TurnId("trn_next"))
+    assert await found.answer(following) == ""
+    # Another session, that works for the child, has turns beside the child's own.
+    below = msgspec.structs.replace(following, turn_id=TurnId("trn_below"), session=B)
+    assert await found.answer(below) == ""
+    assert await found.refusal(TURN, Usage(input_tokens=49), is_priced=True) is None
+    assert await found.refusal(TURN, Usage(input_tokens=51), is_priced=True) is not None
 
 
 @pytest.mark.anyio

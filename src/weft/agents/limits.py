@@ -9,7 +9,8 @@ children cannot each spend the last dollar.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import msgspec
 
@@ -30,20 +31,36 @@ class AgentLimits(msgspec.Struct, frozen=True, kw_only=True):
     """In one turn of the root."""
 
 
+HasEnded: TypeAlias = Callable[[SessionId, TurnId], Awaitable[bool]]
+"""Whether a turn is over, by the log of its session."""
+
+
+async def never_ended(session_id: SessionId, turn_id: TurnId) -> bool:
+    """The answer where no log can be read."""
+    return False
+
+
 class AgentTree(SharedBudget):
     """One root session and its descendants, as far as they are open in this process."""
 
     def __init__(
-        self, root: SessionId, bounds: Callable[[], AgentLimits], limits: Callable[[], TurnLimits]
+        self,
+        root: SessionId,
+        bounds: Callable[[], AgentLimits],
+        limits: Callable[[], TurnLimits],
+        has_ended: HasEnded = never_ended,
     ) -> None:
         """`limits` gives what the root may spend."""
         self.root = root
+        self._has_ended = has_ended
         self._bounds = bounds
         self._limits = limits
         self._members: dict[SessionId, Callable[[], SessionState]] = {}
         self._at_work: set[SessionId] = set()
         self._promised: dict[SessionId, tuple[NodeId | None, set[CallUid]]] = {}
         self._held: dict[TurnId, Callable[[], Usage]] = {}
+        self._foreign: dict[TurnId, SessionId] = {}
+        """Of the turns that hold something, those of other processes, and whose they are."""
         self._last: dict[SessionId, Usage] = {}
         """What sessions had spent that are closed, as long as no record of their parents has it."""
         self._told: dict[SessionId, Usage] = {}
@@ -191,8 +208,16 @@ class AgentTree(SharedBudget):
 
     def release(self, turn_id: TurnId) -> None:
         self._held.pop(turn_id, None)
+        self._foreign.pop(turn_id, None)
 
     async def refusal(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
+        why = self.refuses(turn_id, pending, is_priced=is_priced)
+        if why is None or not self._foreign:
+            return why
+        # Before money is refused that a dead process may only seem to hold.
+        for turn, session_id in list(self._foreign.items()):
+            if turn != turn_id and await self._has_ended(session_id, turn):
+                self.release(turn)
         return self.refuses(turn_id, pending, is_priced=is_priced)
 
     async def reserve(
@@ -203,7 +228,8 @@ class AgentTree(SharedBudget):
         *,
         is_priced: bool,
     ) -> str | None:
-        why = self.refuses(turn_id, pending, is_priced=is_priced)
+        why = await self.refusal(turn_id, pending, is_priced=is_priced)
+        # Nothing may wait between the look and this: another turn would be given the same money.
         if why is None:
             self.hold(turn_id, outstanding)
         return why
@@ -218,18 +244,26 @@ class AgentTree(SharedBudget):
         self.tell(command.child, command.total)
         if not self.is_limited:
             return ""
-        why = self.refuses(command.turn_id, command.pending, is_priced=command.is_priced)
+        turn_id, session_id = command.turn_id, command.session or command.child
+        # A session has one turn at a time: what its earlier ones held is free, though the word that
+        # they are over was lost.
+        for turn in [turn for turn, whose in self._foreign.items() if whose == session_id]:
+            if turn != turn_id:
+                self.release(turn)
+        why = await self.refusal(turn_id, command.pending, is_priced=command.is_priced)
         if why is None and command.share is not None:
-            share, child, turn_id = command.share, command.child, command.turn_id
-            # Its process may die before it says that the turn is over; then its log says so.
-            self.hold(turn_id, lambda: NOTHING_USED if self._has_ended(child, turn_id) else share)
+            share = command.share
+            self.hold(
+                turn_id, lambda: NOTHING_USED if self._is_over(session_id, turn_id) else share
+            )
+            self._foreign[turn_id] = session_id
         return why or ""
 
     def tell(self, session_id: SessionId, total: Usage) -> None:
         """A session of another process has so much on record."""
         self._told[session_id] = total
 
-    def _has_ended(self, session_id: SessionId, turn_id: TurnId) -> bool:
+    def _is_over(self, session_id: SessionId, turn_id: TurnId) -> bool:
         member = self._members.get(session_id)
         return member is not None and member().turn.last_turn == turn_id
 

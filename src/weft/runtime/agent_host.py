@@ -16,9 +16,9 @@ import anyio
 
 from weft.agents.lazy_tool import AgentEntry
 from weft.agents.limits import AgentLimits, AgentTree
-from weft.errors import SessionStopped, UsageError
+from weft.errors import SessionNotFound, SessionStopped, UsageError, WeftError
 from weft.events import BoundaryChanged, CallOrigin, Fact, PermissionResolved, QuestionAnswered
-from weft.ids import CallUid, RequestId, SessionId
+from weft.ids import CallUid, RequestId, SessionId, TurnId
 from weft.loop import Build, Commit, TurnLimits
 from weft.messages import ModelName, Usage
 from weft.permissions import Mode
@@ -78,6 +78,10 @@ class SessionOpener(Protocol):
         """The port of a session; opens one that is stored."""
         ...
 
+    async def stored_state(self, session_id: SessionId) -> SessionState:
+        """The state of a session as its log has it at this moment."""
+        ...
+
     async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort: ...
 
     async def unload(self, session_id: SessionId) -> None: ...
@@ -105,7 +109,9 @@ class AgentTrees:
         if tree is None:
             # A session without an open parent is a root of its own until `adopt`; its limits are
             # its own until then.
-            tree = AgentTree(session_id, self._bounds, lambda: self._limits_of(session_id))
+            tree = AgentTree(
+                session_id, self._bounds, lambda: self._limits_of(session_id), self._has_ended
+            )
         host = self._hosts[session_id] = SessionAgentHost(self, session_id, tree, tools)
         return host
 
@@ -179,6 +185,16 @@ class AgentTrees:
         host = self._hosts.pop(session_id, None)
         if host is not None:
             host.agent_tree.leave(session_id)
+
+    async def _has_ended(self, session_id: SessionId, turn_id: TurnId) -> bool:
+        """Whether a turn of another process is over, by the log of its session."""
+        try:
+            turn = (await self.sessions.stored_state(session_id)).turn.open
+        except SessionNotFound:
+            return True
+        except WeftError:
+            return False  # unreadable: what it set aside may be spent still
+        return turn is None or turn.turn_id != turn_id
 
     def _bounds(self) -> AgentLimits:
         return AgentLimits(

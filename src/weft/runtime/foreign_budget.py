@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
+import msgspec
+
 from weft.agents.limits import AgentTree
 from weft.errors import OwnerLost, SessionNotFound, SessionStopped, WeftError
 from weft.ids import SessionId, TurnId
@@ -49,7 +51,8 @@ class ForeignBudget(SharedBudget):
         self._session_id = session_id
         self._parent = parent
         self._own = own
-        self._asked: SessionPort | None = None
+        self._asked: dict[TurnId, SessionPort] = {}
+        """Where something is set aside: for turns of its own, and of those that work for it."""
 
     async def refusal(self, turn_id: TurnId, pending: Usage, *, is_priced: bool) -> str | None:
         tree = await self._tree_here()
@@ -75,7 +78,7 @@ class ForeignBudget(SharedBudget):
         tree = self._places.tree_with(self._session_id, self._parent)
         if tree is not None:
             tree.release(turn_id)
-        port, self._asked = self._asked, None
+        port = self._asked.pop(turn_id, None)
         if port is not None and port.is_open:
             command = Settle(child=self._session_id, turn_id=turn_id)
 
@@ -95,7 +98,8 @@ class ForeignBudget(SharedBudget):
         asked = self._reserve(
             command.turn_id, command.pending, command.share, is_priced=command.is_priced
         )
-        return await self._ask(asked) or ""
+        whose = command.session or command.child
+        return await self._ask(msgspec.structs.replace(asked, session=whose)) or ""
 
     def _reserve(
         self, turn_id: TurnId, pending: Usage, share: Usage | None, *, is_priced: bool
@@ -119,7 +123,7 @@ class ForeignBudget(SharedBudget):
         for _ in range(ATTEMPTS):
             try:
                 port = await self._places.parent_port(self._parent)
-                self._asked = port
+                self._asked[command.turn_id] = port
                 return await port.call(command) or None
             except (OwnerLost, SessionStopped):
                 continue  # it is being taken over by another process, or by this one

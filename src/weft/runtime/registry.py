@@ -648,6 +648,14 @@ class SessionRegistry:
 
         return await load_state(session_id, await self.store_of(session_id))
 
+    async def stored_state(self, session_id: SessionId) -> SessionState:
+        """The state of a session as its log has it at this moment; only to be read."""
+        port = self.running(session_id)
+        # What follows a session of another process may be behind its log.
+        if port is not None and port.lives_here:
+            return port.state
+        return await load_state(session_id, await self.store_of(session_id))
+
     async def store_of(self, session_id: SessionId) -> Store:
         """The store that has a session, or would have it."""
         return await self.stores.find(session_id) or self.stores.of(session_id)

@@ -360,6 +360,8 @@ class Reserve(Command[str], frozen=True, tag="reserve"):
     share: Usage | None = None
     """What is set aside, `pending` included; None to ask only."""
     is_priced: bool = True
+    session: SessionId | None = None
+    """Whose turn it is, if not the child's own: one that works for the child."""
 
 
 class Settle(Command[None], frozen=True, tag="settle"):
