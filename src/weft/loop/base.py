@@ -54,6 +54,9 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     ends_work: bool = False
     """The work that commits this is over with it.  A turn is over with its `TurnFinished` in any
     case; work without a turn (a compaction) says so here."""
+    results: tuple[Commit, ...] = ()
+    """Of `facts` and `blobs`, what tool calls that have run came to, one for each call: it is true
+    whether or not this is stored, so that it is kept where it is not."""
 
 
 Build: TypeAlias = Callable[[SessionState], Commit]

@@ -29,6 +29,7 @@ class PendingFacts:
         self._facts: list[Fact] = []
         self._blobs: dict[BlobId, bytes] = {}
         self._history: frozenset[BlobId] = frozenset()
+        self._results: list[Commit] = []
 
     @property
     def facts(self) -> Sequence[Fact]:
@@ -44,6 +45,11 @@ class PendingFacts:
         """Let these facts go along with the next commit."""
         self._facts += facts
         self._blobs.update(blobs or {})
+
+    def note_result(self, result: Commit) -> None:
+        """Note what a tool call came to: it is not lost where the next commit cannot be stored."""
+        self.note(*result.facts, blobs=result.blobs)
+        self._results.append(result)
 
     def note_commit(self, commit: Commit) -> None:
         """Let what was made for an append of its own go along with the next commit."""
@@ -96,10 +102,12 @@ class PendingFacts:
         facts, self._facts = self._facts, []  # those included that `more` has noted
         blobs, self._blobs = self._blobs, {}
         history, self._history = self._history, frozenset()
+        results, self._results = self._results, []
         return Commit(
             facts=(*facts, *extra),
             blobs=blobs,
             ends_drafts=ended,
             history=history,
             ends_work=ends_work,
+            results=tuple(results),
         )

@@ -102,6 +102,8 @@ class RecoveryEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """
     by_outage: bool = False
     """The program has not ended: its store was out of reach."""
+    not_begun: Container[CallUid] = frozenset()
+    """Calls that this very program did not begin, for their intents could not be stored at once."""
 
 
 def hashes_needed(state: SessionState) -> set[str]:
@@ -182,7 +184,8 @@ def settle_interrupted(
         # A call that a child session works on is not in doubt: the child's own log says how far it
         # came.
         if state.children.for_call(intent.call_uid) is None:
-            verdict = judge(intent, found.hashes)
+            is_begun = intent.call_uid not in found.not_begun
+            verdict: Verdict = judge(intent, found.hashes) if is_begun else "not_begun"
             facts += _settle_intent(state, intent, verdict, found)
             facts += _touched_by(intent, verdict, found)
             unknown = intent.call_uid if verdict == "unknown" else unknown

@@ -37,7 +37,7 @@ from weft.events import (
 from weft.faults import FailPointPair
 from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
 from weft.loop.approval import PermissionApprover, PermissionAsk, ReadyCall
-from weft.loop.base import ToolCallEnvironment
+from weft.loop.base import Commit, ToolCallEnvironment
 from weft.loop.hooks import HookRuling, TurnHooks
 from weft.loop.pending_facts import More, PendingFacts
 from weft.loop.tool_results import (
@@ -629,7 +629,7 @@ class ToolCallBatch:
         self._settle([refused(call.call_uid, self._node, text, status=status)])
 
     def _settle(self, facts: Sequence[Fact], blobs: Mapping[BlobId, bytes] | None = None) -> None:
-        self._pending.note(*facts, blobs=blobs)
+        self._pending.note_result(Commit(facts=tuple(facts), blobs=blobs or {}))
         for fact in facts:
             if isinstance(fact, ToolComplete):
                 self.results[fact.call_uid] = fact.result

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from weft.errors import ToolError
-from weft.events import ErrorRaised, FileTouched, FinishReason, TurnStarted
+from weft.events import (
+    ErrorRaised,
+    FileTouched,
+    FinishReason,
+    ToolComplete,
+    ToolExecuting,
+    TurnStarted,
+)
 from weft.faults import FailPointPair
 from weft.ids import CallUid, NodeId
 from weft.loop import Commit, promote, tip_after, with_wake
@@ -42,6 +49,9 @@ class SessionRecovery:
         """Commands in the background that no process runs any more, whatever the log says."""
         self._by_outage = False
         """What is in doubt was not left by a program that has ended."""
+        self._results: list[Commit] = []
+        """What tool calls came to that could not be stored."""
+        self._not_begun: set[CallUid] = set()
         self._lost_calls = frozenset(
             uid for uid, intent in log.state.turn.intents.items() if not intent.node
         )
@@ -53,6 +63,32 @@ class SessionRecovery:
     def mark_outage(self) -> None:
         """A turn was stopped because its store is out of reach; the program goes on."""
         self._by_outage = True
+
+    def keep_results(self, unstored: Commit) -> None:
+        """A commit could not be stored: what it says of calls that have run is true all the same,
+        and the calls that it was to begin have not begun.
+        """
+        self._results += unstored.results
+        intents = (fact for fact in unstored.facts if isinstance(fact, ToolExecuting))
+        self._not_begun |= {intent.call_uid for intent in intents}
+
+    async def store_results(self) -> None:
+        """Put on record what is known of calls whose results could not be stored."""
+        state = self._log.state
+        found: dict[CallUid, Commit] = {}
+        for each in self._results:
+            done = next((fact for fact in each.facts if isinstance(fact, ToolComplete)), None)
+            # Its append may have been taken in after all, or the turn settled without it.
+            if done is not None and done.call_uid in state.turn.intents:
+                found.setdefault(done.call_uid, each)
+        if found:
+            facts = tuple(fact for each in found.values() for fact in each.facts)
+            blobs = {key: data for each in found.values() for key, data in each.blobs.items()}
+            _RECOVER.before.hit()
+            await self._log.commit(Commit(facts=facts, blobs=blobs))
+            _RECOVER.after.hit()
+        # Only now: while the store is down they are all that is known.
+        self._results = []
 
     def mark_work_lost(self) -> None:
         """The work that ran here is gone.
@@ -78,6 +114,7 @@ class SessionRecovery:
 
     async def settle_lost_calls(self) -> None:
         """Put on record what became of tool calls that a dead process made outside of a turn."""
+        await self.store_results()
         lost, self._lost_calls = self._lost_calls, frozenset()
         if not lost:
             return
@@ -115,6 +152,7 @@ class SessionRecovery:
         """Close what a dead process left in doubt, so that its turn can go on."""
         from weft.loop import settle_interrupted
 
+        await self.store_results()
         await self._env.turns.prepare(self._log.state)
         state = self._log.state
         found = await self._evidence()
@@ -138,6 +176,7 @@ class SessionRecovery:
         _RECOVER.before.hit()
         await self._log.commit(commit)
         self._by_outage = False
+        self._not_begun.clear()
         _RECOVER.after.hit()
 
     async def end(self, why: str, reason: FinishReason = "halted") -> None:
@@ -146,11 +185,13 @@ class SessionRecovery:
         """
         from weft.loop import end_interrupted
 
+        await self.store_results()
         found = await self._evidence()
         facts = end_interrupted(self._log.state, found, why, reason)
         _END.before.hit()
         await self._log.commit(Commit(facts=tuple(facts), blobs=found.blobs, drop_draft=True))
         self._by_outage = False
+        self._not_begun.clear()
         _END.after.hit()
 
     async def end_after_crashes(self, raised: ErrorRaised, reason: str) -> None:
@@ -204,6 +245,7 @@ class SessionRecovery:
             blobs=blobs,
             remains={call: each.text for call, each in remains.items()},
             by_outage=self._by_outage and only is None,
+            not_begun=self._not_begun,
         )
 
     async def _modes(self, paths: Iterable[str]) -> dict[str, int]:

@@ -281,7 +281,11 @@ class TurnScheduler:
         owed, is_last = None, commit.ends_work or not turn.is_compaction
         if is_last:
             owed, self._owed = self._owed, None
-        stored = await self._log.commit(commit, owed)
+        try:
+            stored = await self._log.commit(commit, owed)
+        except StoreError:
+            self._recovery.keep_results(commit)
+            raise
         if is_last and self._log.state.turn.open is None:
             # The turn is over with this append, not when its task has wound up: the next message
             # starts a new one.
@@ -294,7 +298,12 @@ class TurnScheduler:
         With `wake`, steering that then waits may start a turn.
         """
         _COMMAND.before.hit()
-        stored = await self._log.commit(with_wake(self._log.state, build(self._log.state)))
+        commit = with_wake(self._log.state, build(self._log.state))
+        try:
+            stored = await self._log.commit(commit)
+        except StoreError:
+            self._recovery.keep_results(commit)
+            raise
         _COMMAND.after.hit()
         state = self._log.state
         # Neither during a turn, which takes steering along by itself, nor after an abort or an
