@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tests.support.world import PATIENCE, World, until_idle
@@ -52,6 +53,28 @@ async def test_what_changed_before_a_reader_looks_is_told_at_once(world: World) 
         with anyio.fail_after(PATIENCE):
             change = await anext(events)
         assert set(change.ids) == set(made)
+
+
+async def test_readers_come_to_an_end_when_the_application_closes(world: World) -> None:
+    app = world.open(ScriptedModel([]))
+    ended = 0
+
+    async def read() -> None:
+        nonlocal ended
+        async for _ in events:
+            pass
+        ended += 1
+
+    async with anyio.create_task_group() as group:
+        async with app:
+            events = await app.subscribe("sessions")
+            group.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(PATIENCE):
+            while not ended:
+                await anyio.lowlevel.checkpoint()
+    with pytest.raises(UsageError, match="the app is closed"):
+        await app.subscribe("sessions")
 
 
 async def test_changes_of_another_process_are_seen(shared_world: World) -> None:

@@ -586,12 +586,23 @@ class SessionRegistry:
     # -- the list that changes
 
     async def list_events(self) -> SessionListEvents:
-        """Read which sessions of the list change from now on."""
+        """Read which sessions of the list change from now on.
+
+        Raises:
+            UsageError: the program closes, or has.
+        """
+        if self.is_closing:
+            raise UsageError("the app is closed: nothing of it changes any more")
         if self._topic is None:
             from weft.runtime.session_topic import SessionTopic  # only where a list is shown
 
             self._topic = SessionTopic(self._newest_rows, self._services.supervisor)
         return await self._topic.subscribe()
+
+    def end_list_events(self) -> None:
+        """Tell those who read the list that nothing more comes."""
+        if self._topic is not None:
+            self._topic.close()
 
     def _put_row(self, row: SessionRow) -> None:
         if self._topic is not None:

@@ -330,6 +330,7 @@ class SessionHost:
                 for session_id in wave:
                     if session_id in ports:
                         group.start_soon(self._stop_quietly, session_id)
+        self.registry.end_list_events()
 
     async def _stop_quietly(self, session_id: SessionId) -> None:
         """Stop one session; what cannot be stored stays interrupted, and the others stop."""

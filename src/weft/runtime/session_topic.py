@@ -120,6 +120,11 @@ class SessionTopic:
             self._readers.add(reader)
         return reader
 
+    def close(self) -> None:
+        """The application closes: readers come to an end."""
+        for reader in tuple(self._readers):
+            reader.close()
+
     def put_row(self, row: SessionRow) -> None:
         """A session of this process has another row now."""
         if not self._is_looking or row.is_child:
