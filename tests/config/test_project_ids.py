@@ -117,3 +117,39 @@ def test_a_damaged_file_hides_no_other_project(ids: ProjectIds, shop: Path, tmp_
     (tmp_path / "home" / "projects" / "0.json").write_text("{")
     shop.rename(tmp_path / "store")
     assert ids.find(str(tmp_path / "store")) == made
+
+
+def test_a_moved_project_knows_where_it_was_and_is_found_from_there(
+    ids: ProjectIds, shop: Path, tmp_path: Path
+) -> None:
+    made = ids.make(str(shop), 1.0)
+    assert ids.place_of(made, str(shop)) == str(shop)
+    store = shop.rename(tmp_path / "store")
+    # Nobody has looked at the new place yet.
+    assert ids.place_of(made, str(shop)) == str(shop)
+    assert ids.place_of(made, str(shop), perhaps=str(store)) == str(store)
+    known = ids.known(str(store))
+    assert known is not None
+    assert known.former == (str(shop),)
+    shop.mkdir()
+    ids.make(str(shop), 2.0)
+    assert ids.place_of(made, str(shop)) == str(store), "another one is there now"
+    back = store.rename(tmp_path / "third")
+    known = ids.known(str(back))
+    assert known is not None
+    assert known.former == (str(shop), str(store))
+
+
+def test_the_project_of_a_damaged_file_gets_one_new_id_and_a_word_is_said(
+    ids: ProjectIds, shop: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = ids.make(str(shop), 1.0)
+    [file] = (tmp_path / "home" / "projects").glob("*.json")
+    file.write_text("{")
+    again = ids.make(str(shop), 2.0)
+    assert again != made
+    assert ids.make(str(shop), 3.0) == ids.find(str(shop)) == again
+    [said] = caplog.messages
+    assert "is damaged" in said
+    assert file.name in said
+    assert file.with_name(f"{file.name}.damaged").read_text() == "{"

@@ -359,6 +359,34 @@ async def test_a_session_of_another_project_is_left_to_it(world: World) -> None:
         assert await app.sessions.find_session(session_id) is None
 
 
+async def test_a_session_of_a_folder_that_was_moved_is_listed_and_woken_where_it_is_now(
+    shared_world: World,
+) -> None:
+    world = shared_world
+    session_id = await left_waiting(world)
+    world.clock.advance(601)
+    here = world.project
+    world.project = here.rename(world.base / "elsewhere")
+    world.write("a.txt", "words")
+    read = CallTool(name="read", args={"path": "a.txt"})
+    app, _ = open_world(world, ScriptedModel([read, "rested"]))
+    async with app:
+        assert [row.id for row in await app.sessions.list_saved(world.project)] == [session_id]
+        assert await app.host.wake_due() == [session_id]
+        session = await app.sessions.get(session_id)
+        await until_idle(session)
+        assert "words" in await result_of(session)
+        [row] = await app.sessions.list_saved(world.project)
+        assert row.project_path == str(world.project)
+    # Another project in its old place has none of its sessions.
+    here.mkdir()
+    world.project = here
+    app, _ = open_world(world, ScriptedModel([]))
+    async with app:
+        await app.sessions.start_session(session_id="ses_other")
+        assert [row.id for row in await app.sessions.list_saved(here)] == ["ses_other"]
+
+
 @pytest.mark.parametrize("is_ours", [False, True], ids=["another project", "cannot be opened"])
 async def test_what_cannot_be_woken_keeps_no_other_asleep(world: World, is_ours: bool) -> None:
     session_id = await left_waiting(world)

@@ -279,8 +279,10 @@ class SessionManager:
             UsageError: `after` is no page's `next`.
         """
         path = absolute(str(project_path)) if project_path else None
+        known = await self._registry.project_known(path) if path else None
         rows = await self._registry.stores.rows(
             project_path=path,
+            moved=known if known is not None and known.former else None,
             query=query,
             # One more tells whether there is a next page.
             limit=limit + 1,

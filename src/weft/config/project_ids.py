@@ -11,13 +11,20 @@ same project.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
 from weft.ids import ProjectId, new_id
 from weft.workspace.history.birth_time import born
+
+logger = logging.getLogger(__name__)
+
+MOST_FORMER: Final = 8
+"""Former paths that are remembered; each is asked for when sessions are listed."""
 
 
 class KnownProject(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +36,8 @@ class KnownProject(msgspec.Struct, frozen=True, kw_only=True):
     inode: int = 0
     born: int = 0
     """Its birth time; 0 where it is unknown, and then it is found by its path alone."""
+    former: tuple[str, ...] = ()
+    """Paths that it had before: sessions that were not used since are stored with one of them."""
 
 
 _decoder = msgspec.json.Decoder(KnownProject)
@@ -42,9 +51,28 @@ class ProjectIds:
 
     def find(self, path: str) -> ProjectId | None:
         """The id of a project that has one; None for a folder that has none yet."""
-        real = os.path.realpath(path)
-        known = _read(self._file(real)) or self._moved_here(real)
+        known = self.known(path)
         return known.id if known is not None else None
+
+    def known(self, path: str) -> KnownProject | None:
+        """What is written down of the project in a folder; None when it has no id yet."""
+        real = os.path.realpath(path)
+        return _read(self._file(real)) or self._moved_here(real)
+
+    def place_of(self, project_id: str, path: str, *, perhaps: str = "") -> str:
+        """Where a project is now that was at `path`, `perhaps` in this folder; `path` when it is
+        found nowhere else.
+        """
+        at_path = _read(self._file(os.path.realpath(path)))
+        if at_path is not None and at_path.id == project_id and os.path.isdir(path):
+            return path
+        if perhaps:
+            self.known(perhaps)  # a move is found out where the folder is now
+        for file in self._files():
+            known = _read(file)
+            if known is not None and known.id == project_id and os.path.isdir(known.path):
+                return known.path
+        return path
 
     def make(self, path: str, now: float) -> ProjectId:
         """The id of a project, made if it has none yet."""
@@ -53,7 +81,18 @@ class ProjectIds:
             return found
         real = os.path.realpath(path)
         about = KnownProject(id=ProjectId(new_id("prj", now)), path=real, **_identity(real))
+        self._set_damaged_aside(self._file(real))
         return self._keep(about).id
+
+    def _set_damaged_aside(self, file: Path) -> None:
+        """Make room for a project whose file cannot be read: it would get a new id each time."""
+        if not file.exists() or _read(file) is not None:
+            return
+        aside = file.with_name(f"{file.name}.damaged")
+        logger.warning(
+            "%s is damaged: its project gets a new id, and the file is kept as %s", file, aside.name
+        )
+        file.replace(aside)
 
     def _moved_here(self, real: str) -> KnownProject | None:
         """The project that was elsewhere before, under its new path."""
@@ -66,7 +105,10 @@ class ProjectIds:
             # Two names of one folder (a bind mount) are two paths that exist: neither has moved.
             if known is None or not _is_at(known, here) or _identity(known.path) == here:
                 continue
-            moved = self._keep(msgspec.structs.replace(known, path=real))
+            former = (*(each for each in known.former if each != real), known.path)
+            moved = self._keep(
+                msgspec.structs.replace(known, path=real, former=former[-MOST_FORMER:])
+            )
             file.unlink(missing_ok=True)
             return moved
         return None
@@ -102,7 +144,7 @@ class ProjectIds:
             return []
 
 
-def _identity(path: str) -> dict[str, int]:
+def _identity(path: str) -> dict[str, Any]:
     """What tells a folder from all others; empty where there is none."""
     try:
         about = os.stat(path)
@@ -112,7 +154,7 @@ def _identity(path: str) -> dict[str, int]:
     return {"device": about.st_dev, "inode": about.st_ino, "born": born(path) or 0}
 
 
-def _is_at(known: KnownProject, here: dict[str, int]) -> bool:
+def _is_at(known: KnownProject, here: dict[str, Any]) -> bool:
     return {"device": known.device, "inode": known.inode, "born": known.born} == here
 
 

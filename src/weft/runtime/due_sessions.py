@@ -11,6 +11,7 @@ import logging
 from typing import Final
 
 from weft.clock import Clock
+from weft.config.project_ids import KnownProject
 from weft.errors import WeftError
 from weft.ids import SessionId
 from weft.runtime.ports.local import LocalPort
@@ -35,6 +36,10 @@ class DueSessions:
         self._registry = registry
         self._clock = clock
         self._project_path = project_path
+        self._known: KnownProject | None = None
+        """What is written down of the project: its id, and where it was before."""
+        self._of_others = 0
+        """Sessions of other projects that stay due in its folders, and take places in a look."""
         self._failed: dict[SessionId, float] = {}
         """Those that could not be woken, and when to try again."""
 
@@ -47,10 +52,25 @@ class DueSessions:
             # Of this project alone: its rules, hooks and settings are those that are loaded here.
             # Sessions that failed stay due: each takes a place within the limit.
             limit = DUE_ROWS + len(self._failed)
-            for row in await store.due(now, project_path=self._project_path, limit=limit):
+            for row in await self._due_in(store, now, limit):
                 if len(woken) < AT_ONCE and await self._woke(store, row):
                     woken.append(row.id)
         return woken
+
+    async def _due_in(self, store: Store, now: float, limit: int) -> list[SessionRow]:
+        """What is due of this project, wherever that was when the wait began."""
+        # Asked again until it has an id, which comes with its first session.
+        if self._known is None:
+            self._known = await self._registry.project_known(self._project_path)
+        known = self._known
+        found: list[SessionRow] = []
+        for path in (self._project_path, *(known.former if known is not None else ())):
+            rows = await store.due(now, project_path=path, limit=limit + self._of_others)
+            # Another project may be where this one was, and this one where another was.
+            ours = [row for row in rows if known is None or row.project_id in ("", known.id)]
+            self._of_others = max(self._of_others, len(rows) - len(ours))
+            found += ours
+        return found
 
     async def _woke(self, store: Store, row: SessionRow) -> bool:
         if self._registry.is_closing or row.id in self._failed:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 import anyio
 import msgspec
 
-from weft.config.project_ids import ProjectIds
+from weft.config.project_ids import KnownProject, ProjectIds
 from weft.config.settings import Config
 from weft.errors import AmbiguousId, Conflict, Owned, SessionNotFound, UsageError, WeftError
 from weft.events import CallOrigin, CommandCause, Fact, SessionCreated
@@ -165,11 +165,14 @@ class SessionRegistry:
         except Owned as owner:
             from weft.runtime.ports.remote import open_remote  # only then: it costs start-up time
 
-            return await open_remote(session_id, owner, store, supervisor)
+            remote = await open_remote(session_id, owner, store, supervisor)
+            await self._find_moved(remote.state)
+            return remote
         try:
             from weft.session import load_with_snapshot  # not for a new one: start-up time
 
             state, snapshot_seq = await load_with_snapshot(session_id, store)
+            await self._find_moved(state)
             environment = self._environment(
                 session_id, state.about.project_path, state.about.parent, store
             )
@@ -322,6 +325,23 @@ class SessionRegistry:
             logger.warning("no project id could be written down", exc_info=True)
             return created
         return msgspec.structs.replace(created, project_id=made)
+
+    async def project_known(self, path: str) -> KnownProject | None:
+        """What is written down of the project in a folder: its id, and where it was before."""
+        if not self.stores.own.is_lasting:
+            return None
+        ids = ProjectIds(self._services.places.projects)
+        return await anyio.to_thread.run_sync(ids.known, path)
+
+    async def _find_moved(self, state: SessionState) -> None:
+        """Let a session of a project that was moved work where that is now."""
+        about, services = state.about, self._services
+        if not about.project_id:
+            return
+        ids = ProjectIds(services.places.projects)
+        find = partial(ids.place_of, about.project_id, about.project_path)
+        perhaps = services.project_path
+        about.project_path = await anyio.to_thread.run_sync(lambda: find(perhaps=perhaps))
 
     async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort:
         """A session that works for another, with no more than that one has."""
@@ -665,6 +685,8 @@ class SessionRegistry:
         # What follows a session of another process may be behind its log.
         if port is not None and port.lives_here:
             return port.state
+        from weft.session import load_state  # as above
+
         return await load_state(session_id, await self.store_of(session_id))
 
     async def store_of(self, session_id: SessionId) -> Store:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import anyio
 
 from weft.config.paths import WeftPaths
+from weft.config.project_ids import KnownProject
 from weft.errors import UsageError
 from weft.ids import SessionId
 from weft.store import RowPlace, SessionRow, Store
@@ -121,8 +123,12 @@ class StoreRegistry:
         limit: int,
         archived: bool,
         after: RowPlace | None = None,
+        moved: KnownProject | None = None,
     ) -> list[SessionRow]:
-        """Sessions of all stores in use, last active first, each once; those behind a place."""
+        """Sessions of all stores in use, last active first, each once; those behind a place.
+
+        `moved` is the project at the path, where it had other paths before.
+        """
         found: dict[SessionId, SessionRow] = {}
         stores = self.in_use
         for store in stores:
@@ -133,8 +139,13 @@ class StoreRegistry:
                 archived=archived,
                 after=after,
             )
-            if len(stores) == 1:
+            if len(stores) == 1 and moved is None:
                 return rows
+            if moved is not None:
+                read = partial(store.rows, query=query, archived=archived)
+                for path in moved.former:
+                    at_path = partial(read, project_path=path)
+                    rows += await _of_project(at_path, moved.id, limit, after)
             for row in rows:
                 # A copied store has the same ids; the one that the session was started from wins.
                 if row.id not in found or self.of(row.id) is store:
@@ -265,3 +276,17 @@ class StoreRegistry:
             raise
         self._others.append(made)
         return made
+
+
+async def _of_project(
+    read: Callable[..., Awaitable[list[SessionRow]]],
+    project_id: str,
+    limit: int,
+    after: RowPlace | None,
+) -> list[SessionRow]:
+    """The sessions of a project at a path that it had before: another one may be there now."""
+    found: list[SessionRow] = []
+    while len(found) < limit and (page := await read(limit=limit, after=after)):
+        found += [row for row in page if row.project_id == project_id]
+        after = page[-1].last_active, page[-1].id
+    return found[:limit]

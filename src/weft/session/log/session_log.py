@@ -270,7 +270,10 @@ class SessionLog:
         """Build the state from the log again."""
         from weft.session.log.load import load_state  # few sessions crash: start-up time
 
+        place = self.state.about.project_path
         self.state = await load_state(self.session_id, self._store)
+        # Where the project is now: the log has the folder that it was begun in.
+        self.state.about.project_path = place
         self._unsure = None
         self._listed = None
         self._line.drop()
