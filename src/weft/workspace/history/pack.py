@@ -22,7 +22,7 @@ import hashlib
 import mmap
 import os
 import struct
-import zlib
+from binascii import crc32  # the one of zlib, without the rest of it: 260 KB
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -166,7 +166,7 @@ class PreimagePack:
         noted: RunRecord | None = None,
     ) -> int:
         head = _encode(_Kept(path, entry, noted))
-        self._buffer += _HEAD.pack(len(head), zlib.crc32(head), len(data))
+        self._buffer += _HEAD.pack(len(head), crc32(head), len(data))
         self._buffer += head
         self._buffer += data
         self._end += _HEAD.size + len(head) + len(data)
@@ -362,7 +362,7 @@ def _records(view: mmap.mmap, size: int) -> Iterator[tuple[_Kept, int]]:
             return
         head = view[start : start + length]
         # Only the head is summed: the content has its hash, and is read when it is needed.
-        if zlib.crc32(head) != checksum:
+        if crc32(head) != checksum:
             return
         try:
             kept = _decoder.decode(head)
