@@ -47,6 +47,7 @@ from weft.store import Store
 from weft.store.address import unix_address
 from weft.store.location import StoreArgument, location_of, open_location
 from weft.workspace import Runner
+from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.process.search_path import find_program
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
@@ -106,6 +107,8 @@ class App:
         self._environ = dict(os.environ if environ is None else environ)
         self.places: WeftPaths = places(self._environ)
         self.project_path = absolute(os.fspath(project_path))
+        # Those of the sessions, held so that they are not ended and begun again between two.
+        self._threads = DiskThreads.of(self.project_path)
         self._given = dict(config or {})
         self._seen: ProjectFiles | None = None
         self._hooks: HookSource | None = None
@@ -277,9 +280,10 @@ class App:
         Instructions, skills, agents, commands, settings and hooks that are not right, or not safe
         to read.  There are at most twenty sentences; the last one counts the rest.
         """
-        brought = await anyio.to_thread.run_sync(self._prompter.problems, self.project_path)
+        project = self.project_path
+        brought = await self._threads.run(lambda: self._prompter.problems(project))
         saved = SavedRules(self.places.config)
-        rules = await anyio.to_thread.run_sync(saved.problems, self.project_path)
+        rules = await self._threads.run(lambda: saved.problems(project))
         found = dict.fromkeys((*self.config.problems, *brought, *rules))
         if len(found) <= MOST_PROBLEMS:
             return tuple(found)

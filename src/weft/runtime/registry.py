@@ -44,6 +44,7 @@ from weft.session import (
 from weft.state import SessionState
 from weft.store import SessionRow, Store
 from weft.tools import BuiltinTool, Tool
+from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.agents import ChildRequest
@@ -316,10 +317,10 @@ class SessionRegistry:
         # What is not kept leaves nothing behind, an id neither.
         if created.project_id or not store.is_lasting:
             return created
-        ids = ProjectIds(self._services.places.projects)
+        ids, path = ProjectIds(self._services.places.projects), created.project_path
         now = self._services.clock.now()
         try:
-            made = await anyio.to_thread.run_sync(ids.make, created.project_path, now)
+            made = await DiskThreads.of(path).run(lambda: ids.make(path, now))
         except OSError:
             # A full disk must not keep a session from being started; the next one makes the id.
             logger.warning("no project id could be written down", exc_info=True)
@@ -767,7 +768,6 @@ def _snapshots(
     files: ProjectFiles, project_path: str, store: Store, forbids: Callable[[str], str]
 ) -> ProjectSnapshots:
     from weft.runtime.snapshots.project_snapshots import ProjectSnapshots  # with the first effect
-    from weft.workspace.disk_threads import DiskThreads
     from weft.workspace.sandbox.hidden import SecretNames
 
     names = SecretNames()

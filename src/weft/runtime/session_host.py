@@ -40,6 +40,7 @@ from weft.store import SessionRow, Store
 from weft.store.location import StoreArgument
 from weft.thinking_levels import KnownLevels, ThinkingLevel
 from weft.tools import EDITS, Tool
+from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up time
     from weft.project.agent_definitions import AgentDefinitions
@@ -105,8 +106,9 @@ class SessionHost:
     async def _create(self, wanted: CheckedStart) -> None:
         created = wanted.facts[0]
         assert isinstance(created, SessionCreated)
-        if not await anyio.Path(created.project_path).is_dir():
-            raise UsageError(f"there is no folder {created.project_path!r} to work in")
+        folder = created.project_path
+        if not await DiskThreads.of(folder).run(lambda: os.path.isdir(folder)):
+            raise UsageError(f"there is no folder {folder!r} to work in")
         # The caller of this very process chose the mode, so `auto` and `bypass` hold at once.
         self.registry.granted[wanted.session_id] = GrantedPermissions(trusted_mode=True)
         await self.registry.create(wanted.session_id, wanted.facts)

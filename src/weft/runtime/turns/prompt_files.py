@@ -9,11 +9,11 @@ of them is answered from that.  Turns that begin at the same time share one read
 from __future__ import annotations
 
 import anyio
-import anyio.to_thread
 
 from weft.project.skills import SkillSet
 from weft.project.system_prompt import ProjectTexts, SystemPromptWriter
 from weft.state import SessionState
+from weft.workspace.disk_threads import DiskThreads
 
 
 class _SharedRead:
@@ -69,7 +69,8 @@ class PromptReader:
                 # before their turn, and each turn is promised the files as it finds them.
                 if reads.next is read:
                     reads.next = None
-                read.texts = await anyio.to_thread.run_sync(self._read_now, project, skills)
+                threads = DiskThreads.of(project)
+                read.texts = await threads.run(lambda: self._read_now(project, skills))
             return read.texts
 
     def _read_now(self, project: str, skills: tuple[str, ...]) -> ProjectTexts:
