@@ -88,6 +88,7 @@ RARE = {
     "weft.session.decide.requests",
     "weft.session.decide.settings",
     "weft.session.log.load",
+    "weft.session.log.stored_line",
     "weft.store.sqlite.delete",
     "weft.store.sqlite.lock_holder",
     "weft.store.text",

@@ -13,8 +13,8 @@ from weft.errors import UsageError
 from weft.events import Compacted, Fact, SessionCreated
 from weft.ids import BlobId, NodeId, SessionId
 from weft.providers.scripted import ScriptedModel
-from weft.session.log.line import BLOB_OVER
 from weft.session.log.load import load_with_snapshot
+from weft.session.log.long_parts import BLOB_OVER
 from weft.session.log.session_log import SNAPSHOT_SHARE, is_snapshot_due
 from weft.state import FOLD_VERSION
 from weft.store import MemoryStore, Record, Snapshot

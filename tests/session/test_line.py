@@ -18,15 +18,9 @@ from weft.events import AnyFact, NewMessage, ToolComplete, encode, kind_of
 from weft.ids import BlobId, CallUid, NodeId
 from weft.loop import LineEntry
 from weft.messages import File, Image, Node, Part, Text, Thinking, ToolCall, ToolResult
-from weft.session.log.line import (
-    BLOB_OVER,
-    ENTRY_BYTES,
-    LineCache,
-    LineCacheBudget,
-    load_line,
-    spill,
-    unspill,
-)
+from weft.session.log.line import ENTRY_BYTES, LineCache, LineCacheBudget
+from weft.session.log.long_parts import BLOB_OVER, spill
+from weft.session.log.stored_line import load_line, unspill
 from weft.state import SessionState
 from weft.store import Append, MemoryStore, Record
 

@@ -25,7 +25,6 @@ from weft.runtime.session_host import SessionHost
 from weft.session import (
     ChangeSetting,
     SessionPort,
-    load_line,
 )
 from weft.store import RowPlace
 from weft.store import SessionRow as SessionRow
@@ -239,7 +238,7 @@ class SessionManager:
 
     async def read_session(self, session_id: str) -> SessionRecord:
         """Messages and metadata of a stored session, without starting anything."""
-        from weft.session import load_state  # for those who read: start-up time
+        from weft.session import load_line, load_state  # for those who read: start-up time
 
         resolved = await self._registry.resolved(session_id)
         async with self._registry.reading(resolved) as store:

@@ -528,7 +528,7 @@ class SessionHost:
         return await shown_blob(blob_id, self.registry.stores.in_use, self.services.redact)
 
     async def _file_facts(self, port: SessionPort) -> list[AnyFact]:
-        from weft.session.log.line import read_places
+        from weft.session.log.stored_line import read_places
 
         places = port.state.files.places
         found = await read_places(places, self.store_of(port.session_id)) if places else {}

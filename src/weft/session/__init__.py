@@ -81,16 +81,7 @@ from weft.session.environment import (
     SessionEnvironment,
     TurnFactory,
 )
-from weft.session.log.line import (
-    CallRecord,
-    LineCacheBudget,
-    load_beginnings,
-    load_call_records,
-    load_line,
-    load_nodes,
-    load_revisions,
-    unspill_entries,
-)
+from weft.session.log.line import LineCacheBudget
 from weft.session.permission_gate import GrantedPermissions
 from weft.session.port import SessionPort
 from weft.session.subscriptions.event_hub import EventHub
@@ -101,6 +92,15 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.session.decide.branches import branches, current_branch, node_at
     from weft.session.decide.children import child_end
     from weft.session.log.load import fold_after, load_state, load_with_snapshot
+    from weft.session.log.stored_line import (
+        CallRecord,
+        load_beginnings,
+        load_call_records,
+        load_line,
+        load_nodes,
+        load_revisions,
+        unspill_entries,
+    )
 
 __all__ = [
     "UNNAMED_CLIENT",
@@ -192,13 +192,20 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CallRecord": "log.stored_line",
     "branches": "decide.branches",
     "child_end": "decide.children",
     "current_branch": "decide.branches",
     "fold_after": "log.load",
+    "load_beginnings": "log.stored_line",
+    "load_call_records": "log.stored_line",
+    "load_line": "log.stored_line",
+    "load_nodes": "log.stored_line",
+    "load_revisions": "log.stored_line",
     "load_state": "log.load",
     "load_with_snapshot": "log.load",
     "node_at": "decide.branches",
+    "unspill_entries": "log.stored_line",
 }
 
 

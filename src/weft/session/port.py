@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from weft.events import PermissionResolved, QuestionAnswered, Status
 from weft.ids import CallUid, NodeId, RequestId, SessionId
@@ -12,10 +12,12 @@ from weft.messages import Part
 from weft.permissions import Mode, PermissionRule
 from weft.session.answers import AbortReceipt
 from weft.session.commands import AbortTurn, Command
-from weft.session.log.line import CallRecord
 from weft.session.subscriptions.subscription import Subscription
 from weft.state import QueueEntry, SessionState
 from weft.store import Draft
+
+if TYPE_CHECKING:  # for screens: start-up time
+    from weft.session.log.stored_line import CallRecord
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -15,7 +15,6 @@ from weft.permissions import Mode, PermissionRule
 from weft.session import (
     AbortReceipt,
     AbortTurn,
-    CallRecord,
     Command,
     Reserve,
     SessionActor,
@@ -26,6 +25,9 @@ from weft.session import (
 )
 from weft.state import QueueEntry, SessionState
 from weft.store import Draft
+
+if TYPE_CHECKING:  # for screens: start-up time
+    from weft.session import CallRecord
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ import msgspec
 from weft.errors import Corrupt, UsageError
 from weft.events import AnyFact, FileTouched, LeftOutFile, WorkspaceSnapshot
 from weft.ids import BlobId, NodeId
-from weft.session.log.line import read_places
+from weft.session.log.stored_line import read_places
 from weft.session.rewind.plan import FileSide, spans
 from weft.state import SessionState, SnapshotPlace, note_left_out
 from weft.store import Store

@@ -30,7 +30,7 @@ from weft.events import (
 from weft.ids import BlobId, CallUid, SessionId
 from weft.loop import Commit, ProjectFacts
 from weft.messages import Text
-from weft.session.log.line import spill
+from weft.session.log.long_parts import spill
 from weft.state import SessionState
 from weft.store import Append, Blob, Lease, Record, SearchText, SessionRow, project_stream
 

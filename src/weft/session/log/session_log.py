@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -28,15 +28,7 @@ from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
 from weft.session.log.answer_in_flight import AnswersInFlight
 from weft.session.log.append import StampedFacts, project_append, stamp
-from weft.session.log.line import (
-    CallRecord,
-    LineCache,
-    LineCacheBudget,
-    load_beginnings,
-    load_call_records,
-    load_revisions,
-    unspill_entries,
-)
+from weft.session.log.line import LineCache, LineCacheBudget
 from weft.session.log.running_output import RunningOutput
 from weft.session.subscriptions.event_hub import EventHub
 from weft.state import QueueEntry, SessionState
@@ -49,6 +41,9 @@ from weft.store import (
     Store,
     project_stream,
 )
+
+if TYPE_CHECKING:  # for screens: start-up time
+    from weft.session.log.stored_line import CallRecord
 
 logger = logging.getLogger(__name__)
 
@@ -321,14 +316,20 @@ class SessionLog:
 
     async def call_records(self, nodes: Sequence[NodeId]) -> dict[CallUid, CallRecord]:
         """How the settled calls of these nodes went."""
+        from weft.session.log.stored_line import load_call_records  # for screens: start-up time
+
         return await load_call_records(self.state.tree, nodes, self._store)
 
     async def beginnings(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
         """These nodes with the beginning of their words, and no results."""
+        from weft.session.log.stored_line import load_beginnings  # for screens: start-up time
+
         return await load_beginnings(self.state.tree, nodes, self._store)
 
     async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
         """Queued entries with all their words; the state holds only the beginning of a long one."""
+        from weft.session.log.stored_line import unspill_entries  # as above
+
         return await unspill_entries(entries, self._store)
 
     async def context_line(self, tip: NodeId | None = None) -> ContextLine:
@@ -347,6 +348,8 @@ class SessionLog:
 
     async def revisions(self, node: NodeId) -> list[tuple[Part, ...]]:
         """What a node said in each revision, oldest first."""
+        from weft.session.log.stored_line import load_revisions  # for screens: start-up time
+
         return await load_revisions(self.state.tree, node, self._store)
 
 

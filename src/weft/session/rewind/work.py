@@ -25,8 +25,8 @@ from weft.session.answers import RewindItem, RewindPlan
 from weft.session.commands import RewindTo, UndoRewind
 from weft.session.decide.branches import keep_line, spare_lines
 from weft.session.environment import FileNow, FileRestorer
-from weft.session.log.line import read_places
 from weft.session.log.session_log import SessionLog
+from weft.session.log.stored_line import read_places
 from weft.session.rewind.plan import (
     FileSide,
     PathSpan,
