@@ -29,6 +29,7 @@ from weft.events import (
     ChildStarted,
     InputQueued,
     ModelCallStarted,
+    PermissionRequest,
     ToolComplete,
     TurnFinished,
     TurnWaiting,
@@ -271,6 +272,29 @@ async def test_a_time_of_day_that_is_over_is_not_waited_for(world: World) -> Non
         session = await app.sessions.start_session()
         await session.send_message("go")
         assert await woken_by(session) == ["time"]
+
+
+async def test_what_is_woken_asks_before_it_changes_anything(world: World) -> None:
+    """Whatever mode it had, in its own process or in the one that wakes it: no user is there."""
+    app, _ = open_world(world, ScriptedModel([TEN_MINUTES]))
+    await app.__aenter__()
+    session = await app.sessions.start_session(
+        session_id="ses_waits", permission_mode="accept_edits"
+    )
+    await session.send_prompt("go")
+    await until_status(session, "waiting")
+    await crash(app)
+    world.clock.advance(601)
+    write = CallTool(name="write", args={"path": "made.txt", "content": "made"})
+    app, _ = open_world(world, ScriptedModel([write]))
+    async with app:
+        assert await app.host.wake_due() == ["ses_waits"]
+        session = await app.sessions.get("ses_waits")
+        await until(session, PermissionRequest)
+        assert (await app.host.port(session.id)).permission_mode == "default"
+        await session.set_permission_mode("accept_edits")
+        assert (await app.host.port(session.id)).permission_mode == "accept_edits"
+        assert not (world.project / "made.txt").exists()
 
 
 # --- over a restart ----------------------------------------------------------------------

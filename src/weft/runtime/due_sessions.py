@@ -16,7 +16,7 @@ from weft.errors import WeftError
 from weft.ids import SessionId
 from weft.runtime.ports.local import LocalPort
 from weft.runtime.registry import SessionRegistry
-from weft.session import WakeTurn
+from weft.session import GrantedPermissions, SessionPort, WakeTurn
 from weft.store import SessionRow, Store
 
 logger = logging.getLogger(__name__)
@@ -43,18 +43,19 @@ class DueSessions:
         self._failed: dict[SessionId, float] = {}
         """Those that could not be woken, and when to try again."""
 
-    async def wake(self) -> list[SessionId]:
+    async def wake(self) -> list[SessionPort]:
         """Go on with the turns that are due; returns whose they are."""
         now = self._clock.now()
         self._failed = {each: again for each, again in self._failed.items() if again > now}
-        woken: list[SessionId] = []
+        woken: list[SessionPort] = []
         for store in self._registry.stores.in_use:
             # Of this project alone: its rules, hooks and settings are those that are loaded here.
             # Sessions that failed stay due: each takes a place within the limit.
             limit = DUE_ROWS + len(self._failed)
             for row in await self._due_in(store, now, limit):
-                if len(woken) < AT_ONCE and await self._woke(store, row):
-                    woken.append(row.id)
+                port = await self._woke(store, row) if len(woken) < AT_ONCE else None
+                if port is not None:
+                    woken.append(port)
         return woken
 
     async def _due_in(self, store: Store, now: float, limit: int) -> list[SessionRow]:
@@ -72,9 +73,9 @@ class DueSessions:
             found += ours
         return found
 
-    async def _woke(self, store: Store, row: SessionRow) -> bool:
+    async def _woke(self, store: Store, row: SessionRow) -> SessionPort | None:
         if self._registry.is_closing or row.id in self._failed:
-            return False
+            return None
         try:
             return await self._wake(store, row.id)
         except WeftError:
@@ -82,14 +83,26 @@ class DueSessions:
             # the others asleep nor be tried every few seconds.
             self._failed[row.id] = self._clock.now() + AGAIN_SECONDS
             logger.exception("a session that is due could not be woken", extra={"session": row.id})
-            return False
+            return None
 
-    async def _wake(self, store: Store, session_id: SessionId) -> bool:
+    async def _wake(self, store: Store, session_id: SessionId) -> SessionPort | None:
         port = self._registry.running(session_id)
         # A process that has it at work wakes it itself, in time: no lease is asked for then.
         if port is None and await store.lease_of(session_id) is not None:
-            return False
-        port = port or await self._registry.port(session_id)
+            return None
+        port = port or await self._opened(session_id)
         if not isinstance(port, LocalPort) or port.actor.is_busy:
-            return False
-        return await port.call(WakeTurn())
+            return None
+        return port if await port.call(WakeTurn()) else None
+
+    async def _opened(self, session_id: SessionId) -> SessionPort:
+        """A session that no user has opened here: it has no mode but the one that asks."""
+        granted = self._registry.granted
+        is_new = session_id not in granted
+        granted.setdefault(session_id, GrantedPermissions(is_woken=True))
+        try:
+            return await self._registry.port(session_id)
+        finally:
+            # Taken along by the session; left where it could not be opened.
+            if is_new:
+                granted.pop(session_id, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -79,6 +79,8 @@ class SessionHost:
         self.services = services
         self.registry = SessionRegistry(services)
         self._due: DueSessions | None = None
+        self.on_woken: Callable[[SessionPort], None] = lambda port: None
+        """Called with each session that goes on here because its wait is over."""
 
     # -- the start of sessions
 
@@ -276,7 +278,10 @@ class SessionHost:
 
             clock, project = self.services.clock, self.services.project_path
             self._due = DueSessions(self.registry, clock, project)
-        return await self._due.wake()
+        woken = await self._due.wake()
+        for port in woken:
+            self.on_woken(port)
+        return [port.session_id for port in woken]
 
     @property
     def last_used(self) -> float:

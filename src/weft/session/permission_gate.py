@@ -34,6 +34,9 @@ class GrantedPermissions(msgspec.Struct, frozen=True, kw_only=True):
 
     trusted_mode: bool = False
     """The permission mode was set here, so `auto` and `bypass` hold."""
+    is_woken: bool = False
+    """It was opened because its wait was over, and by no user: until one sets the mode here,
+    nothing is changed without asking."""
     grants: tuple[PermissionGrant, ...] = ()
     rules: tuple[PermissionRule, ...] = ()
     """What answers have allowed and denied besides their own request."""
@@ -62,6 +65,7 @@ class SessionPermissionGate(PermissionGate):
         """The standing rules; replaced when the settings are others."""
         self._asking = asking
         self._trusted_mode = granted.trusted_mode
+        self._is_woken = granted.is_woken
         self._grants = list(granted.grants)
         self._given = granted.rules
         self._ceiling = ceiling
@@ -71,7 +75,10 @@ class SessionPermissionGate(PermissionGate):
     def granted(self) -> GrantedPermissions:
         """What has been granted so far, for when the session comes back in this process."""
         return GrantedPermissions(
-            trusted_mode=self._trusted_mode, grants=tuple(self._grants), rules=self._given
+            trusted_mode=self._trusted_mode,
+            is_woken=self._is_woken,
+            grants=tuple(self._grants),
+            rules=self._given,
         )
 
     @property
@@ -85,7 +92,8 @@ class SessionPermissionGate(PermissionGate):
         mode = self.state.settings.permission_mode
         # The mode is in the log, and a log may come from elsewhere: an import or a copied store
         # must not bring along the right to act without asking.
-        if mode in ("auto", "bypass") and not self._trusted_mode:
+        is_free = mode in ("auto", "bypass") or (self._is_woken and mode == "accept_edits")
+        if is_free and not self._trusted_mode:
             mode = "default"
         if self._ceiling is None:
             return mode

@@ -63,6 +63,7 @@ from weft.view import (
 )
 
 if TYPE_CHECKING:  # loaded when the user types a command that is not built in
+    from weft.cli.chat.woken_text import WokenSession
     from weft.project.markdown_commands import MarkdownCommand
 
 logger = logging.getLogger(__name__)
@@ -97,6 +98,8 @@ class Chat:
         self.tally = ChatTally(app.project_path)
         self._may_retry = False
         """The last turn of this session failed, or was stopped."""
+        self._woken: list[WokenSession] = []
+        """Sessions that were woken while this chat was open."""
         self._has_told_plan = False
         self._put_count = 0
         """Approvals of the row that is being answered: `2 of 3`."""
@@ -124,6 +127,7 @@ class Chat:
         to go on with, or (`picks`) the user picks one."""
         async with anyio.create_task_group() as group:
             self._group = group
+            self._app.host.on_woken = self._tell_woken
             # The screen is up before anything else starts: what the rest shows, an error of its
             # start included, needs a place to go.
             await group.start(self.screen.run)
@@ -190,6 +194,30 @@ class Chat:
         if self.live.text.strip():
             self.screen.show(AnswerBlock(text=self.live.text))
         self.screen.close()
+
+    # -- what goes on beside it
+
+    def _tell_woken(self, port: WokenSession) -> None:
+        """Say that a session of this folder goes on here, which the user did not ask for."""
+        from weft.cli.chat.woken_text import woken_text  # few sessions wait
+
+        # What this chat shows is seen to go on.
+        if not self._shows(port):
+            self._woken.append(port)
+            self.screen.show(NoteBlock(text=woken_text(port)))
+
+    def _shows(self, port: WokenSession) -> bool:
+        session = self.conversation.session
+        return session is not None and session.id == port.session_id
+
+    def left_at_work(self) -> list[str]:
+        """What to say at the end of sessions that were woken here and are not done."""
+        if not self._woken:
+            return []
+        from weft.cli.chat.woken_text import left_text  # as above
+
+        left = (port for port in self._woken if port.is_open and not self._shows(port))
+        return [left_text(port) for port in left if port.state.turn.open is not None]
 
     # -- what the user does
 

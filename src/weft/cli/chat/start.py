@@ -105,6 +105,7 @@ class _Start:
         self._options = session_options_of(arguments, headless=False)
         self._screen = self._make_screen()
         self._talking = anyio.CancelScope()
+        self._left: list[str] = []
         self._began = SystemClock().monotonic()
 
     async def main(self) -> int:
@@ -126,9 +127,13 @@ class _Start:
                             new_id=self._arguments.text("session_id"),
                         )
                         await self._talk(chat)
+                    if chat is not None:
+                        self._left = chat.left_at_work()
                 group.cancel_scope.cancel()
         except* (WeftError, CommandExit, OSError) as errors:
             raise first_of(errors) from None
+        for line in self._left:
+            output.tell(line)
         if chat is not None and (hint := self._hint(chat)):
             output.tell(hint)
         return self._stop.code or OK
