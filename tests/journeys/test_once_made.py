@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from tests.support.world import World, crash, message_lines
-from weft.errors import SessionNotFound, StaleInput, StoreUnavailable
+from weft.errors import SessionNotFound, StaleInput, StoreUnavailable, UsageError
 from weft.ids import SessionId
 from weft.providers.scripted import ScriptedModel
 from weft.store import MemoryStore
@@ -141,3 +141,19 @@ async def test_a_deletion_that_failed_is_done_when_it_is_asked_for_again(
         store.is_locked = False
         await app.sessions.delete_session(session.id, input_id="d")
         assert await app.sessions.list_saved() == []
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+async def test_a_fork_that_was_deleted_is_not_made_again_by_the_same_call(
+    world: World, is_shared: bool
+) -> None:
+    async with world.open(ScriptedModel(["one"])) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("Hello.")
+        fork = await app.sessions.fork_session(session.id, input_id="f1")
+        if is_shared:
+            await app.sessions.fork_session(fork.id)
+        await app.sessions.delete_session(fork.id)
+        with pytest.raises(UsageError, match=f"{fork.id}, was deleted; use another input_id"):
+            await app.sessions.fork_session(session.id, input_id="f1")
+        assert (await app.sessions.fork_session(session.id, input_id="f2")).id != fork.id

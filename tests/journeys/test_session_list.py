@@ -6,9 +6,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.support.world import PATIENCE, World, until_idle
+from tests.support.world import PATIENCE, World, crash, until_idle
 from weft.errors import UsageError
 from weft.ids import SessionId
+from weft.providers.script import SayText, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.session_topic import MOST_IDS, SessionListEvents, SessionsChanged
 from weft.store import SessionRow
@@ -91,6 +92,28 @@ async def test_changes_of_another_process_are_seen(shared_world: World) -> None:
         await seen(events, made.id)
         await there.sessions.delete_session(made.id)
         await seen(events, made.id)
+
+
+async def test_a_list_tells_a_session_at_work_in_another_process_from_one_that_was_left(
+    shared_world: World,
+) -> None:
+    world = shared_world
+    model = ScriptedModel([(Stall(gate="g"), SayText(text="done"))])
+    here, there = world.open(model), world.open(ScriptedModel([]))
+    await here.__aenter__()
+    async with there:
+        session = await here.sessions.start_session()
+        await session.send_prompt("go")
+        with anyio.fail_after(PATIENCE):
+            await model.gate("g").reached.wait()
+        for app in (here, there):
+            page = await app.sessions.list_saved()
+            assert [row.id for row in page if row.turn_open] == [session.id]
+            assert page.working == {session.id}
+        await crash(here)
+        page = await there.sessions.list_saved()
+        assert page[0].turn_open
+        assert page.working == frozenset()
 
 
 async def test_a_reader_that_never_reads_holds_a_bounded_number_of_ids() -> None:

@@ -80,6 +80,10 @@ class SavedSessions(list[SessionRow]):
     """Hand this to `list_saved(after=…)` for the sessions behind these; None when there are
     none.
     """
+    working: frozenset[SessionId] = frozenset()
+    """Those whose turn is at work, in this process or in another that lives.  Any other with a turn
+    that is open (`turn_open`) waits, or is interrupted.
+    """
 
 
 class SessionManager:
@@ -291,6 +295,8 @@ class SessionManager:
         page = SavedSessions(rows[:limit])
         if len(rows) > limit and page:
             page.next = f"{page[-1].last_active!r}:{page[-1].id}"
+        at_work = [row.id for row in page if row.turn_open and await self._host.is_at_work(row.id)]
+        page.working = frozenset(at_work)
         return page
 
     # -- files

@@ -58,6 +58,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+DELETED_REMEMBERED: Final = 1_000
+"""Deleted sessions that are remembered, so that a repeated call does not make one again."""
+
 
 def only_match(given: str, matches: Sequence[SessionId]) -> SessionId | None:
     """The one session that fits what was given; None when none does.
@@ -89,6 +92,8 @@ class SessionRegistry:
         """The tools of its program's own that a session was started with."""
         self.lent: dict[SessionId, dict[str, Tool]] = {}
         """Tools that only messages that name them have."""
+        self._deleted: dict[SessionId, None] = {}
+        """Those that were deleted here, the last one at the end."""
         self._asking: dict[SessionId, Literal["wait", "yes", "no"]] = {}
         self.granted: dict[SessionId, GrantedPermissions] = {}
         """What a session finds granted when it is opened the next time."""
@@ -203,6 +208,9 @@ class SessionRegistry:
         """Let go of everything that is kept for a session which does not come back."""
         if self._topic is not None:
             self._topic.forget(session_id)
+        self._deleted[session_id] = None
+        while len(self._deleted) > DELETED_REMEMBERED:
+            del self._deleted[next(iter(self._deleted))]
         kept = (self._tools, self.lent, self._asking, self.granted, self._hooks)
         for each in kept:
             each.pop(session_id, None)
@@ -305,8 +313,17 @@ class SessionRegistry:
 
         Raises:
             StaleInput: the call had other arguments.
+            UsageError: it was deleted since.
         """
-        if cause is None or not (session_id in self.ports or await self.is_stored(session_id)):
+        if cause is None:
+            return False
+        if not (session_id in self.ports or await self.is_stored(session_id)):
+            # Its facts are there still where forks share them; else this process may know.
+            if session_id in self._deleted or await self.stores.of(session_id).last_seq(session_id):
+                raise UsageError(
+                    f"the session that input_id {cause.input_id!r} made, {session_id}, was deleted;"
+                    " use another input_id to make one"
+                )
             return False
         inputs = (await self.state_of(session_id)).inputs
         inputs.earlier_answer(cause.input_id, cause.digest)

@@ -172,6 +172,14 @@ class SessionHost:
             return False
         return lease.owner.pid == pid and lease.owner.host == store.owner.host
 
+    async def is_at_work(self, session_id: SessionId) -> bool:
+        """Whether a living process, this one or another, has the open turn of a session."""
+        port = self.registry.running(session_id)
+        if port is not None and port.lives_here:
+            return port.status not in ("idle", "interrupted", "error")
+        store = await self.registry.store_of(session_id)
+        return await store.lease_of(session_id) is not None
+
     def store_of(self, session_id: SessionId) -> Store:
         """The store that a session was started in."""
         return self.registry.stores.of(session_id)

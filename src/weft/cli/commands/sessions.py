@@ -45,25 +45,28 @@ async def _list(app: App, arguments: ParsedArguments) -> int:
         archived=arguments.flag("archived"),
     )
     if arguments.flag("json"):
-        write_pretty([msgspec.to_builtins(row) for row in rows])
+        shown = [{**msgspec.to_builtins(row), "working": row.id in rows.working} for row in rows]
+        write_pretty(shown)
         return OK
     if not rows:
         where = "" if arguments.flag("all") else " in this folder (--all looks everywhere)"
         tell(f"no sessions{' with these words' if query else ''}{where}")
         return OK
     head = ("id", "last active", "messages", "cost", "title")
-    print_table([_row(row, is_all=arguments.flag("all")) for row in rows], head=head)
+    is_all = arguments.flag("all")
+    table = [_row(row, is_all=is_all, is_working=row.id in rows.working) for row in rows]
+    print_table(table, head=head)
     return OK
 
 
-def _row(row: Any, *, is_all: bool) -> tuple[str, ...]:
+def _row(row: Any, *, is_all: bool, is_working: bool) -> tuple[str, ...]:
     title = row.title or row.first_prompt
     if row.damaged:
         title = f"(damaged: {row.damaged})"
     elif row.wake_at is not None:
         title = f"{title} (waiting)"
     elif row.turn_open:
-        title = f"{title} (interrupted)"
+        title = f"{title} ({'working' if is_working else 'interrupted'})"
     if is_all:
         title = f"{title}  [{row.project_path}]"
     return row.id, when(row.last_active), str(row.message_count), money(row.cost_usd), title

@@ -40,6 +40,7 @@ class ResumeList:
         self._app = chat.conversation.app
         self._everywhere = False
         self._rows: list[SessionRow] = []
+        self._working: frozenset[SessionId] = frozenset()
 
     async def pick(self) -> SessionId | None:
         """Have the user pick one; None when they leave the list, or stay where they are."""
@@ -82,6 +83,7 @@ class ResumeList:
     async def _question(self) -> ListQuestion:
         folder = None if self._everywhere else self._app.project_path
         rows = await self._app.sessions.list_saved(project_path=folder, limit=LISTED)
+        self._working = rows.working
         # What failed before anything was answered is no conversation; `weft session list` has it.
         self._rows = [row for row in rows if self._is_here(row) or row.title or was_answered(row)]
         here = next((n for n, row in enumerate(self._rows) if self._is_here(row)), 0)
@@ -109,9 +111,10 @@ class ResumeList:
 
     def _row(self, row: SessionRow) -> ListRow:
         is_here = self._is_here(row)
-        state = "damaged" if row.damaged else "not finished" if row.turn_open else ""
-        if row.wake_at is not None:
-            state = "waiting"
+        is_working = row.id in self._working
+        state = "" if not row.turn_open else "working" if is_working else "not finished"
+        if row.damaged or row.wake_at is not None:
+            state = "waiting" if row.wake_at is not None else "damaged"
         return ListRow(
             clean_line(row.title or row.first_prompt) or row.id,
             (
