@@ -36,6 +36,7 @@ from weft.events import (
     TurnWoken,
 )
 from weft.ids import SessionId
+from weft.loop.waits.call_wait import shown_seconds
 from weft.messages import Text
 from weft.providers import CallResults, ModelRequest
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Step
@@ -238,6 +239,10 @@ async def test_what_the_other_calls_of_the_answer_came_to_is_stored_first(world:
         ({"seconds": 1, "until": "2027-01-01T00:00"}, "not both"),
         ({"until": "noon"}, "no ISO 8601 time"),
         ({"command": "bg_7"}, "no background command 'bg_7'"),
+        ({"until": "2001-01-01T00:00+00:00"}, "that time is over: it is 20"),
+        ({"until": "1999-12-31", "command": "bg_1"}, "that time is over"),
+        ({"seconds": -1}, "at `$.seconds`"),
+        ({"seconds": "long"}, "at `$.seconds`"),
         ({"seconds": 10**9}, "a turn waits for 7 days at most"),
         ({"until": "9999-01-01T00:00+00:00"}, "a turn waits for 7 days at most"),
     ],
@@ -266,12 +271,40 @@ async def test_both_ways_to_name_a_time_have_one_limit(world: World, field: str)
         assert "a turn waits for 7 days at most" in refused.result.text
 
 
-async def test_a_time_of_day_that_is_over_is_not_waited_for(world: World) -> None:
-    past = CallTool(name="wait", args={"until": "2001-01-01T00:00+00:00"})
-    async with world.open(ScriptedModel([past, "ok"])) as app:
-        session = await app.sessions.start_session()
-        await session.send_message("go")
-        assert await woken_by(session) == ["time"]
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "less than a second"),
+        (0.999, "less than a second"),
+        (1, "1 second"),
+        (1.9, "1 second"),
+        (2.04, "2 seconds"),
+        (119.9, "119 seconds"),
+        (120, "2 minutes"),
+        (179, "2 minutes"),
+        (7199, "119 minutes"),
+        (7200, "2 h 0 min"),
+        (90_061, "25 h 1 min"),
+    ],
+)
+def test_a_length_of_time_is_said_as_one_would_say_it(seconds: float, words: str) -> None:
+    assert shown_seconds(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.5, "Less than a second has passed"), (1, "1 second has"), (2, "2 seconds have passed")],
+)
+async def test_the_end_of_a_short_wait_is_said_in_the_right_number(
+    plain_world: World, seconds: float, said: str
+) -> None:
+    call = CallTool(name="wait", args={"seconds": seconds})
+    app, sleep = open_world(plain_world, ScriptedModel([call, "ok"]))
+    async with app:
+        session = await waiting(app)
+        sleep.pass_time(seconds + 0.04)
+        await until_idle(session)
+        assert (await result_of(session)).startswith(said)
 
 
 async def test_what_is_woken_asks_before_it_changes_anything(world: World) -> None:

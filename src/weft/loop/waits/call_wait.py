@@ -78,7 +78,7 @@ class CallWait:
             now = self._env.clock.now()
             # Decided inside the commit: a command whose end came before this append is not
             # waited for, for nothing would ever end that wait.
-            self._refusal = _too_long(self._request, now) or _why_not(state, noted, self._request)
+            self._refusal = _bad_time(self._request, now) or _why_not(state, noted, self._request)
             if self._refusal or _has_ended(state, self._request):
                 return []
             return [
@@ -150,7 +150,8 @@ class CallWait:
             case _ if name:
                 text = f"{name} still runs after {passed}."
             case _:
-                text = f"{passed} have passed; it is {_shown_time(now)}."
+                has = "has" if passed.startswith(("1 ", "less ")) else "have"
+                text = f"{passed[0].upper()}{passed[1:]} {has} passed; it is {_shown_time(now)}."
         return ToolOutcome(text=text, data={"woken_by": by})
 
 
@@ -166,11 +167,13 @@ def _until(request: WaitRequest, now: float) -> float | None:
     return now + request.seconds if request.seconds is not None else request.until
 
 
-def _too_long(request: WaitRequest, now: float) -> str:
-    """Why so long a wait is refused; empty when it is not."""
+def _bad_time(request: WaitRequest, now: float) -> str:
+    """Why a wait to such a time is refused; empty when it is not."""
     until = _until(request, now)
-    if until is None or until <= now + LONGEST_WAIT_SECONDS:
+    if until is None or now <= until <= now + LONGEST_WAIT_SECONDS:
         return ""
+    if until < now:
+        return f"that time is over: it is {_shown_time(now)}; name one that is still to come"
     return "a turn waits for 7 days at most: name a time within them, and wait again after it"
 
 
@@ -209,10 +212,13 @@ def _end_text(state: SessionState, name: str) -> str:
 
 def shown_seconds(seconds: float) -> str:
     """A length of time, in words."""
-    whole = max(0, math.ceil(seconds))
+    # Rounded down: a wait of two seconds ends a little after them, and was not three.
+    whole = math.floor(seconds)
+    if whole < 1:
+        return "less than a second"
     if whole < 120:
-        return f"{whole} seconds"
-    minutes = round(whole / 60)
+        return f"{whole} second{'' if whole == 1 else 's'}"
+    minutes = whole // 60
     return f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
