@@ -24,6 +24,8 @@ from weft.errors import UsageError
 from weft.events import SystemNote, ToolComplete, ToolOutput, TurnFinished, WorkspaceSnapshot
 from weft.providers.script import CallTool
 from weft.runtime.snapshots.project_snapshots import MOST_FILES
+from weft.store import MemoryStore
+from weft.store.base import files_stream
 from weft.workspace.history.project_tree import tree_mode
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -252,6 +254,40 @@ async def test_a_content_that_is_gone_is_named_and_the_files_are_not_exact(world
         assert gone.path in files.why
         with pytest.raises(UsageError, match="is not kept"):
             await session.read_file(gone.path, -1)
+
+
+async def test_the_quota_drops_what_was_replaced_and_not_the_files_of_now(world: World) -> None:
+    world.write("old.txt", "never changed\n")
+    work = [shell(f"head -c 9000 /dev/zero | tr '\\0' {letter} > big") for letter in "abcdefgh"]
+    async with open_world(world, turns(*work), history__quota=64_000) as app:
+        session = await start(app)
+        for number in range(len(work)):
+            await session.send_message(f"{number}")
+        files = await session.files_at(-1)
+        assert (files.is_exact, files.why) == (True, "")
+        assert (await session.read_file("old.txt", -1)).text == "never changed\n"
+        assert not (await session.files_at(1)).is_exact
+
+
+async def test_a_second_session_names_the_tree_and_stores_no_file_again(plain_world: World) -> None:
+    for number in range(30):
+        plain_world.write(f"d{number % 3}/{number}.txt", f"{number}\n")
+    async with open_world(plain_world, turns(shell("true"), shell("true"))) as app:
+        await (await start(app)).send_message("one")
+        store = app.store
+        assert isinstance(store, MemoryStore)
+        files = store.data.streams[files_stream(str(plain_world.project))]
+        assert len(files.history) == 30
+        other = await app.sessions.start_session(session_id="t", auto_approve=True)
+        await other.send_message("two")
+        (snapshot,) = await snapshots(other)
+        added = store.data.streams["t"]
+        assert added.history == {}
+        assert added.blobs & {*files.blobs, *files.history} == {snapshot.tree}
+        await app.sessions.delete_session("s")
+        assert (await other.files_at(-1)).is_exact
+        await app.sessions.delete_session("t")
+        assert store.data.blobs == {}
 
 
 async def test_where_commands_are_not_watched_the_snapshot_says_why(world: World) -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from weft.errors import WeftError
 from weft.events import WorkspaceSnapshot
-from weft.ids import BlobId, NodeId, SessionId, TurnId
+from weft.ids import NodeId, SessionId, TurnId
 from weft.runtime.snapshots.project_snapshots import ProjectSnapshots
 from weft.state import SessionState
+from weft.store import MemoryStore
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.history import FileHistory
 
@@ -28,10 +29,6 @@ class BrokenFiles:
         raise self._error
 
 
-async def _no_blob(_: BlobId) -> bytes | None:
-    return None
-
-
 @pytest.mark.parametrize(
     ("error", "why"),
     [
@@ -42,7 +39,7 @@ async def _no_blob(_: BlobId) -> bytes | None:
 async def test_a_failed_snapshot_names_its_turn_and_no_path_of_the_machine(
     error: Exception, why: str
 ) -> None:
-    taker = ProjectSnapshots(BrokenFiles(error), DiskThreads(), _no_blob, lambda path: False)
+    taker = ProjectSnapshots(BrokenFiles(error), DiskThreads(), MemoryStore(), lambda path: False)
     state = SessionState(session_id=SessionId("ses_a"))
     state.files.had_effect = True
     commit = await taker.at_end(state, (), TurnId("trn_1"), NodeId("nod_1"))

@@ -38,6 +38,24 @@ class ProjectFacts(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...]
 
 
+class TreeBlobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Trees of files that a commit brings; `Append` says what becomes of each part."""
+
+    trees: frozenset[BlobId] = frozenset()
+    """Their hashes; what is stored already need not come again."""
+    listings: frozenset[BlobId] = frozenset()
+    """Those of the commit's blobs that are listings of folders."""
+    contents: frozenset[BlobId] = frozenset()
+    """Those that are contents of files."""
+
+    def __or__(self, other: TreeBlobs) -> TreeBlobs:
+        return TreeBlobs(
+            trees=self.trees | other.trees,
+            listings=self.listings | other.listings,
+            contents=self.contents | other.contents,
+        )
+
+
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that become durable in one instant, with what must be stored beside them."""
 
@@ -47,8 +65,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes whose drafts end with it, besides those that become messages here."""
     drop_draft: bool = False
     """All drafts of the session end with it."""
-    history: frozenset[BlobId] = frozenset()
-    """Those of `blobs` that are file history although no fact names them one by one."""
+    trees: TreeBlobs = TreeBlobs()
+    """What of it are snapshots of files."""
     projects: tuple[ProjectFacts, ...] = ()
     """What goes onto streams of projects in the same instant: all of it, or nothing."""
     ends_work: bool = False

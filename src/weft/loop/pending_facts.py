@@ -13,7 +13,7 @@ from typing import TypeAlias
 from weft.events import Fact, SystemNote
 from weft.faults import FailPointPair
 from weft.ids import BlobId
-from weft.loop.base import CallJournal, Commit
+from weft.loop.base import CallJournal, Commit, TreeBlobs
 from weft.loop.turn_facts import tip_after
 from weft.state import SessionState
 
@@ -28,7 +28,7 @@ class PendingFacts:
         self._journal = journal
         self._facts: list[Fact] = []
         self._blobs: dict[BlobId, bytes] = {}
-        self._history: frozenset[BlobId] = frozenset()
+        self._trees = TreeBlobs()
         self._results: list[Commit] = []
 
     @property
@@ -54,7 +54,7 @@ class PendingFacts:
     def note_commit(self, commit: Commit) -> None:
         """Let what was made for an append of its own go along with the next commit."""
         self.note(*commit.facts, blobs=commit.blobs)
-        self._history |= commit.history
+        self._trees |= commit.trees
 
     def nudge(self, text: str) -> None:
         """Note something that the model reads behind the last node, with its next request."""
@@ -101,13 +101,13 @@ class PendingFacts:
         extra = more(state, self.facts) if more is not None else ()
         facts, self._facts = self._facts, []  # those included that `more` has noted
         blobs, self._blobs = self._blobs, {}
-        history, self._history = self._history, frozenset()
+        trees, self._trees = self._trees, TreeBlobs()
         results, self._results = self._results, []
         return Commit(
             facts=(*facts, *extra),
             blobs=blobs,
             ends_drafts=ended,
-            history=history,
+            trees=trees,
             ends_work=ends_work,
             results=tuple(results),
         )

@@ -791,6 +791,6 @@ def _snapshots(
     return ProjectSnapshots(
         files,
         DiskThreads.of(project_path),
-        store.blob,
+        store,
         lambda path: names.has(path) or bool(forbids(path)),
     )

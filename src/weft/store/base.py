@@ -118,6 +118,14 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     """Blobs that were stored before and that this stream refers to from now on."""
     history: tuple[BlobId, ...] = ()
     """Those of `blobs` that are named as file history only: `trim_history` may drop them."""
+    trees: tuple[BlobId, ...] = ()
+    """Trees of files that this stream refers to from now on.  What they name is kept for as long as
+    some stream refers to them: listings for ever, contents as file history."""
+    tree_listings: tuple[BlobId, ...] = ()
+    """Those of `blobs` that are listings of folders: the stream's project names them, and not the
+    stream, so that they are stored and named once however many sessions have the same files."""
+    tree_contents: tuple[BlobId, ...] = ()
+    """The same of contents of files; `trim_history` may drop them."""
     ends_drafts: tuple[NodeId, ...] = ()
     """The nodes whose drafts end with it."""
     drop_draft: bool = False
@@ -434,19 +442,29 @@ class Store(Protocol):
         """The content of a blob."""
         ...
 
-    async def missing_blobs(self, blob_ids: Collection[BlobId]) -> set[BlobId]:
-        """Those of these that are not stored; many at a time, and without their content."""
+    async def missing_blobs(
+        self, blob_ids: Collection[BlobId], *, project_path: str | None = None
+    ) -> set[BlobId]:
+        """Those of these that are not stored; many at a time, and without their content.
+
+        With a project, also those that the trees of its sessions do not name, so that a later
+        append need not bring the others.
+        """
         return {each for each in blob_ids if await self.blob(each) is None}
 
     async def sweep_blobs(self) -> int:
         """Drop blobs that no stream names; returns how many bytes that freed."""
         ...
 
-    async def trim_history(self, project_path: str, most_bytes: int) -> int:
+    async def trim_history(
+        self, project_path: str, most_bytes: int, newest: BlobId | None = None
+    ) -> int:
         """Drop the oldest file history of a project's sessions until it has at most so many bytes;
         returns how many that freed.
 
-        What anything else names stays.  A store that keeps everything inherits this.
+        What anything else names stays, and so do the contents of the tree `newest`, unless they
+        alone are more: however old they are, they are the files of now.  A store that keeps
+        everything inherits this.
         """
         return 0
 
@@ -507,6 +525,12 @@ def due_rows(
 def project_stream(project_id: str) -> str:
     """The stream of a project."""
     return f"{PROJECT_STREAM}{project_id}"
+
+
+def files_stream(project_path: str) -> str:
+    """The name under which a store keeps the files in the trees of a project's sessions; it has no
+    records."""
+    return f"{PROJECT_STREAM}files:{project_path}"
 
 
 def needs_lease(stream: str) -> bool:

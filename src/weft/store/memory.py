@@ -31,6 +31,7 @@ from weft.store.base import (
     Snapshot,
     Store,
     due_rows,
+    files_stream,
 )
 from weft.store.checks import (
     check_appends,
@@ -136,20 +137,31 @@ class MemoryStore(Store):
         stream = self.data.stream(append.stream)
         stream.records.extend(append.records)
         stream.said.extend((said, words.indexed(said.text)) for said in append.said)
+        in_trees = {*append.tree_listings, *append.tree_contents}
         for blob in append.blobs:
             self.data.blobs.setdefault(blob.id, blob.data)
             if blob.id in append.history:
                 stream.history.setdefault(blob.id, next(self.data.kept))
-            else:
+            elif blob.id not in in_trees:
                 stream.blobs.add(blob.id)
         stream.blobs.update(append.names_blobs)
         if append.row is not None:
             stream.row = append.row
             stream.is_hidden = False
+        if append.trees or in_trees:
+            self._add_trees(append, stream)
         ended = append.ends_drafts
         stream.drafts[:] = [
             kept for kept in stream.drafts if not append.drop_draft and kept.node not in ended
         ]
+
+    def _add_trees(self, append: Append, stream: _Stream) -> None:
+        path = stream.row.project_path if stream.row is not None else ""
+        files = self.data.stream(files_stream(path))
+        files.blobs.update(append.tree_listings)
+        for blob_id in append.tree_contents:
+            files.history.setdefault(blob_id, next(self.data.kept))
+        stream.blobs.update(tree for tree in append.trees if tree in self.data.blobs)
 
     async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
         self._check_open()
@@ -284,6 +296,7 @@ class MemoryStore(Store):
         if stream is None:
             return
         self._check_free(session_id, stream)
+        files = files_stream(stream.row.project_path if stream.row is not None else "")
         parent = stream.row.parent_id if stream.row is not None else stream.hidden_parent
         stream.owner = None
         if self._is_named_by_forks(session_id):
@@ -295,7 +308,21 @@ class MemoryStore(Store):
         stream.clear()
         if parent is not None:
             self._remove_if_unnamed(parent)
+        if files in self.data.streams:
+            self._drop_unnamed_files(self.data.streams[files])
         await self.sweep_blobs()
+
+    def _drop_unnamed_files(self, files: _Stream) -> None:
+        """Forget the files of a project that no tree names any more."""
+        from weft.store.tree_names import named_by_trees  # not for a run without snapshots
+
+        streams = [each for each in self.data.streams.values() if each is not files]
+        trees = files.blobs & set[BlobId]().union(*(each.blobs for each in streams))
+        named = named_by_trees(trees, self.data.blobs.get)
+        files.blobs &= named.listings
+        files.history = {
+            each: kept for each, kept in files.history.items() if each in named.contents
+        }
 
     def _is_named_by_forks(self, session_id: SessionId) -> bool:
         return any(
@@ -336,9 +363,14 @@ class MemoryStore(Store):
         self._check_open()
         return self.data.blobs.get(blob_id)
 
-    async def missing_blobs(self, blob_ids: Collection[BlobId]) -> set[BlobId]:
+    async def missing_blobs(
+        self, blob_ids: Collection[BlobId], *, project_path: str | None = None
+    ) -> set[BlobId]:
         self._check_open()
-        return set(blob_ids) - self.data.blobs.keys()
+        if project_path is None:
+            return set(blob_ids) - self.data.blobs.keys()
+        files = self.data.streams.get(files_stream(project_path)) or _Stream()
+        return set(blob_ids) - files.blobs - files.history.keys()
 
     async def sweep_blobs(self) -> int:
         self._check_open()
@@ -347,12 +379,15 @@ class MemoryStore(Store):
         dead = [blob_id for blob_id in self.data.blobs if blob_id not in named]
         return sum(len(self.data.blobs.pop(blob_id)) for blob_id in dead)
 
-    async def trim_history(self, project_path: str, most_bytes: int) -> int:
+    async def trim_history(
+        self, project_path: str, most_bytes: int, newest: BlobId | None = None
+    ) -> int:
         self._check_open()
+        files = files_stream(project_path)
         streams = [
             stream
-            for stream in self.data.streams.values()
-            if stream.row is not None and stream.row.project_path == project_path
+            for name, stream in self.data.streams.items()
+            if name == files or (stream.row is not None and stream.row.project_path == project_path)
         ]
         kept = sorted(
             (
@@ -363,8 +398,16 @@ class MemoryStore(Store):
             key=lambda each: each[0],
             reverse=True,
         )
-        total, seen = 0, set[BlobId]()
+        from weft.store.tree_names import named_by_trees  # as below
+
+        needed = set(named_by_trees([newest] if newest else [], self.data.blobs.get).contents)
+        total = sum(len(self.data.blobs[each]) for each in needed & {each[1] for each in kept})
+        if total > most_bytes:
+            total, needed = 0, set()
+        seen = set[BlobId]()
         for _, blob_id, stream in kept:
+            if blob_id in needed:
+                continue
             total += 0 if blob_id in seen else len(self.data.blobs[blob_id])
             seen.add(blob_id)
             if total > most_bytes:

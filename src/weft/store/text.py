@@ -64,7 +64,7 @@ def check_texts_of(append: Append) -> None:
     """Refuse an append of which a text cannot be stored; for stores that encode nothing."""
     check_text(append.stream, *(record.kind for record in append.records))
     check_text(*(text for said in append.said for text in (said.node, said.text)))
-    check_text(*append.ends_drafts, *append.names_blobs, *append.history)
+    check_text(*append.ends_drafts, *append.names_blobs, *append.history, *append.trees)
     with refused_if_unstorable():
         msgspec.json.encode(append.row)
 

@@ -1155,6 +1155,54 @@ class StoreContract:
             await store.delete(B)
             assert await kept(store) == [False, True, False, False, True, False]
 
+    async def test_files_in_trees_are_kept_once_for_all_sessions_that_have_them(
+        self, tmp_path: Path
+    ) -> None:
+        one, two = tree_of("1"), tree_of("2")
+        rows = [SessionRow(id=session, project_path="/p") for session in (A, B)]
+
+        async def missing(store: Store) -> list[set[BlobId]]:
+            return [await store.missing_blobs([blob.id for blob in each]) for each in (one, two)]
+
+        async with self.opened(tmp_path) as store:
+            a, b = await store.take_lease(A), await store.take_lease(B)
+            await store.append(with_tree(facts(a, 0, "x"), one, rows[0]))
+            named = [blob.id for blob in (*one, *two)]
+            assert await store.missing_blobs(named, project_path="/p") == {two[1].id, two[2].id}
+            # The second session has the same files: it names the tree and brings nothing.
+            again = msgspec.structs.replace(facts(b, 0, "y"), trees=(one[2].id,), row=rows[1])
+            await store.append(again)
+            await store.append(with_tree(facts(b, 1, "y"), two, None))
+            assert await store.sweep_blobs() == 0
+            await store.delete(A)
+            assert await missing(store) == [set(), set()]
+            await store.delete(B)
+            assert await missing(store) == [{blob.id for blob in each} for each in (one, two)]
+
+    async def test_the_files_of_the_newest_tree_outlive_newer_history(self, tmp_path: Path) -> None:
+        shared, new, tree = tree_of("1")
+        others = [Blob(blob_id(data), data) for data in (b"A" * 100, b"B" * 100)]
+        row = SessionRow(id=A, project_path="/p")
+
+        async def kept(store: Store) -> list[bool]:
+            return [await store.blob(b.id) is not None for b in (shared, new, tree, *others)]
+
+        async with self.opened(tmp_path) as store:
+            if getattr(type(store), "trim_history", None) is Store.trim_history:
+                return  # it keeps everything
+            lease = await store.take_lease(A)
+            await store.append(with_tree(facts(lease, 0, "x"), (shared, new, tree), row))
+            for number, blob in enumerate(others, 1):
+                add = msgspec.structs.replace(facts(lease, number, "x"), blobs=(blob,))
+                await store.append(msgspec.structs.replace(add, history=(blob.id,)))
+            size = len(shared.data) + len(new.data)
+            assert await store.trim_history("/p", size + 200, tree.id) == 0
+            assert await store.trim_history("/p", size + 100, tree.id) == 100
+            assert await kept(store) == [True, True, True, False, True]
+            # Where it alone has no room, age decides.
+            assert await store.trim_history("/p", size - 1, tree.id) == size
+            assert await kept(store) == [False, False, True, False, True]
+
     # -- drafts and snapshots
 
     async def test_a_draft_grows_by_chunks_and_goes_with_its_node(self, tmp_path: Path) -> None:
@@ -1395,6 +1443,26 @@ def chunk(
         part=part,
         chunk=text,
         restart=restart,
+    )
+
+
+def tree_of(name: str) -> tuple[Blob, Blob, Blob]:
+    """Two contents and the listing that names them; the first content is in every tree."""
+    contents = [Blob(blob_id(data), data) for data in (b"shared" * 10, name.encode() * 50)]
+    entries = [["a", 0o100644, contents[0].id], ["b", 0o100644, contents[1].id]]
+    data = msgspec.json.encode(entries)
+    return contents[0], contents[1], Blob(blob_id(data), data)
+
+
+def with_tree(append: Append, tree: tuple[Blob, Blob, Blob], row: SessionRow | None) -> Append:
+    """The append with a snapshot of files."""
+    return msgspec.structs.replace(
+        append,
+        blobs=tree,
+        trees=(tree[2].id,),
+        tree_listings=(tree[2].id,),
+        tree_contents=(tree[0].id, tree[1].id),
+        row=row,
     )
 
 

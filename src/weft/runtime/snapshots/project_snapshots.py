@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from weft.errors import WeftError
 from weft.events import Fact, LeftOutFile, SnapshotChange, WorkspaceSnapshot
 from weft.ids import BlobId, NodeId, TreeHash, TurnId
-from weft.loop import Commit
+from weft.loop import Commit, TreeBlobs
 from weft.state import LeftFile, SessionState
 from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:  # loaded with the first effect: it costs start-up time
     from weft.workspace.history.history import FileHistory, WatchedRun
-    from weft.workspace.history.project_tree import ProjectTree, TreeChange
+    from weft.workspace.history.project_tree import ProjectTree, TreeChange, TreeEntry
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +61,20 @@ class ProjectFiles(Protocol):
         ...
 
 
+class SnapshotStore(Protocol):
+    """What is needed of a store."""
+
+    async def blob(self, blob_id: BlobId) -> bytes | None:
+        """As `Store.blob`."""
+        ...
+
+    async def missing_blobs(
+        self, blob_ids: Collection[BlobId], *, project_path: str | None = None
+    ) -> set[BlobId]:
+        """As `Store.missing_blobs`."""
+        ...
+
+
 class ProjectSnapshots:
     """Takes the snapshots of one session."""
 
@@ -68,14 +82,14 @@ class ProjectSnapshots:
         self,
         files: ProjectFiles,
         threads: DiskThreads,
-        load: Callable[[BlobId], Awaitable[bytes | None]],
+        store: SnapshotStore,
         is_secret: Callable[[str], bool],
     ) -> None:
         """`is_secret` says of a path whether its content is kept out of the log."""
         self._is_secret = is_secret
         self._files = files
         self._threads = threads
-        self._load = load
+        self._store = store
         self._history: FileHistory | None = None
         self._first: asyncio.Future[ProjectTree] | None = None
         self._looking: WatchedRun | None = None
@@ -195,8 +209,19 @@ class ProjectSnapshots:
             return Commit(facts=(same,) if state.files.had_effect else ())
         from weft.workspace.history.project_tree import changed_since
 
-        changes, listings = await changed_since(last, tree, self._load)
-        contents, left_out = await self._contents(changes, is_first=last is None)
+        changes, listings = await changed_since(last, tree, self._store.blob)
+        fresh = {each.digest: each.data for each in listings}
+        files = {
+            change.path: change.after
+            for change in changes
+            if change.after is not None and not (change.after.is_folder and change.after.hash)
+        }
+        # Another session of the project mostly has them: what is stored is named by the tree alone.
+        missing = await self._store.missing_blobs(
+            {*fresh, *(BlobId(each.hash) for each in files.values() if each.hash)},
+            project_path=state.about.project_path,
+        )
+        contents, left_out = await self._contents(files, missing, is_first=last is None)
         judged = () if last is None else _judged(changes, state, noted)
         fact = WorkspaceSnapshot(
             turn_id=turn_id,
@@ -208,42 +233,50 @@ class ProjectSnapshots:
             left_out=left_out[:MOST_CHANGES],
             more_left_out=max(0, len(left_out) - MOST_CHANGES),
         )
+        blobs = {digest: data for digest, data in fresh.items() if digest in missing}
         # The listings are for as long as the session: a content that is gone is one file that is
         # not known, a listing would be a folder of every later tree.
-        blobs = {each.digest: each.data for each in listings}
-        history = frozenset(contents.keys() - blobs.keys())
-        return Commit(facts=(fact,), blobs={**contents, **blobs}, history=history)
+        brought = TreeBlobs(
+            trees=frozenset({tree.digest}),
+            listings=frozenset(blobs),
+            contents=frozenset(contents.keys() - fresh.keys()),
+        )
+        return Commit(facts=(fact,), blobs={**contents, **blobs}, trees=brought)
 
     async def _contents(
-        self, changes: Iterable[TreeChange], *, is_first: bool
+        self, files: Mapping[str, TreeEntry], missing: Collection[str], *, is_first: bool
     ) -> tuple[dict[BlobId, bytes], tuple[LeftOutFile, ...]]:
-        """What the files hold that are new in a tree, and those of which it is not stored."""
-        found = {
-            change.path: change.after
-            for change in changes
-            if change.after is not None and not (change.after.is_folder and change.after.hash)
-        }
+        """What the files hold that are new in a tree and not stored, and those of which it is kept
+        out of the store.
+        """
         room = min(MOST_BYTES, self._files.quota // FIRST_SHARE if is_first else MOST_BYTES)
-        secret = {path for path in found if self._is_secret(path)}
-        wanted = [(path, each.hash) for path, each in found.items() if each.hash]
-        wanted = [each for each in wanted if each[0] not in secret]
+        secret = {path for path in files if self._is_secret(path)}
+        wanted = [
+            (path, each.hash)
+            for path, each in files.items()
+            if each.hash in missing and path not in secret
+        ]
         assert self._history is not None
         beyond = {path for path, _ in wanted[MOST_FILES:]}
-        take = partial(self._history.contents, wanted[:MOST_FILES], room)
-        contents = await self._threads.run(take)
-        missing = {
+        contents: dict[BlobId, bytes] = {}
+        if wanted:
+            take = partial(self._history.contents, wanted[:MOST_FILES], room)
+            contents = await self._threads.run(take)
+        lacking = {
             path: each
-            for path, each in found.items()
-            if each.hash not in contents or path in secret
+            for path, each in files.items()
+            if path in secret
+            or not each.hash
+            or (each.hash in missing and each.hash not in contents)
         }
-        reasons = self._history.why_not_kept(missing) | dict.fromkeys(secret, "secret")
+        reasons = self._history.why_not_kept(lacking) | dict.fromkeys(secret, "secret")
         left_out = (
             LeftOutFile(
                 path=path,
                 why=reasons.get(path) or ("too many files at once" if path in beyond else "quota"),
                 content=BlobId(entry.hash) if entry.hash else None,
             )
-            for path, entry in missing.items()
+            for path, entry in lacking.items()
         )
         return contents, tuple(left_out)
 

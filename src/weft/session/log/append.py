@@ -49,13 +49,10 @@ class StampedFacts(msgspec.Struct, frozen=True):
     blobs: dict[BlobId, bytes]
     history: tuple[BlobId, ...]
     """Those of the blobs that are file history."""
+    others: tuple[BlobId, ...]
+    """Those of the files in trees that something else names, too."""
     said: tuple[SearchText, ...]
     """The words that search should find, those of long messages included that are kept as blobs."""
-
-    @property
-    def history_bytes(self) -> int:
-        """How much file history this adds."""
-        return sum(len(self.blobs[each]) for each in self.history)
 
     def append(
         self, state: SessionState, lease: Lease, commit: Commit, listed: SessionRow | None
@@ -77,7 +74,11 @@ class StampedFacts(msgspec.Struct, frozen=True):
             row=row if is_row_due(listed, row) else None,
             said=self.said,
             blobs=tuple(Blob(blob_id, data) for blob_id, data in self.blobs.items()),
+            names_blobs=self.others,
             history=self.history,
+            trees=tuple(commit.trees.trees),
+            tree_listings=tuple(commit.trees.listings),
+            tree_contents=tuple(commit.trees.contents),
             ends_drafts=tuple(dict.fromkeys((*ended, *commit.ends_drafts))),
             drop_draft=commit.drop_draft,
         )
@@ -118,23 +119,23 @@ def stamp(
                 cause=cause if offset == 0 else None,
             )
         )
-    history = history_blobs(stamped, blobs, spilled, commit.history)
-    return StampedFacts(tuple(stamped), blobs, history, tuple(said(commit.facts)))
+    history, others = history_blobs(stamped, blobs, spilled)
+    both = others & (commit.trees.listings | commit.trees.contents)
+    return StampedFacts(tuple(stamped), blobs, history, tuple(both), tuple(said(commit.facts)))
 
 
 def history_blobs(
     facts: Iterable[Fact],
     handed_in: Collection[BlobId],
     spilled: Collection[BlobId],
-    known: Collection[BlobId] = (),
-) -> tuple[BlobId, ...]:
-    """Those of the blobs that are file history and nothing else.
+) -> tuple[tuple[BlobId, ...], set[BlobId]]:
+    """Those of the blobs that are file history and nothing else, and those that are not.
 
-    `spilled` are parts of messages, `known` file history that no fact names.
+    `spilled` are parts of messages.  The files in trees are neither, unless a fact names them.
     """
     # Only these may be dropped when a project has more history than it may.  The same content can
     # be a long message, a tool's whole output or the base of a boundary, and those are for ever.
-    history: set[BlobId | str | None] = set(known)
+    history: set[BlobId | str | None] = set()
     others: set[BlobId | None] = set(spilled)
     for fact in facts:
         match fact:
@@ -152,7 +153,8 @@ def history_blobs(
                 others.add(base)
             case _:
                 pass
-    return tuple(each for each in handed_in if each in history and each not in others)
+    named = {each for each in handed_in if each in others}
+    return tuple(each for each in handed_in if each in history and each not in named), named
 
 
 def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:

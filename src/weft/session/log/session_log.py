@@ -219,8 +219,8 @@ class SessionLog:
         if append.row is not None:
             self._listed = append.row
             self._on_row(append.row)
-        if stamped.history:
-            self._hold_to_quota(stamped.history_bytes)
+        if history := {*append.history, *append.tree_contents}:
+            self._hold_to_quota(sum(len(stamped.blobs[each]) for each in history))
 
     def _apply(self, fact: Fact, weight: int) -> None:
         self.state.apply(fact)
@@ -294,7 +294,7 @@ class SessionLog:
         most = self._history_bytes
         try:
             await self._store.trim_history(
-                self.state.about.project_path, most - most // HISTORY_SLACK
+                self.state.about.project_path, most - most // HISTORY_SLACK, self.state.files.tree
             )
         except StoreError:
             logger.exception("file history was not trimmed", extra={"session": self.session_id})

@@ -54,6 +54,7 @@ class LogLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     said: tuple[SearchText, ...] = ()
     blobs: tuple[BlobId, ...] = ()
     history: tuple[BlobId, ...] = ()
+    trees: tuple[BlobId, ...] = ()
     ends_drafts: tuple[NodeId, ...] = ()
     drop_draft: bool = False
 
@@ -78,6 +79,7 @@ class _Words(msgspec.Struct, frozen=True):
 class _Names(msgspec.Struct, frozen=True):
     blobs: tuple[BlobId, ...] = ()
     history: tuple[BlobId, ...] = ()
+    trees: tuple[BlobId, ...] = ()
 
 
 class _EndedDrafts(msgspec.Struct, frozen=True):
@@ -95,6 +97,8 @@ _raw = msgspec.json.Decoder(msgspec.Raw)
 
 def encoded(append: Append) -> bytes:
     """An append as one line."""
+    # An older program does not know `trees`: what this append brings is named one by one too.
+    history = tuple(dict.fromkeys((*append.history, *append.tree_contents)))
     line = LogLine(
         after=append.expected_seq,
         records=tuple(_stored(record) for record in append.records),
@@ -103,12 +107,13 @@ def encoded(append: Append) -> bytes:
         blobs=tuple(
             dict.fromkeys(
                 (
-                    *(blob.id for blob in append.blobs if blob.id not in append.history),
+                    *(blob.id for blob in append.blobs if blob.id not in history),
                     *append.names_blobs,
                 )
             )
         ),
-        history=append.history,
+        history=history,
+        trees=append.trees,
         ends_drafts=append.ends_drafts,
         drop_draft=append.drop_draft,
     )
@@ -366,6 +371,8 @@ class NamedBlobs(NamedTuple):
     plain: set[BlobId]
     history: set[BlobId]
     """As file history."""
+    trees: set[BlobId]
+    """With all that they name."""
 
 
 def blobs_of(path: Path) -> NamedBlobs:
@@ -373,11 +380,12 @@ def blobs_of(path: Path) -> NamedBlobs:
 
     In a line that cannot be read, whatever looks like a name is one.
     """
-    found = NamedBlobs(set(), set())
+    found = NamedBlobs(set(), set(), set())
     for _, line, names in _decoded_lines(path, _names):
         if names is None:
             found.plain.update(BlobId(name.decode()) for name in _BLOB_NAME.findall(line))
         else:
             found.plain.update(names.blobs)
             found.history.update(names.history)
+            found.trees.update(names.trees)
     return found

@@ -6,7 +6,7 @@ And what becomes of it when a session is deleted.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,7 @@ from weft.store.jsonl import session_list as listing
 from weft.store.jsonl.folder import JsonlFolder
 from weft.store.jsonl.log_file import blobs_of
 from weft.store.jsonl.paths import stream_name
+from weft.store.tree_names import TreeNames, named_by_trees
 
 
 class _Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,12 +103,21 @@ def sweep_blobs(folder: JsonlFolder) -> int:
 
 def _named_blobs(folder: JsonlFolder) -> set[BlobId]:
     named: set[BlobId] = set()
+    trees: set[BlobId] = set()
     for _, entry in folder.streams():
-        named.update(*blobs_of(Path(entry.path)))
-    return named
+        names = blobs_of(Path(entry.path))
+        named.update(names.plain, names.history)
+        trees |= names.trees
+    return named.union(*_named_by(folder, trees))
 
 
-def trim_history(folder: JsonlFolder, project_path: str, most_bytes: int) -> int:
+def _named_by(folder: JsonlFolder, trees: Iterable[BlobId]) -> TreeNames:
+    return named_by_trees(trees, lambda blob_id: files.content(folder.places.blob(blob_id)))
+
+
+def trim_history(
+    folder: JsonlFolder, project_path: str, most_bytes: int, newest: BlobId | None
+) -> int:
     """Drop the oldest file history of a project beyond so many bytes, found by reading every log;
     returns the bytes freed.
 
@@ -119,8 +129,10 @@ def trim_history(folder: JsonlFolder, project_path: str, most_bytes: int) -> int
     for stream, entry in folder.streams():
         names = blobs_of(Path(entry.path))
         is_meant = rows.get(SessionId(stream_name(stream))) == project_path
-        needed |= names.plain if is_meant else names.plain | names.history
-        history |= names.history if is_meant else set()
+        in_trees = _named_by(folder, names.trees)
+        needed |= names.plain | in_trees.listings
+        (history if is_meant else needed).update(names.history, in_trees.contents)
+    kept = _named_by(folder, [newest] if newest else []).contents
     newest_first: list[tuple[int, int, Path]] = []
     for blob_id in history:
         path = folder.places.blob(blob_id)
@@ -129,8 +141,12 @@ def trim_history(folder: JsonlFolder, project_path: str, most_bytes: int) -> int
             newest_first.append((about.st_mtime_ns, about.st_size, path))
             if blob_id in needed:
                 newest_first[-1] = (about.st_mtime_ns, 0, path)
-    total, freed = 0, 0
+    total, freed = sum(size for *_, size, path in newest_first if path.name in kept), 0
+    if total > most_bytes:
+        total, kept = 0, set()
     for _, size, path in sorted(newest_first, reverse=True):
+        if path.name in kept:
+            continue
         total += size
         if total > most_bytes and size:
             files.remove(path)
@@ -180,7 +196,10 @@ def delete(folder: JsonlFolder, session_id: SessionId, owner: Owner) -> None:
 def _remove_log(folder: JsonlFolder, session_id: SessionId) -> set[BlobId]:
     """Remove what was recorded; returns the blobs that it named."""
     log = folder.places.log(session_id)
-    blobs = set[BlobId]().union(*blobs_of(log)) if log.exists() else set()
+    names = blobs_of(log) if log.exists() else None
+    blobs = set[BlobId]() if names is None else names.plain | names.history
+    if names is not None and names.trees:
+        blobs.update(*_named_by(folder, names.trees))
     # The log goes first: what is left beside a log that is gone is never shown.
     files.remove(log, durable=True)
     files.remove(log.with_suffix(".torn"))

@@ -210,14 +210,21 @@ class JsonlStore(DiskStore):
     async def blob(self, blob_id: BlobId) -> bytes | None:
         return await self._ask(lambda opened: beside.blob(opened, blob_id))
 
-    async def missing_blobs(self, blob_ids: Collection[BlobId]) -> set[BlobId]:
+    async def missing_blobs(
+        self, blob_ids: Collection[BlobId], *, project_path: str | None = None
+    ) -> set[BlobId]:
+        # The trees in the logs name what they need, of whichever project it is.
         return await self._ask(lambda opened: beside.missing_blobs(opened, blob_ids))
 
     async def sweep_blobs(self) -> int:
         return await self._ask(beside.sweep_blobs)
 
-    async def trim_history(self, project_path: str, most_bytes: int) -> int:
-        return await self._ask(lambda opened: beside.trim_history(opened, project_path, most_bytes))
+    async def trim_history(
+        self, project_path: str, most_bytes: int, newest: BlobId | None = None
+    ) -> int:
+        return await self._ask(
+            lambda opened: beside.trim_history(opened, project_path, most_bytes, newest)
+        )
 
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         await self._ask(lambda opened: beside.save_snapshot(opened, stream, snapshot))

@@ -13,7 +13,7 @@ import msgspec
 from weft.errors import UsageError
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store import words
-from weft.store.base import Append, Draft, DraftChunk, SessionRow, Snapshot
+from weft.store.base import Append, Draft, DraftChunk, SessionRow, Snapshot, files_stream
 from weft.store.checks import check_place
 from weft.store.drafts import DraftPiece, joined_drafts
 from weft.store.sqlite.query import fetch
@@ -33,6 +33,11 @@ _ROW = """
         last_active = excluded.last_active, is_child = excluded.is_child,
         archived = excluded.archived, min_reader = excluded.min_reader,
         title_words = excluded.title_words, row = excluded.row
+"""
+_NAME_LISTING = "insert or ignore into blob_refs select ?, blob_no from blobs where id = ?"
+_NAME_CONTENT = """
+    insert or ignore into history_refs (stream_no, blob_no)
+    select ?, blob_no from blobs where id = ?
 """
 _WAIT = "insert into waits (stream_no, id, wake_at) values (?, ?, ?)"
 _encode_row = msgspec.json.Encoder().encode
@@ -107,16 +112,30 @@ def _add_beside(db: apsw.Connection, one: Append, stream_no: int) -> None:
             "insert into said_words (rowid, words) values (?, ?)",
             (added[0][0], words.indexed(said.text)),
         )
+    in_trees = {*one.tree_listings, *one.tree_contents}
     for blob in one.blobs:
         db.execute(
             "insert into blobs (id, size, data) values (?, ?, ?) on conflict do nothing",
             (blob.id, len(blob.data), blob.data),
         )
-        _name_blob(db, stream_no, blob.id, is_history=blob.id in one.history)
+        if blob.id in one.history or blob.id not in in_trees:
+            _name_blob(db, stream_no, blob.id, is_history=blob.id in one.history)
+    if in_trees or one.trees:
+        _add_trees(db, one, stream_no)
     if one.drop_draft:
         db.execute("delete from drafts where stream_no = ?", (stream_no,))
     for node in one.ends_drafts:
         db.execute("delete from drafts where stream_no = ? and node = ?", (stream_no, node))
+
+
+def _add_trees(db: apsw.Connection, one: Append, stream_no: int) -> None:
+    """Name what is in trees for the project, and the trees for the stream."""
+    known = fetch(db, "select project_path from sessions where stream_no = ?", (stream_no,))
+    files = find_or_add(db, files_stream(known[0][0] if known else "")).stream_no
+    db.executemany(_NAME_LISTING, ((files, each) for each in one.tree_listings))
+    db.executemany(_NAME_CONTENT, ((files, each) for each in one.tree_contents))
+    # One that is gone by now, with the last session that had it, is no reason to refuse the facts.
+    db.executemany(_NAME_LISTING, ((stream_no, each) for each in one.trees))
 
 
 def _name_blob(

@@ -10,16 +10,20 @@ first one, which nothing but writing the file anew removes (`rewrite`).
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
+import msgspec
 
-from weft.ids import SessionId
-from weft.store.base import Owner
+from weft.ids import BlobId, SessionId
+from weft.store.base import Owner, files_stream
 from weft.store.sqlite.appends import find
 from weft.store.sqlite.leases import check_free
 from weft.store.sqlite.query import fetch
 from weft.store.sqlite.schema import UNSCRUBBED
+from weft.store.tree_names import named_by_trees
 
 MERGED_PAGES = 500
 """Pages of the index of words that are merged in one transaction."""
@@ -37,6 +41,11 @@ _BLOBS = """
 _UNNAMED = """
     not exists (select 1 from blob_refs where blob_refs.blob_no = blobs.blob_no)
     and not exists (select 1 from history_refs where history_refs.blob_no = blobs.blob_no)
+"""
+_TREES = """
+    select distinct id from blob_refs join blobs using (blob_no)
+    where stream_no <> ?1
+        and blob_no in (select blob_no from blob_refs where stream_no = ?1)
 """
 _PARENT = """
     select coalesce(sessions.parent_id, streams.hidden_parent)
@@ -62,6 +71,7 @@ def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: 
     number = place.stream_no
     db.execute("update streams set process_id = null where stream_no = ?", (number,))
     parent = fetch(db, _PARENT, (number,))[0][0]
+    files = _files_of(db, number)
     has_words = _has_words(db, number)
     if has_words or parent is not None:
         db.execute("insert or replace into meta values (?, 1)", (UNSCRUBBED,))
@@ -74,7 +84,37 @@ def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: 
         return has_words
     _remove_facts(db, number)
     _remove_unnamed(db, parent)
+    if files is not None:
+        _drop_unnamed_files(db, files)
     return has_words
+
+
+def _files_of(db: apsw.Connection, number: int) -> int | None:
+    """The stream that names the files of a session's project; None where it has none."""
+    known = fetch(db, "select project_path from sessions where stream_no = ?", (number,))
+    files = find(db, files_stream(known[0][0])) if known else None
+    return files.stream_no if files is not None else None
+
+
+def _drop_unnamed_files(db: apsw.Connection, files: int) -> None:
+    """Forget the files of a project that no tree names any more."""
+    trees = [BlobId(each) for (each,) in fetch(db, _TREES, (files,))]
+    named = named_by_trees(trees, lambda blob_id: _data(db, blob_id))
+    kept = msgspec.json.encode([*named.listings, *named.contents]).decode()
+    for table in ("blob_refs", "history_refs"):
+        dropped = fetch(
+            db,
+            f"""delete from {table} where stream_no = ? and blob_no not in (
+                    select blob_no from blobs where id in (select value from json_each(?))
+                ) returning blob_no""",
+            (files, kept),
+        )
+        db.executemany(f"delete from blobs where blob_no = ? and {_UNNAMED}", dropped)
+
+
+def _data(db: apsw.Connection, blob_id: BlobId) -> bytes | None:
+    found = fetch(db, "select data from blobs where id = ?", (blob_id,))
+    return bytes(found[0][0]) if found else None
 
 
 def merge_words(db: apsw.Connection, pages: int) -> bool:
@@ -153,18 +193,16 @@ def _remove_facts(db: apsw.Connection, number: int) -> None:
     db.executemany(f"delete from blobs where blob_no = ? and {_UNNAMED}", blobs)
 
 
-_HISTORY = """
-    select kept_no, blob_no, size
-    from history_refs join sessions using (stream_no) join blobs using (blob_no)
-    where project_path = ? order by kept_no desc
+_STREAMS = """
+    select stream_no from sessions where project_path = ?1
+    union select stream_no from streams where name = ?2
 """
-_HISTORY_BYTES = """
-    select coalesce(sum(bytes), 0) from history_sums join sessions using (stream_no)
-    where project_path = ?
+_HISTORY = f"""
+    select kept_no, blob_no, size, id from history_refs join blobs using (blob_no)
+    where stream_no in ({_STREAMS}) order by kept_no desc
 """
-_TRIM = """
-    delete from history_refs
-    where kept_no <= ? and stream_no in (select stream_no from sessions where project_path = ?)
+_HISTORY_BYTES = f"""
+    select coalesce(sum(bytes), 0) from history_sums where stream_no in ({_STREAMS})
 """
 
 
@@ -175,21 +213,58 @@ def sweep_blobs(db: apsw.Connection) -> int:
     return int(freed[0][0])
 
 
-def trim_history(db: apsw.Connection, project_path: str, most_bytes: int) -> int:
-    """Drop the oldest file history of a project beyond so many bytes.
+def trim_history(
+    db: apsw.Connection, project_path: str, most_bytes: int, newest: BlobId | None = None
+) -> int:
+    """Drop the oldest file history of a project beyond so many bytes, without what is in the tree
+    `newest`.
 
     Returns the bytes that no session names any more.
     """
+    meant = (project_path, files_stream(project_path))
     # Nearly always: every session asks with its first change of a file, and this thread is the one
     # that commits.
-    if fetch(db, _HISTORY_BYTES, (project_path,))[0][0] <= most_bytes:
+    if fetch(db, _HISTORY_BYTES, meant)[0][0] <= most_bytes:
         return 0
-    total, seen = 0, set[int]()
-    for kept_no, blob_no, size in fetch(db, _HISTORY, (project_path,)):
-        total += 0 if blob_no in seen else size
-        seen.add(blob_no)
-        # Everything from here on is older, so one statement drops the rest.
+    needed = named_by_trees([newest] if newest else [], lambda each: _data(db, each)).contents
+    rows = [HistoryRow(*row) for row in fetch(db, _HISTORY, meant)]
+    dropped = oldest_beyond(rows, most_bytes, needed)
+    db.executemany(
+        "delete from history_refs where kept_no = ?", ((each.kept_no,) for each in dropped)
+    )
+    freed = 0
+    for each in {row.blob_no: row for row in dropped}.values():
+        db.execute(f"delete from blobs where blob_no = ? and {_UNNAMED}", (each.blob_no,))
+        freed += each.size if db.changes() else 0
+    return freed
+
+
+class HistoryRow(NamedTuple):
+    """A blob that a stream names as file history."""
+
+    kept_no: int
+    blob_no: int
+    size: int
+    blob_id: str
+
+
+def oldest_beyond(
+    rows: Sequence[HistoryRow], most_bytes: int, needed: Collection[str]
+) -> list[HistoryRow]:
+    """Those of these rows, the newest first, that do not fit into so many bytes; what is needed is
+    counted first and stays, unless it alone does not fit.
+    """
+    total = sum({row.blob_no: row.size for row in rows if row.blob_id in needed}.values())
+    if total > most_bytes:
+        total, needed = 0, ()
+    dropped: list[HistoryRow] = []
+    seen: set[int] = set()
+    for row in rows:
+        if row.blob_id in needed:
+            continue
+        # A blob that several streams name counts once.
+        total += 0 if row.blob_no in seen else row.size
+        seen.add(row.blob_no)
         if total > most_bytes:
-            db.execute(_TRIM, (kept_no, project_path))
-            return sweep_blobs(db)
-    return 0
+            dropped.append(row)
+    return dropped

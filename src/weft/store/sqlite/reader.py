@@ -20,7 +20,7 @@ import msgspec
 from weft.errors import Corrupt
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store import words
-from weft.store.base import Record, SearchHit, SessionRow, Snapshot
+from weft.store.base import Record, SearchHit, SessionRow, Snapshot, files_stream
 from weft.store.sqlite.appends import decode_row
 from weft.store.sqlite.connect import BusyHandler, explained, open_reader
 from weft.store.sqlite.query import fetch
@@ -239,14 +239,30 @@ def blob(db: apsw.Connection, blob_id: BlobId) -> bytes | None:
     return data
 
 
-_STORED = "select id from blobs where id in (select value from json_each(?))"
+_STORED = "select id from blobs where id in (select value from json_each(?1))"
+_NAMED = f"""
+    {_STORED} and (
+        exists (select 1 from blob_refs r where r.stream_no = ?2 and r.blob_no = blobs.blob_no)
+        or exists (
+            select 1 from history_refs r where r.stream_no = ?2 and r.blob_no = blobs.blob_no
+        )
+    )
+"""
 
 
-def missing_blobs(db: apsw.Connection, blob_ids: Collection[BlobId]) -> set[BlobId]:
-    """Those of these that are not stored."""
+def missing_blobs(
+    db: apsw.Connection, blob_ids: Collection[BlobId], project_path: str | None
+) -> set[BlobId]:
+    """Those of these that are not stored, or not named by the files of a project."""
     # One statement with one parameter: SQLite takes no more than some thousand of them.
     asked = msgspec.json.encode(list(blob_ids)).decode()
-    return set(blob_ids) - {BlobId(found) for (found,) in fetch(db, _STORED, (asked,))}
+    if project_path is None:
+        found = fetch(db, _STORED, (asked,))
+    else:
+        stream = "select stream_no from streams where name = ?"
+        known = fetch(db, stream, (files_stream(project_path),))
+        found = fetch(db, _NAMED, (asked, known[0][0])) if known else []
+    return set(blob_ids) - {BlobId(each) for (each,) in found}
 
 
 def load_snapshot(db: apsw.Connection, stream: str, version: str) -> Snapshot | None:

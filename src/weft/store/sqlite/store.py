@@ -220,18 +220,22 @@ class SqliteStore(DiskStore):
     async def blob(self, blob_id: BlobId) -> bytes | None:
         return await self._ask(lambda db: reading.blob(db, blob_id))
 
-    async def missing_blobs(self, blob_ids: Collection[BlobId]) -> set[BlobId]:
-        return await self._ask(lambda db: reading.missing_blobs(db, blob_ids))
+    async def missing_blobs(
+        self, blob_ids: Collection[BlobId], *, project_path: str | None = None
+    ) -> set[BlobId]:
+        return await self._ask(lambda db: reading.missing_blobs(db, blob_ids, project_path))
 
     async def sweep_blobs(self) -> int:
         from weft.store.sqlite.delete import sweep_blobs  # as above
 
         return await self._write(sweep_blobs)
 
-    async def trim_history(self, project_path: str, most_bytes: int) -> int:
+    async def trim_history(
+        self, project_path: str, most_bytes: int, newest: BlobId | None = None
+    ) -> int:
         from weft.store.sqlite.delete import trim_history  # as above
 
-        return await self._write(lambda db: trim_history(db, project_path, most_bytes))
+        return await self._write(lambda db: trim_history(db, project_path, most_bytes, newest))
 
     async def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         await self._write(lambda db: writing.save_snapshot(db, stream, snapshot), stream=stream)
