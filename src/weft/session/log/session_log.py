@@ -328,9 +328,12 @@ class SessionLog:
 
     async def in_full(self, entries: Iterable[QueueEntry]) -> tuple[QueueEntry, ...]:
         """Queued entries with all their words; the state holds only the beginning of a long one."""
+        queued = tuple(entries)
+        if not queued:
+            return ()
         from weft.session.log.stored_line import unspill_entries  # as above
 
-        return await unspill_entries(entries, self._store)
+        return await unspill_entries(queued, self._store)
 
     async def context_line(self, tip: NodeId | None = None) -> ContextLine:
         """The line that ends at `tip` as the model is to see it."""
