@@ -22,6 +22,7 @@ from weft.store.base import Owner, files_stream
 from weft.store.sqlite.appends import find
 from weft.store.sqlite.leases import check_free
 from weft.store.sqlite.query import fetch
+from weft.store.sqlite.reader import STREAMS_OF_PROJECT
 from weft.store.sqlite.schema import UNSCRUBBED
 from weft.store.tree_names import named_by_trees
 
@@ -193,16 +194,9 @@ def _remove_facts(db: apsw.Connection, number: int) -> None:
     db.executemany(f"delete from blobs where blob_no = ? and {_UNNAMED}", blobs)
 
 
-_STREAMS = """
-    select stream_no from sessions where project_path = ?1
-    union select stream_no from streams where name = ?2
-"""
 _HISTORY = f"""
     select kept_no, blob_no, size, id from history_refs join blobs using (blob_no)
-    where stream_no in ({_STREAMS}) order by kept_no desc
-"""
-_HISTORY_BYTES = f"""
-    select coalesce(sum(bytes), 0) from history_sums where stream_no in ({_STREAMS})
+    where stream_no in ({STREAMS_OF_PROJECT}) order by kept_no desc
 """
 
 
@@ -222,10 +216,6 @@ def trim_history(
     Returns the bytes that no session names any more.
     """
     meant = (project_path, files_stream(project_path))
-    # Nearly always: every session asks with its first change of a file, and this thread is the one
-    # that commits.
-    if fetch(db, _HISTORY_BYTES, meant)[0][0] <= most_bytes:
-        return 0
     needed = named_by_trees([newest] if newest else [], lambda each: _data(db, each)).contents
     rows = [HistoryRow(*row) for row in fetch(db, _HISTORY, meant)]
     dropped = oldest_beyond(rows, most_bytes, needed)

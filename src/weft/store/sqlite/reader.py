@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import apsw
 import msgspec
@@ -35,6 +35,14 @@ _MATCHES = """
     (instr(title_words, ?) > 0 or stream_no in
         (select stream_no from said where said_no in
             (select rowid from said_words where said_words match ?)))
+"""
+STREAMS_OF_PROJECT: Final = """
+    select stream_no from sessions where project_path = ?1
+    union select stream_no from streams where name = ?2
+"""
+"""The streams that name file history of a project."""
+_HISTORY_BYTES = f"""
+    select coalesce(sum(bytes), 0) from history_sums where stream_no in ({STREAMS_OF_PROJECT})
 """
 DUE = """
     select sessions.id, row from waits join sessions using (stream_no)
@@ -263,6 +271,12 @@ def missing_blobs(
         known = fetch(db, stream, (files_stream(project_path),))
         found = fetch(db, _NAMED, (asked, known[0][0])) if known else []
     return set(blob_ids) - {BlobId(each) for (each,) in found}
+
+
+def history_bytes(db: apsw.Connection, project_path: str) -> int:
+    """How much file history the sessions of a project have together."""
+    found = fetch(db, _HISTORY_BYTES, (project_path, files_stream(project_path)))
+    return int(found[0][0])
 
 
 def load_snapshot(db: apsw.Connection, stream: str, version: str) -> Snapshot | None:

@@ -223,7 +223,9 @@ class SqliteStore(DiskStore):
     async def missing_blobs(
         self, blob_ids: Collection[BlobId], *, project_path: str | None = None
     ) -> set[BlobId]:
-        return await self._ask(lambda db: reading.missing_blobs(db, blob_ids, project_path))
+        # By the writer: an append follows that needs the answer, and the reader, a thread and a
+        # connection, may never be needed otherwise.
+        return await self._write(lambda db: reading.missing_blobs(db, blob_ids, project_path))
 
     async def sweep_blobs(self) -> int:
         from weft.store.sqlite.delete import sweep_blobs  # as above
@@ -233,6 +235,9 @@ class SqliteStore(DiskStore):
     async def trim_history(
         self, project_path: str, most_bytes: int, newest: BlobId | None = None
     ) -> int:
+        # Nearly always enough: every session asks with its first change of a file.
+        if await self._write(lambda db: reading.history_bytes(db, project_path)) <= most_bytes:
+            return 0
         from weft.store.sqlite.delete import trim_history  # as above
 
         return await self._write(lambda db: trim_history(db, project_path, most_bytes, newest))
