@@ -26,5 +26,9 @@ def collect_early_garbage() -> None:
 
 def collect_garbage_again() -> None:
     """The start is over: from now on collect, but leave alone what is there for good."""
+    import linecache  # `logging` has loaded it
+
+    # anyio reads its own source to learn its names, and Python keeps the lines.
+    linecache.clearcache()
     gc.freeze()
     gc.enable()

@@ -785,7 +785,7 @@ def _snapshots(
     files: ProjectFiles, project_path: str, store: Store, forbids: Callable[[str], str]
 ) -> ProjectSnapshots:
     from weft.runtime.snapshots.project_snapshots import ProjectSnapshots  # with the first effect
-    from weft.workspace.sandbox.hidden import SecretNames
+    from weft.workspace.sandbox.secret_names import SecretNames
 
     names = SecretNames()
     return ProjectSnapshots(

@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.example_count import cases
 from weft.data_tables import read_table
-from weft.workspace.sandbox import hidden
+from weft.workspace.sandbox import secret_names
 from weft.workspace.sandbox.hidden import HiddenPaths
 
-ROWS = read_table(hidden.__file__, "credential_files.tsv", 4)
+ROWS = read_table(secret_names.__file__, "credential_files.tsv", 4)
 
 
 def test_the_table_is_long_and_its_paths_are_below_the_home_folder() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from weft.api.session import Session
 from weft.cli.agent_sdk.control_channel import withdraw
 from weft.cli.agent_sdk.permission_answers import PendingRequest, mode_of, read_answer, suggestions
-from weft.cli.headless.output_formats import StreamSink
+from weft.cli.headless.json_output import StreamSink
 from weft.cli.headless.turn_driver import DENIED, RequestAsker
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import ArchitectPlan, PermissionRequest, QuestionAsked

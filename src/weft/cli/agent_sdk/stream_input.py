@@ -21,7 +21,8 @@ from weft.cli.agent_sdk.control_channel import ControlChannel
 from weft.cli.agent_sdk.hook_channel import HookChannel
 from weft.cli.agent_sdk.program import ProgramAsker
 from weft.cli.exit_codes import FAILED, OK, USAGE, code_of
-from weft.cli.headless.output_formats import OutputSink, StreamSink
+from weft.cli.headless.json_output import StreamSink
+from weft.cli.headless.output_formats import OutputSink
 from weft.cli.headless.slash_prompt import expanded
 from weft.cli.headless.turn_driver import TurnDriver
 from weft.cli.line_reader import LineReader

@@ -104,7 +104,25 @@ class ProjectSnapshots:
         """
         if (known := self._tree_quickly()) is not None:
             return known
+        if not self._is_prepared:
+            await self._first_look()
+        # What was changed while it was under way is not in the first look.
+        if (known := self._tree_quickly()) is not None:
+            return known
         return await self._threads.run(self._look, self._abandon)
+
+    async def _first_look(self) -> None:
+        """Wait for the one that `begin` began, or begin it: two at once would only wait for each
+        other.
+        """
+        self.begin()
+        if self._first is None:
+            return
+        try:
+            await asyncio.wait([self._first])
+        except asyncio.CancelledError:
+            self._abandon()
+            raise
 
     def begin(self) -> None:
         """Have everything looked at in a thread, if nothing is known yet; does not wait."""

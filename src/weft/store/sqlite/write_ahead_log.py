@@ -26,8 +26,8 @@ _STEP = 512 << 10
 _LEAST = 64 << 10
 _EMPTY_SECONDS = 0.25
 _HEADER, _FRAME_HEADER = 32, 24
-_NOTHING = bytes(64 << 10)
-"""Written several times over: a buffer of the whole step would stay in memory for good."""
+_NOTHING = [bytes(4 << 10)] * (_STEP >> 12)
+"""One page many times over: a buffer of the whole step would stay in memory for good."""
 
 
 class WriteAhead:
@@ -110,8 +110,7 @@ def _written(fd: int, end: int) -> bool:
     False, and the file as it was, when there is no room: what is left is needed for commits.
     """
     with contextlib.suppress(OSError):
-        places = range(end, end + _STEP, len(_NOTHING))
-        if all(os.pwrite(fd, _NOTHING, place) == len(_NOTHING) for place in places):
+        if os.pwritev(fd, _NOTHING, end) == _STEP:
             # Synced now, so that the next commit does not pay for the new length.
             os.fdatasync(fd)
             return True

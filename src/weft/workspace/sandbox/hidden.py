@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from weft.data_tables import read_table
+from weft.workspace.sandbox.secret_names import credential_files, is_secret_file
 from weft.workspace.skipped_folders import SKIPPED_FOLDERS
 
-_PATTERNS = ("example", "sample", "template", "dist", "defaults", "schema")
-"""How a `.env.NAME` is called that holds no secret but shows what one looks like."""
-_PRIVATE_KEYS = frozenset({"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"})
 _DEPTH = 3
 _MOST_FOLDERS = 300
 
@@ -27,7 +24,7 @@ class HiddenPaths:
     ) -> None:
         self._home = home
         self._shown = tuple(shown)
-        names = [name for name, *_ in read_table(__file__, "credential_files.tsv", 4)]
+        names = credential_files()
         self._folders = [f"{home}/{name.rstrip('/')}" for name in names if name.endswith("/")]
         self._files = [f"{home}/{name}" for name in names if not name.endswith("/")]
         self._watched: tuple[str, ...] = ()
@@ -151,32 +148,6 @@ def _listing(folder: str) -> tuple[list[str], list[str]]:
             elif is_secret_file(entry.name) and entry.is_file():
                 files.append(entry.path)  # of a link, what it leads to is hidden
     return files, sorted(folders)
-
-
-def is_secret_file(name: str) -> bool:
-    """True for `.env` and its likes, but not for those that only show what one looks like."""
-    if name in (".env", ".envrc"):
-        return True
-    return name.startswith(".env.") and name.rpartition(".")[2] not in _PATTERNS
-
-
-class SecretNames:
-    """Tells by its path in a project whether a file is one that holds secrets."""
-
-    def __init__(self) -> None:
-        names = [name for name, *_ in read_table(__file__, "credential_files.tsv", 4)]
-        self._folders = tuple(f"/{name}" for name in names if name.endswith("/"))
-        self._files = tuple(f"/{name}" for name in names if not name.endswith("/"))
-
-    def has(self, path: str) -> bool:
-        """True for `.env` and its likes, for private keys, and for what programs keep credentials
-        in below the home folder: a project may be that folder, or hold a copy of it.
-        """
-        name = path.rpartition("/")[2]
-        if is_secret_file(name) or name in _PRIVATE_KEYS:
-            return True
-        place = f"/{path}"
-        return place.endswith(self._files) or any(each in place for each in self._folders)
 
 
 def _is_in(path: str, folder: str) -> bool:
