@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.source_code import SRC, files_with, nodes
-from weft.file_io import write_all
+from weft.file_io import read_all, write_all
 
 LIMITED = """
 import errno, os, resource, sys
-from weft.file_io import write_all
+from weft.file_io import read_all, write_all
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
 assert os.write(fd, b"a" * 90) == 90
@@ -53,3 +53,12 @@ def test_there_is_no_second_way_to_write_all() -> None:
         if isinstance(node, ast.Slice) and "os.write(" in ast.unparse(node)
     }
     assert loops == {"file_io.py"}
+
+
+@pytest.mark.parametrize("size", [0, 4_999, 5_000, 5_001, 10_000_000])
+def test_all_is_read_whatever_size_it_was_said_to_have(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 5_000)
+    for most, expected in ((4_000, 4_000), (5_000, 5_000), (9_000, 5_000)):
+        with path.open("rb") as file:
+            assert len(read_all(file.fileno(), most, size)) == expected

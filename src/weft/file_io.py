@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 _CHUNK = 1024 * 1024
+_SMALL = 4096
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -18,12 +19,15 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def read_all(fd: int, most: int) -> bytes:
-    """Read to the end, at most `most` bytes."""
-    first = os.read(fd, min(most, _CHUNK))
+def read_all(fd: int, most: int, size: int = _CHUNK) -> bytes:
+    """Read to the end, at most `most` bytes; `size` is what is probably there."""
+    # A read takes memory for all that it is asked for: a megabyte for a small file is mapped and
+    # given back each time, which costs more than the read.
+    chunk = min(max(size + 1, _SMALL), _CHUNK)
+    first = os.read(fd, min(most, chunk))
     chunks = [first]
     left = most - len(first)
     while chunks[-1] and left > 0:
-        chunks.append(os.read(fd, min(left, _CHUNK)))
+        chunks.append(os.read(fd, min(left, chunk)))
         left -= len(chunks[-1])
     return b"".join(chunks)

@@ -39,7 +39,7 @@ class BrokenFiles:
 async def test_a_failed_snapshot_names_its_turn_and_no_path_of_the_machine(
     error: Exception, why: str
 ) -> None:
-    taker = ProjectSnapshots(BrokenFiles(error), DiskThreads(), MemoryStore(), lambda path: False)
+    taker = ProjectSnapshots(BrokenFiles(error), DiskThreads(), MemoryStore(), lambda paths: set())
     state = SessionState(session_id=SessionId("ses_a"))
     state.files.had_effect = True
     commit = await taker.at_end(state, (), TurnId("trn_1"), NodeId("nod_1"))

@@ -782,7 +782,10 @@ def _set_or_drop(kept: dict[SessionId, T], session_id: SessionId, value: T | Non
 
 
 def _snapshots(
-    files: ProjectFiles, project_path: str, store: Store, forbids: Callable[[str], str]
+    files: ProjectFiles,
+    project_path: str,
+    store: Store,
+    forbidden_among: Callable[[Collection[str]], set[str]],
 ) -> ProjectSnapshots:
     from weft.runtime.snapshots.project_snapshots import ProjectSnapshots  # with the first effect
     from weft.workspace.sandbox.secret_names import SecretNames
@@ -792,5 +795,5 @@ def _snapshots(
         files,
         DiskThreads.of(project_path),
         store,
-        lambda path: names.has(path) or bool(forbids(path)),
+        lambda paths: forbidden_among(paths) | {path for path in paths if names.has(path)},
     )

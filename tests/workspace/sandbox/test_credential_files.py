@@ -11,6 +11,7 @@ from tests.support.example_count import cases
 from weft.data_tables import read_table
 from weft.workspace.sandbox import secret_names
 from weft.workspace.sandbox.hidden import HiddenPaths
+from weft.workspace.sandbox.secret_names import SecretNames
 
 ROWS = read_table(secret_names.__file__, "credential_files.tsv", 4)
 
@@ -21,6 +22,16 @@ def test_the_table_is_long_and_its_paths_are_below_the_home_folder() -> None:
     for path, *_ in ROWS:
         assert not path.startswith(("/", "~"))
         assert ".." not in path.split("/")
+
+
+def test_every_row_is_a_secret_in_a_project_too_and_the_files_around_it_are_not() -> None:
+    names = SecretNames()
+    for path, *_ in ROWS:
+        held = f"{path}x" if path.endswith("/") else path
+        assert names.has(held), held
+        assert names.has(f"home/{held}"), held
+    assert names.has("deep/id_rsa")
+    assert not any(map(names.has, ["src/a.py", ".github/a.yml", "ssh/config", "env", "a.npmrc/b"]))
 
 
 def laid_out(home: Path) -> None:

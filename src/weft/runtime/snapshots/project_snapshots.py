@@ -83,10 +83,10 @@ class ProjectSnapshots:
         files: ProjectFiles,
         threads: DiskThreads,
         store: SnapshotStore,
-        is_secret: Callable[[str], bool],
+        secrets_among: Callable[[Collection[str]], set[str]],
     ) -> None:
-        """`is_secret` says of a path whether its content is kept out of the log."""
-        self._is_secret = is_secret
+        """`secrets_among` says of which of these paths the content is kept out of the log."""
+        self._secrets_among = secrets_among
         self._files = files
         self._threads = threads
         self._store = store
@@ -268,7 +268,7 @@ class ProjectSnapshots:
         out of the store.
         """
         room = min(MOST_BYTES, self._files.quota // FIRST_SHARE if is_first else MOST_BYTES)
-        secret = {path for path in files if self._is_secret(path)}
+        secret = self._secrets_among(files.keys())
         wanted = [
             (path, each.hash)
             for path, each in files.items()

@@ -7,7 +7,7 @@ and the command asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from weft.errors import RetryableToolError
@@ -54,6 +54,10 @@ class SessionReadGuard(ReadGuard):
             return ""
         decision = self._gate.decide(action)
         return "" if decision.verdict == "allow" else decision.reason
+
+    def forbidden_among(self, paths: Iterable[str]) -> set[str]:
+        """Those of these paths that a rule forbids; nearly nothing where there is no rule."""
+        return {path for path in paths if self.forbids(path)} if self.has_rules else set()
 
     async def why_exposed(self, *, is_sandboxed: bool) -> str:
         rules = self._rules

@@ -7,9 +7,9 @@ that records the result.  The sandbox is loaded with the first command.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -40,6 +40,10 @@ if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.runtime.workspaces.sandbox import SandboxFactory
 
 
+ForbiddenAmong: TypeAlias = Callable[[Collection[str]], set[str]]
+"""Which of these paths a rule keeps from being read."""
+
+
 class SessionWorkspace(FileFinder, SnapshotTaker):
     """What one session goes through to the machine."""
 
@@ -50,12 +54,12 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         load: Callable[[BlobId], Awaitable[bytes | None]],
         sandbox: Callable[[], SandboxFactory | None] = lambda: None,
         added: Sequence[str] = (),
-        snapshots: Callable[[Callable[[str], str]], ProjectSnapshots] | None = None,
+        snapshots: Callable[[ForbiddenAmong], ProjectSnapshots] | None = None,
     ) -> None:
         """`sandbox` gives the one that commands run in; None where they run as they are.
 
         `added` names further folders that the session may work in; `snapshots` makes what takes
-        those of its log, and is given what says why a file may not be read.
+        those of its log, and is given what says which files may not be read.
         """
         self._make_snapshots = snapshots
         self._inner = workspace
@@ -137,7 +141,7 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
     def _snapshots(self) -> ProjectSnapshots:
         # With the first effect: many sessions have none, and what takes them is not small.
         assert self._make_snapshots is not None
-        return self._make_snapshots(self.read_guard.forbids)
+        return self._make_snapshots(self.read_guard.forbidden_among)
 
     def beside(self) -> Commit:
         """The ranges that moved since the last time, as facts."""

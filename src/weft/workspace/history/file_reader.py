@@ -140,7 +140,7 @@ class FileReader:
                 if not stat.S_ISREG(about.st_mode):
                     # It was swapped since it was listed; the swap causes an event of its own.
                     raise FileNotFoundError(path)
-                data = read_all(fd, self._max_file + 1)
+                data = read_all(fd, self._max_file + 1, about.st_size)
                 after = os.fstat(fd)
                 # The same before and after the read: no write came in between.
                 if (after.st_mtime_ns, after.st_size) == (about.st_mtime_ns, len(data)):

@@ -150,7 +150,8 @@ def look(folder: int, name: str, max_file: int) -> FileImage | None:
         return None
     try:
         about = os.fstat(fd)
-        data = read_all(fd, max_file + 1) if stat.S_ISREG(about.st_mode) else None
+        is_file = stat.S_ISREG(about.st_mode)
+        data = read_all(fd, max_file + 1, about.st_size) if is_file else None
     finally:
         os.close(fd)
     if data is None or len(data) > max_file:

@@ -28,6 +28,7 @@ class SecretNames:
         names = credential_files()
         self._folders = tuple(f"/{name}" for name in names if name.endswith("/"))
         self._files = tuple(f"/{name}" for name in names if not name.endswith("/"))
+        self._is_quick = all(name.startswith(".") for name in names)
 
     def has(self, path: str) -> bool:
         """True for `.env` and its likes, for private keys, and for what programs keep credentials
@@ -37,4 +38,7 @@ class SecretNames:
         if is_secret_file(name) or name in _PRIVATE_KEYS:
             return True
         place = f"/{path}"
+        # Asked of every file of a project, and hardly any has a part that begins with a dot.
+        if self._is_quick and "/." not in place:
+            return False
         return place.endswith(self._files) or any(each in place for each in self._folders)
