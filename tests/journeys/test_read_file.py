@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 
@@ -164,6 +165,26 @@ async def test_what_rules_forbid_is_refused_at_a_node_too(world: World) -> None:
             await session.read_file("keys/a.key", at=first)
         with pytest.raises(UsageError, match="deny read"):
             await app.read_blob(blob)
+
+
+async def test_what_a_forbidden_file_held_between_two_changes_is_refused_too(world: World) -> None:
+    world.write("keys/a.key", "one\n")
+    answers: list[Sequence[CallTool] | str] = []
+    for text in ("two\n", "three\n"):
+        read = CallTool(name="read", args={"path": "keys/a.key"})
+        edit = CallTool(name="write", args={"path": "keys/a.key", "content": text})
+        answers.append((read, edit))
+    async with world.open(ScriptedModel([*answers, "ok"])) as app:
+        session = await app.sessions.start_session(auto_approve=True)
+        await session.send_message("go")
+        between = BlobId(hashlib.sha256(b"two\n").hexdigest())
+        assert await app.read_blob(between) == b"two\n"
+        session_id = session.id
+    async with world.open(config={"permissions.deny": ["read(keys/**)"]}) as app:
+        await (await app.sessions.get(session_id)).metadata()
+        for _ in range(2):
+            with pytest.raises(UsageError, match="deny read"):
+                await app.read_blob(between)
 
 
 @pytest.mark.requirement("app:read_blob")

@@ -13,12 +13,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
 
 import anyio
 import msgspec
 
 from weft.errors import SessionNotFound, StoreError, UsageError, WeftError
-from weft.events import AnyFact, Fact, SessionCreated
+from weft.events import Fact, SessionCreated
 from weft.ids import BlobId, SessionId
 from weft.messages import ModelName
 from weft.project.instructions import InstructionSet
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up t
     from weft.project.mentions import AskRead
     from weft.runtime.command_expansion import MarkdownCommands
     from weft.runtime.due_sessions import DueSessions
+    from weft.runtime.snapshots.forbidden_contents import ForbiddenContents
     from weft.runtime.workspaces.file_view import ProjectFile
     from weft.tools import OutputSchema
 
@@ -79,6 +81,7 @@ class SessionHost:
         self.services = services
         self.registry = SessionRegistry(services)
         self._due: DueSessions | None = None
+        self._forbidden: WeakKeyDictionary[SessionPort, ForbiddenContents] = WeakKeyDictionary()
         self.on_woken: Callable[[SessionPort], None] = lambda port: None
         """Called with each session that goes on here because its wait is over."""
 
@@ -527,25 +530,17 @@ class SessionHost:
         Raises:
             UsageError: there is none, or it is of a file that may not be read.
         """
-        from weft.runtime.snapshots.node_files import paths_with
-        from weft.runtime.workspaces.file_view import refuse_forbidden, shown_blob
+        from weft.runtime.snapshots.forbidden_contents import ForbiddenContents
+        from weft.runtime.workspaces.file_view import shown_blob
 
         for port in list(self.registry.ports.values()):
-            # The changes of a long session are many: they are read only where a rule may matter.
-            if not self.registry.read_rules(port):
+            if not (rules := self.registry.read_rules(port)):
                 continue
-            changes = await self._file_facts(port)
+            known = self._forbidden.setdefault(port, ForbiddenContents())
             judge, root = self.registry.read_judge(port), self.registry.root_of(port)
-            seen = await paths_with(blob_id, port.state, self.store_of(port.session_id))
-            refuse_forbidden(blob_id, changes, seen, judge, root)
+            store = self.store_of(port.session_id)
+            await known.refuse(blob_id, port.state, store, rules, judge, root)
         return await shown_blob(blob_id, self.registry.stores.in_use, self.services.redact)
-
-    async def _file_facts(self, port: SessionPort) -> list[AnyFact]:
-        from weft.session.log.stored_line import read_places
-
-        places = port.state.files.places
-        found = await read_places(places, self.store_of(port.session_id)) if places else {}
-        return [found[place] for place in places]
 
     async def run_as_user(self, session_id: SessionId, command: str, *, to_model: bool) -> None:
         """Run a command line that the user typed: without a question, but with hooks, rules that

@@ -30,7 +30,6 @@ from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.project_tree import (
     TreeEntry,
     entries_along,
-    entries_of,
     files_of,
     folders_above,
     tree_mode,
@@ -220,26 +219,6 @@ async def file_at(path: str, node: NodeId, state: SessionState, store: Store) ->
     return PathAt(
         file=files.pop(path, None), above=files, unknown=unknown, is_exact=moments.is_exact
     )
-
-
-async def paths_with(content: BlobId, state: SessionState, store: Store) -> set[str]:
-    """The paths at which snapshots of a session have a content."""
-    found: set[str] = set()
-    known: set[tuple[str, BlobId]] = set()
-    waiting = [("", each.tree) for each in state.files.snapshots if each.tree is not None]
-    while waiting:
-        above, tree = waiting.pop()
-        if (above, tree) in known:
-            continue
-        known.add((above, tree))
-        data = await store.blob(tree)
-        for name, entry in entries_of(data or b"[]").items():
-            path = f"{above}/{name}" if above else name
-            if entry.hash == content:
-                found.add(path)
-            if entry.is_folder and entry.hash:
-                waiting.append((path, BlobId(entry.hash)))
-    return found
 
 
 class _Moments:

@@ -10,15 +10,13 @@ from typing import Final
 import msgspec
 
 from weft.errors import UsageError
-from weft.events import AnyFact
 from weft.ids import BlobId, NodeId
 from weft.messages import File, Image
 from weft.project.masked_text import masked_in_pieces
-from weft.project.mentions import JudgeRead, MentionReader
+from weft.project.mentions import MentionReader
 from weft.redact import Redactor
 from weft.runtime.snapshots.node_files import FileAt, PathAt, file_at, stored_content
 from weft.session import node_at
-from weft.session.rewind.plan import spans
 from weft.session.rewind.work import changes_since
 from weft.state import SessionState
 from weft.store import Store
@@ -198,23 +196,3 @@ async def shown_blob(blob_id: BlobId, stores: Iterable[Store], redact: Redactor)
             masked = await masked_in_pieces(redact, text.text)
             return data if masked == text.text else masked.encode()
     raise UsageError(f"there is no blob {blob_id!r}")
-
-
-def refuse_forbidden(
-    blob_id: BlobId, facts: Iterable[AnyFact], seen: Iterable[str], judge: JudgeRead, root: str
-) -> None:
-    """Refuse a blob that is what a file held which may not be read; `seen` are the paths at which
-    snapshots have it.
-
-    Raises:
-        UsageError: it is one.
-    """
-    held = {
-        path
-        for path, span in spans(facts).items()
-        if blob_id in (span.target.content, span.left.content)
-    }
-    for path in sorted(held.union(seen)):
-        decision = judge(path if path.startswith("/") else f"{root}/{path}")
-        if decision.verdict != "allow":
-            raise UsageError(f"this blob is of {path!r}, which is not read: {decision.reason}")
