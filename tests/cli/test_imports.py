@@ -77,6 +77,7 @@ RARE = {
     "weft.config.documents",
     "weft.context.compaction",
     "weft.loop.budget",
+    "weft.loop.structured_output",
     "weft.project.agent_list",
     "weft.project.frontmatter",
     "weft.runtime.workspaces.violation_report",
@@ -95,6 +96,7 @@ RARE = {
     "weft.tools.output_schema",
     "weft.tools.pictures",
     "weft.tools.submit",
+    "weft.view.blocks",
     "weft.workspace.atomic_write",
     "weft.workspace.boundaries.lines",
 }

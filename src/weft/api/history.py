@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from weft.ids import EntryId, NodeId
 from weft.loop import LineEntry
-from weft.messages import Node, Text, Thinking, typed_text
+from weft.messages import File, Image, Node, Text, Thinking, typed_text
 from weft.state import QueueEntry, SessionState, combine_queue_entries_to_text
 from weft.tree import TreeNote
 from weft.view.snapshot import HistoryMessage
@@ -66,8 +66,8 @@ def _shown(node: Node) -> str:
 
 
 def _attached(node: Node) -> tuple[str, ...]:
-    if all(isinstance(part, Text) for part in node.parts):
-        return ()  # as nearly all: a run that only talks need not load the blocks of screens
+    if not any(isinstance(part, File | Image) for part in node.parts):
+        return ()  # as nearly all: a run without files need not load the blocks of screens
     from weft.view.blocks import attached_names
 
     return tuple(attached_names(node.parts))

@@ -16,7 +16,8 @@ order is the order in the log, and the line, which runs ahead of the log by what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -35,7 +36,6 @@ from weft.loop.answer import (
 from weft.loop.base import Commit, TurnEnvironment
 from weft.loop.model_call import ModelCaller, TurnStop
 from weft.loop.pending_facts import PendingFacts
-from weft.loop.structured_output import OutputVerdict, StructuredOutput
 from weft.loop.tool_results import touched_facts
 from weft.loop.tool_rounds import ToolRounds
 from weft.loop.turn_end import TurnEnding, answers_given
@@ -43,6 +43,9 @@ from weft.loop.turn_facts import answer_at_tip, settle_open_calls, tip_after
 from weft.loop.turn_line import TurnLine
 from weft.messages import Node
 from weft.state import SessionState
+
+if TYPE_CHECKING:  # few runs ask for a structured result
+    from weft.loop.structured_output import OutputVerdict, StructuredOutput
 
 _ABORT = FailPointPair("loop.abort")
 
@@ -73,7 +76,6 @@ class Turn:
         self._line = TurnLine(models.journal, models.model.info)
         self._model = ModelCaller(turn_id, models, self._pending, self._line, self._renew)
         self._calls = ToolRounds(self._pending, self._line, models.limits.repeats)
-        self._output = StructuredOutput()
         self._answer_ends = AnswerEnds()
         self._end = TurnEnding(
             turn_id,
@@ -174,6 +176,12 @@ class Turn:
         return await self._was_submitted(entry.node)
 
     # -- a structured result
+
+    @cached_property
+    def _output(self) -> StructuredOutput:
+        from weft.loop.structured_output import StructuredOutput  # few runs ask for one
+
+        return StructuredOutput()
 
     async def _was_submitted(self, node: Node) -> bool:
         """End the turn if one of these calls handed in a result that fits, or too many did not."""
