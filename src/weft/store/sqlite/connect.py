@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import apsw
 
@@ -24,6 +24,10 @@ SUSPENDED_SECONDS = 5.0
 """
 _LOOK_EVERY_SECONDS = 0.25
 """How often the holder of a lock is looked up; most waits are over long before the first time."""
+WRITER_CACHE_KB: Final = 320
+"""Pages that the writer holds.  A commit needs some thirty, of which most are needed again; SQLite
+would keep all that a snapshot of many files looks up, up to 2 MB.
+"""
 _WAL_LIMIT_BYTES = 16 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -254,6 +258,7 @@ def _prepare(
     # commits that were confirmed would be gone.
     fetch(db, f"pragma synchronous = {synchronous}")
     fetch(db, f"pragma journal_size_limit = {_WAL_LIMIT_BYTES}")
+    fetch(db, f"pragma cache_size = -{WRITER_CACHE_KB}")
     # What is deleted or replaced is overwritten with zeros, also pages that become free.  Set for
     # every write and not for deletes alone: a draft that was dropped earlier leaves pages too.
     fetch(db, "pragma secure_delete = on")
