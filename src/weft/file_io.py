@@ -19,7 +19,7 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def read_all(fd: int, most: int, size: int = _CHUNK) -> bytes:
+def read_all(fd: int, most: int, size: int) -> bytes:
     """Read to the end, at most `most` bytes; `size` is what is probably there."""
     # A read takes memory for all that it is asked for: a megabyte for a small file is mapped and
     # given back each time, which costs more than the read.

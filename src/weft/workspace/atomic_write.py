@@ -288,7 +288,7 @@ def extras_of(fd: int) -> dict[str, bytes]:
 def _digest(fd: int, size: int, kept_bytes: int) -> tuple[str, bytes | None]:
     """Hash the file; keep its content where it is small enough."""
     if size <= kept_bytes:
-        data = read_all(fd, kept_bytes + 1)
+        data = read_all(fd, kept_bytes + 1, size)
         if len(data) <= kept_bytes:
             return hashlib.sha256(data).hexdigest(), data
         os.lseek(fd, 0, os.SEEK_SET)

@@ -222,7 +222,7 @@ class _Opened:
         try:
             # One byte more than asked for tells a file that is longer from one that ends exactly
             # here; the size from `stat` may be out of date, and is 0 in /proc.
-            data = read_all(self.fd, most + 1)
+            data = read_all(self.fd, most + 1, self.about.st_size)
         except OSError as error:
             raise explain(error, self.shown) from error
         finally:

@@ -173,7 +173,7 @@ def read_small_file(
         _check(about, folder, path)
         if about.st_size > limit and not cut:
             raise UsageError(f"{printable_path(path)}: it is larger than {limit // 1024} KB")
-        data = read_all(fd, limit + 1)
+        data = read_all(fd, limit + 1, about.st_size)
     except OSError as error:
         raise _unreadable(error, path) from error
     finally:
