@@ -165,6 +165,10 @@ async def test_what_rules_forbid_is_refused_at_a_node_too(world: World) -> None:
             await session.read_file("keys/a.key", at=first)
         with pytest.raises(UsageError, match="deny read"):
             await app.read_blob(blob)
+    # The rules are those of the project, whether or not a session that knows the file is open.
+    async with world.open(model, config=config) as app:
+        with pytest.raises(UsageError, match="deny read"):
+            await app.read_blob(blob)
 
 
 async def test_what_a_forbidden_file_held_between_two_changes_is_refused_too(world: World) -> None:

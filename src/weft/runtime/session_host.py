@@ -36,6 +36,7 @@ from weft.session import (
     GrantedPermissions,
     SessionPort,
     WakeTurn,
+    load_state,
 )
 from weft.store import SessionRow, Store
 from weft.store.location import StoreArgument
@@ -533,7 +534,9 @@ class SessionHost:
         from weft.runtime.snapshots.forbidden_contents import ForbiddenContents
         from weft.runtime.workspaces.file_view import shown_blob
 
+        await self._refuse_for_stored(blob_id)
         for port in list(self.registry.ports.values()):
+            await self.registry.reach_rules(port)
             if not (rules := self.registry.read_rules(port)):
                 continue
             known = self._forbidden.setdefault(port, ForbiddenContents())
@@ -541,6 +544,40 @@ class SessionHost:
             store = self.store_of(port.session_id)
             await known.refuse(blob_id, port.state, store, rules, judge, root)
         return await shown_blob(blob_id, self.registry.stores.in_use, self.services.redact)
+
+    async def _refuse_for_stored(self, blob_id: BlobId) -> None:
+        """Refuse a blob that a session which is not open has of a file that may not be read.
+
+        Raises:
+            UsageError: it is one, or that cannot be known.
+        """
+        for store in self.registry.stores.in_use:
+            for session_id in await store.sessions_with(blob_id):
+                if session_id in self.registry.ports:
+                    continue
+                try:
+                    await self._refuse_for_closed(blob_id, session_id, store)
+                except StoreError as error:
+                    raise UsageError(
+                        f"blob {blob_id!r} is of the session {session_id}, which cannot be read, "
+                        f"so that no rule can be heeded: {error}"
+                    ) from error
+
+    async def _refuse_for_closed(
+        self, blob_id: BlobId, session_id: SessionId, store: Store
+    ) -> None:
+        from weft.runtime.snapshots.forbidden_contents import ForbiddenContents
+        from weft.runtime.workspaces.read_guard import read_judge
+
+        row = await store.row(session_id)
+        # Of a session with a row, without loading it: most have no rules at all.
+        if row is not None and not self.registry.stored_read_rules(row.project_path):
+            return
+        state = await load_state(session_id, store)
+        rules = self.registry.stored_read_rules(state.about.project_path)
+        root = self.services.workspaces.workspace(state.about.project_path).root
+        judge = read_judge(rules, root)
+        await ForbiddenContents().refuse(blob_id, state, store, rules, judge, root)
 
     async def run_as_user(self, session_id: SessionId, command: str, *, to_model: bool) -> None:
         """Run a command line that the user typed: without a question, but with hooks, rules that

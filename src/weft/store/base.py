@@ -33,6 +33,8 @@ A session row whose `min_reader` is higher is listed and refused, never written.
 
 PROJECT_STREAM = "project:"
 """Prefix of streams that need no lease."""
+FILES_STREAM = f"{PROJECT_STREAM}files:"
+"""Prefix of what keeps the files of a project."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -452,6 +454,20 @@ class Store(Protocol):
         """
         return {each for each in blob_ids if await self.blob(each) is None}
 
+    async def sessions_with(self, blob_id: BlobId) -> list[SessionId]:
+        """The sessions that refer to a blob: by their own streams, hidden ones too, or by the files
+        of their project.
+
+        Whether a file's content may be shown is up to the rules of those that know the file.  A
+        store without an index for it inherits this, which names all that could.
+        """
+        found: list[SessionId] = []
+        place: RowPlace | None = None
+        while page := await self.rows(limit=1000, archived=True, children=True, after=place):
+            found += [row.id for row in page]
+            place = page[-1].last_active, page[-1].id
+        return found
+
     async def sweep_blobs(self) -> int:
         """Drop blobs that no stream names; returns how many bytes that freed."""
         ...
@@ -530,7 +546,12 @@ def project_stream(project_id: str) -> str:
 def files_stream(project_path: str) -> str:
     """The name under which a store keeps the files in the trees of a project's sessions; it has no
     records."""
-    return f"{PROJECT_STREAM}files:{project_path}"
+    return f"{FILES_STREAM}{project_path}"
+
+
+def path_of_files(stream: str) -> str | None:
+    """The project whose files are kept under this name; None for any other stream."""
+    return stream.removeprefix(FILES_STREAM) if stream.startswith(FILES_STREAM) else None
 
 
 def needs_lease(stream: str) -> bool:

@@ -32,6 +32,7 @@ from weft.store.base import (
     Store,
     due_rows,
     files_stream,
+    path_of_files,
 )
 from weft.store.checks import (
     check_appends,
@@ -371,6 +372,17 @@ class MemoryStore(Store):
             return set(blob_ids) - self.data.blobs.keys()
         files = self.data.streams.get(files_stream(project_path)) or _Stream()
         return set(blob_ids) - files.blobs - files.history.keys()
+
+    async def sessions_with(self, blob_id: BlobId) -> list[SessionId]:
+        self._check_open()
+        streams = self.data.streams.items()
+        named = [
+            name for name, stream in streams if blob_id in stream.blobs or blob_id in stream.history
+        ]
+        paths = {path for name in named if (path := path_of_files(name)) is not None}
+        found = [SessionId(name) for name in named if path_of_files(name) is None]
+        found += [row.id for row in self._rows() if row.project_path in paths]
+        return list(dict.fromkeys(found))
 
     async def sweep_blobs(self) -> int:
         self._check_open()

@@ -1106,6 +1106,23 @@ class StoreContract:
                 named.append(is_named)
             assert any(named)
 
+    async def test_the_sessions_that_refer_to_a_blob_are_named(self, tmp_path: Path) -> None:
+        both, past = Blob(blob_id(b"both"), b"both"), Blob(blob_id(b"past"), b"past")
+        async with self.opened(tmp_path) as store:
+            for session_id, blobs in ((A, (both,)), (B, (both, past))):
+                lease = await store.take_lease(session_id)
+                added = msgspec.structs.replace(
+                    facts(lease, 0, "x"),
+                    row=SessionRow(id=session_id),
+                    blobs=blobs,
+                    history=frozenset((past.id,)),
+                )
+                await store.append(added)
+            assert {A, B} <= set(await store.sessions_with(both.id))
+            assert B in await store.sessions_with(past.id)
+            await store.delete(A)
+            assert A not in await store.sessions_with(both.id)
+
     async def test_which_blobs_are_missing_is_told_without_their_content(
         self, tmp_path: Path
     ) -> None:

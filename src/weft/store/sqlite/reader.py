@@ -20,7 +20,14 @@ import msgspec
 from weft.errors import Corrupt
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store import words
-from weft.store.base import Record, SearchHit, SessionRow, Snapshot, files_stream
+from weft.store.base import (
+    Record,
+    SearchHit,
+    SessionRow,
+    Snapshot,
+    files_stream,
+    path_of_files,
+)
 from weft.store.sqlite.appends import decode_row
 from weft.store.sqlite.connect import BusyHandler, explained, open_reader
 from weft.store.sqlite.query import fetch
@@ -245,6 +252,26 @@ def blob(db: apsw.Connection, blob_id: BlobId) -> bytes | None:
     if hashlib.sha256(data).hexdigest() != blob_id:
         raise Corrupt(f"blob {blob_id}", "its content is not what was stored")
     return data
+
+
+_REFERRING = """
+    with wanted as (select blob_no from blobs where id = ?)
+    select name from streams where stream_no in (
+        select stream_no from blob_refs where blob_no in wanted
+        union select stream_no from history_refs where blob_no in wanted
+    )
+"""
+
+
+def sessions_with(db: apsw.Connection, blob_id: BlobId) -> list[SessionId]:
+    """The sessions that refer to a blob, by streams of their own or by their project's files."""
+    found: dict[str, None] = {}
+    for (name,) in fetch(db, _REFERRING, (blob_id,)):
+        path = path_of_files(name)
+        of_project = "select id from sessions where project_path = ?"
+        ids = [(name,)] if path is None else fetch(db, of_project, (path,))
+        found |= dict.fromkeys(each for (each,) in ids)
+    return [SessionId(name) for name in found]
 
 
 _STORED = "select id from blobs where id in (select value from json_each(?1))"

@@ -227,6 +227,9 @@ class SqliteStore(DiskStore):
         # connection, may never be needed otherwise.
         return await self._write(lambda db: reading.missing_blobs(db, blob_ids, project_path))
 
+    async def sessions_with(self, blob_id: BlobId) -> list[SessionId]:
+        return await self._ask(lambda db: reading.sessions_with(db, blob_id))
+
     async def sweep_blobs(self) -> int:
         from weft.store.sqlite.delete import sweep_blobs  # as above
 
