@@ -6,14 +6,15 @@ back with the next call, and if another process owns it, that process is asked.
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from weft.api.options import MessageOptions, refuse_unknown
-from weft.errors import Owned, OwnerLost, SessionInterrupted, SessionStopped
+from weft.errors import Owned, OwnerLost, SessionInterrupted, SessionStopped, UsageError
 from weft.ids import InputId, SessionId, new_id
 from weft.runtime.ports.local import UNLOADED
 from weft.runtime.session_host import SessionHost
@@ -28,6 +29,10 @@ from weft.session import (
     SessionPort,
     Subscription,
 )
+from weft.store.text import is_storable
+
+LARGEST_NUMBER: Final = 2**63 - 1
+"""What a database takes for a number."""
 
 T = TypeVar("T")
 CommandT = TypeVar("CommandT", bound=Command[Any])
@@ -162,6 +167,69 @@ class SessionBase:
         return kept
 
 
+# --- what callers give -------------------------------------------------------------------
+#
+# Types are no guard: what a caller hands over comes from a request or a file of theirs.  What could
+# not be meant is refused here, before anything is done, with the name of what is wrong.
+
+
 def input_id_of(given: str | None) -> InputId | None:
-    """An id that a caller gave; None when it gave none."""
-    return InputId(given) if given else None
+    """An id that a caller gave; None when it gave none.
+
+    Raises:
+        UsageError: it is none.
+    """
+    return InputId(text_of("input_id", given)) if given not in (None, "") else None
+
+
+def text_of(what: str, given: object) -> str:
+    """A text that a caller gave.
+
+    Raises:
+        UsageError: it is none, or cannot be stored.
+    """
+    if not isinstance(given, str):
+        raise UsageError(f"{what} is a text, not {given!r:.80}")
+    if not is_storable(given):
+        raise UsageError(f"{what} is no text that has a UTF-8: {given!r:.80}")
+    return given
+
+
+def path_of(what: str, given: object) -> str:
+    """A path that a caller gave.
+
+    Raises:
+        UsageError: no file could have it.
+    """
+    path = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(path, str):
+        raise UsageError(f"a {what} is named by a path, not {given!r:.80}")
+    try:
+        is_name = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_name = False
+    if not path or not is_name:
+        raise UsageError(f"there is no {what} {path!r:.80}: nothing can be called so")
+    return path
+
+
+def number_of(what: str, given: object, *, least: int) -> int:
+    """A whole number that a caller gave, as small as `least`.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise UsageError(f"{what} is a whole number, not {given!r:.80}")
+    if not least <= given <= LARGEST_NUMBER:
+        raise UsageError(f"{what} is a number from {least} on, not {given!s:.40}")
+    return given
+
+
+def cursor_of(given: object) -> int | None:
+    """The place in a log that a caller reads on from; None for its end.
+
+    Raises:
+        UsageError: it is none.
+    """
+    return None if given is None else number_of("a cursor, the `seq` of an event,", given, least=0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 import msgspec
 
-from weft.api.handle import SessionBase
+from weft.api.handle import SessionBase, cursor_of, number_of, path_of
 from weft.api.history import history
 from weft.api.reports import (
     SessionMetadata,
@@ -88,7 +88,8 @@ class InspectionCalls(SessionBase):
         """
         from weft.api.pages import line_page  # as above
 
-        return await line_page(await self._port(), before, after, limit)
+        most = number_of("the limit of a page", limit, least=1)
+        return await line_page(await self._port(), before, after, most)
 
     async def get_status(self) -> Status:
         """idle, thinking, executing_tool, awaiting_permission, waiting, interrupted or error."""
@@ -132,7 +133,8 @@ class InspectionCalls(SessionBase):
         from weft.runtime.snapshots.node_files import write_files  # as below
 
         async with self._host.registry.reading(self.id) as store:
-            return await write_files(await self._files_at(at, store), os.fspath(folder), store)
+            new = path_of("folder", folder)
+            return await write_files(await self._files_at(at, store), new, store)
 
     async def _files_at(self, message: str | int, store: Store) -> NodeFiles:
         from weft.runtime.snapshots.node_files import files_at  # few look back
@@ -152,7 +154,10 @@ class InspectionCalls(SessionBase):
         No gap, no repeat.  `live="status"` leaves out all signals but the status and retries;
         `live=False` leaves out those too, and ends at the end of the log.
         """
-        subscription = (await self._port()).subscribe(after=after, live=live)
+        place = cursor_of(after)
+        if live not in (True, False, "status"):
+            raise UsageError(f'live is True, False or "status", not {live!r:.80}')
+        subscription = (await self._port()).subscribe(after=place, live=live)
         self._subscriptions = [weakref.ref(each) for each in (*self._readers(), subscription)]
         return subscription
 
@@ -164,9 +169,9 @@ class InspectionCalls(SessionBase):
         characters of what was shown.  A reader so slow that pieces were lost is handed the answer
         so far again, as a piece at offset 0, which takes the place of what was shown.
         """
-        port = await self._port()
+        place, port = cursor_of(after), await self._port()
         # No wait between these: what came in between would be shown twice or never.
-        events = port.subscribe(after=after, live=True, retell=True)
+        events = port.subscribe(after=place, live=True, retell=True)
         joined = Joined(seq=port.state.seq, drafts=port.drafts, events=events)
         self._subscriptions = [weakref.ref(each) for each in (*self._readers(), events)]
         return joined
@@ -195,7 +200,7 @@ class InspectionCalls(SessionBase):
             UsageError: it may not be read, was not there, is not kept any more, or is neither text,
                 an image nor a PDF.
         """
-        return await self._host.read_file(self.id, path, at, ask)
+        return await self._host.read_file(self.id, path_of("file", path), at, ask)
 
     async def get_provider(self) -> str:
         """The provider of the session's model."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack
 
 import msgspec
 
-from weft.api.handle import input_id_of
+from weft.api.handle import LARGEST_NUMBER, input_id_of, number_of, path_of, text_of
 from weft.api.history import history
 from weft.api.options import SessionDefaults, ToolSelection
 from weft.api.session import Session, open_handle
@@ -19,7 +19,7 @@ from weft.api.session_start import StartRequest, start
 from weft.config.paths import absolute
 from weft.errors import SessionNotFound, StaleInput, UsageError
 from weft.events import CallOrigin, CommandCause, ForkPoint, SessionCreated, Status
-from weft.ids import InputId, SessionId, derived_id, new_session_id, time_of
+from weft.ids import SessionId, derived_id, new_session_id, time_of
 from weft.providers import Model
 from weft.runtime.session_host import SessionHost
 from weft.session import (
@@ -165,6 +165,9 @@ class SessionManager:
             StaleInput: `input_id` made another fork of this session.
         """
         source = await self._registry.resolved(session_id)
+        title = None if title is None else text_of("a title", title)
+        if at is not None and not isinstance(at, str | int):
+            raise UsageError(f"a message is named by its id or its index, not {at!r:.80}")
         forked, cause = self._named(input_id, ("fork", source), (at, title))
         # Two calls under one id must not both make it: the second finds the first one's.
         async with self._registry.alone(forked):
@@ -180,11 +183,12 @@ class SessionManager:
         The id follows from the input id: a repeat finds what the first call made, after a crash and
         in another process too.
         """
-        if not input_id:
+        given = input_id_of(input_id)
+        if given is None:
             return new_session_id(self._host.now()), None
         digest = sha256(msgspec.json.encode((names, arguments))).hexdigest()
-        cause = CommandCause(input_id=InputId(input_id), digest=digest)
-        return SessionId(derived_id("ses", *names, input_id)), cause
+        cause = CommandCause(input_id=given, digest=digest)
+        return SessionId(derived_id("ses", *names, given)), cause
 
     async def _fork(
         self,
@@ -229,7 +233,7 @@ class SessionManager:
 
     async def find_session(self, session_id: str) -> Session | None:
         """The running session of this id or unique prefix; None when none runs."""
-        port = self._registry.running_with_prefix(session_id)
+        port = self._registry.running_with_prefix(text_of("the id of a session", session_id))
         return None if port is None else open_handle(self._host, port)
 
     async def resolve_id(self, session_id: str) -> SessionId:
@@ -281,16 +285,20 @@ class SessionManager:
         Raises:
             UsageError: `after` is no page's `next`.
         """
-        path = absolute(str(project_path)) if project_path else None
+        path = None
+        if project_path is not None and project_path != "":
+            path = absolute(path_of("folder", project_path))
+        query = None if query is None else text_of("what is searched for", query)
+        limit = number_of("the limit of a page", limit, least=0)
         known = await self._registry.project_known(path) if path else None
         rows = await self._registry.stores.rows(
             project_path=path,
             moved=known if known is not None and known.former else None,
             query=query,
             # One more tells whether there is a next page.
-            limit=limit + 1,
+            limit=min(limit + 1, LARGEST_NUMBER),
             archived=archived,
-            after=None if after is None else _place(after),
+            after=None if after is None else _place(text_of("a place in the list", after)),
         )
         page = SavedSessions(rows[:limit])
         if len(rows) > limit and page:
@@ -345,7 +353,7 @@ class SessionManager:
         """
         from weft.api.export_files import read_export  # as above
 
-        restored, content = await read_export(path)
+        restored, content = await read_export(path_of("file", path))
         imported, cause = self._named(input_id, ("import",), content)
         async with self._registry.alone(imported):
             if not await self._registry.was_made(imported, cause):
@@ -389,6 +397,7 @@ class SessionManager:
             SessionNotFound, AmbiguousId: no session, or several, have this id.
             StaleInput: `input_id` deleted another session.
         """
+        input_id = input_id_of(input_id)
         if input_id and (known := self._deleted.get(input_id)) is not None:
             if session_id not in known:
                 raise StaleInput(input_id)

@@ -664,6 +664,8 @@ class SessionRegistry:
         Raises:
             SessionNotFound, AmbiguousId: no session, or several, have it.
         """
+        if not isinstance(given, str):
+            raise UsageError(f"the id of a session is a text, not {given!r:.80}")
         # The exact id first: one id may be the beginning of another, and is then not ambiguous.
         exact = SessionId(given)
         if exact in self.ports or await self.is_stored(exact):

@@ -534,6 +534,8 @@ class SessionHost:
         from weft.runtime.snapshots.forbidden_contents import ForbiddenContents
         from weft.runtime.workspaces.file_view import shown_blob
 
+        if not isinstance(blob_id, str):
+            raise UsageError(f"a blob is named by a text, its SHA-256, not {blob_id!r:.80}")
         await self._refuse_for_stored(blob_id)
         for port in list(self.registry.ports.values()):
             await self.registry.reach_rules(port)
