@@ -20,9 +20,12 @@ from weft.events import (
     ThinkingDelta,
     ToolArgsDelta,
     ToolComplete,
+    TurnWaiting,
+    TurnWoken,
+    WaitSubject,
 )
 from weft.events.facts import FinishReason
-from weft.ids import CallUid, NodeId, SessionId
+from weft.ids import CallUid, NodeId, SessionId, TurnId, WaitId
 from weft.messages import Image, Node, Text, Thinking, ToolCall, ToolResult, Usage
 from weft.protocol.stream_json import SUBTYPES, StreamJsonEncoder, parts_of, read_line
 
@@ -38,6 +41,24 @@ def answer(*parts: Any) -> NewMessage:
     return NewMessage(
         node=Node(id=NODE, role="assistant", parts=parts, model="a:b", usage=Usage(input_tokens=5))
     )
+
+
+def test_a_turn_that_waits_says_so_and_what_woke_it() -> None:
+    wait, turn = WaitId("wai_1"), TurnId("trn_1")
+    on = WaitSubject(kind="command", name="bg_1", text="npm run dev")
+    waiting, woken = encoded(
+        TurnWaiting(wait_id=wait, turn_id=turn, on=on, until=9.5, node=NODE, call_uid=CALL),
+        TurnWoken(wait_id=wait, turn_id=turn, by="time"),
+        partials=False,
+    )
+    assert (waiting["type"], waiting["subtype"], waiting["wait_id"]) == (
+        "system",
+        "turn_waiting",
+        "wai_1",
+    )
+    assert (waiting["on"], waiting["command"], waiting["until"]) == ("command", "bg_1", 9.5)
+    assert waiting["tool_use_id"] == "cal_1"
+    assert (woken["subtype"], woken["wait_id"], woken["by"]) == ("turn_woken", "wai_1", "time")
 
 
 def test_an_answer_with_a_call_and_its_result_are_messages() -> None:

@@ -36,6 +36,8 @@ from weft.events import (
     ThinkingDelta,
     ToolArgsDelta,
     ToolComplete,
+    TurnWaiting,
+    TurnWoken,
 )
 from weft.messages import PDF_TYPE, File, Image, Node, Part, Text, Thinking, ToolCall, Usage
 from weft.protocol.agent_sdk_dialect import ToolDialect
@@ -111,6 +113,8 @@ class StreamJsonEncoder:
             case PlanDecided(plan_id=plan_id, approved=approved, reason=reason):
                 decided = {"plan_id": plan_id, "approved": approved, "reason": reason}
                 return [self._system("plan_decided", **decided)]
+            case TurnWaiting() | TurnWoken():
+                return [self._wait(event)]
             case ArchitectStep(plan_id=plan_id, index=index, status=status, detail=detail):
                 step = {"plan_id": plan_id, "step": index, "status": status, "detail": detail}
                 return [self._system("plan_step", **step)]
@@ -120,6 +124,13 @@ class StreamJsonEncoder:
                 return self._partial(event)
             case _:
                 return []
+
+    def _wait(self, event: TurnWaiting | TurnWoken) -> dict[str, Any]:
+        if isinstance(event, TurnWoken):
+            return self._system("turn_woken", wait_id=event.wait_id, by=event.by)
+        on = {"on": event.on.kind, "command": event.on.name or None, "until": event.until}
+        call = event.call_uid or None
+        return self._system("turn_waiting", wait_id=event.wait_id, tool_use_id=call, **on)
 
     def _task(self, event: ChildStarted | ChildFinished) -> dict[str, Any]:
         if isinstance(event, ChildFinished):
