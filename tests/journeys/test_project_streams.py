@@ -9,8 +9,10 @@ from tests.support.world import PATIENCE, World, facts
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import Fenced, OutcomeUnknown
-from weft.events import SessionCreated, SessionRestarted, SystemNote, decode
+from weft.events import NewMessage, SessionCreated, SessionRestarted, SystemNote, decode
+from weft.ids import NodeId
 from weft.loop import Commit, ProjectFacts
+from weft.messages import Node, Text
 from weft.providers.scripted import ScriptedModel
 from weft.store import MemoryStore, project_stream
 from weft.testing.scripted_store import AppendFault, scripted_store
@@ -94,3 +96,26 @@ async def test_sessions_of_one_project_carry_its_id(world: World) -> None:
         else:
             assert made == ["", ""]
             assert not (world.base / "projects").exists()
+
+
+async def test_long_parts_on_a_project_stream_are_blobs_that_it_keeps(world: World) -> None:
+    async with world.open(ScriptedModel([])) as app:
+        session = await app.sessions.start_session()
+        port = await app.host.local_port(session.id)
+        words = "words " * 50_000
+        node = Node(id=NodeId("nod_long"), role="user", parts=(Text(text=words),))
+        batch = ProjectFacts(project_id="p", facts=(NewMessage(node=node),))
+        await port.actor.append(
+            lambda state: Commit(facts=(SystemNote(text="x"),), projects=(batch,))
+        )
+        [record] = await app.store.read(project_stream("p"))
+        assert len(record.body) < 10_000
+        fact = decode(record.body)
+        assert isinstance(fact, NewMessage)
+        [part] = fact.node.parts
+        assert isinstance(part, Text)
+        assert part.blob is not None
+        await app.sessions.delete_session(session.id)
+        data = await app.store.blob(part.blob)
+        assert data is not None
+        assert data.decode() == words

@@ -21,7 +21,7 @@ from weft.state.files import (
     note_left_out,
 )
 from weft.state.inputs import InputMemory
-from weft.state.ledger import UsageLedger
+from weft.state.ledger import UsageLedger, used_by
 from weft.state.plan import DoneStep, PlanState, StepState
 from weft.state.queue import InputQueue, QueueEntry, combine_queue_entries_to_text
 from weft.state.session import FOLD_VERSION, SessionState, TodoList, fold
@@ -66,6 +66,7 @@ __all__ = [
     "restore",
     "snapshot",
     "unpack",
+    "used_by",
 ]
 
 _HOMES = {

@@ -6,6 +6,8 @@ the costs at any time, and a sum over all calls would make each of these dearer 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from weft.events import AnyFact, ChildFinished, ModelCallStarted, NewMessage, Purpose, UsageRecorded
@@ -70,8 +72,8 @@ class UsageLedger(msgspec.Struct, kw_only=True):
                     )
                 self._add(usage, model=fact.model, purpose=fact.purpose, turn_id=fact.turn_id)
             # A child keeps its own ledger; here it is a row for each model and has no purpose.
-            case ChildFinished(usage=usage) if usage is not None:
-                for model, used in (fact.models or {"": usage}).items():
+            case ChildFinished():
+                for model, used in used_by(fact).items():
                     self._add(used, model=model, purpose="", turn_id=fact.turn_id)
             case _:
                 pass
@@ -100,8 +102,8 @@ class UsageLedger(msgspec.Struct, kw_only=True):
         match fact:
             case UsageRecorded(usage=usage, node=node) if node is not None:
                 self._place(node, usage, tree)
-            case ChildFinished(usage=usage, node=node) if usage is not None and node is not None:
-                for used in (fact.models or {"": usage}).values():
+            case ChildFinished(node=node) if node is not None:
+                for used in used_by(fact).values():
                     self._place(node, used, tree)
             case NewMessage(node=new) if new.id in self.loose:
                 self._place(new.id, self.loose.pop(new.id), tree)
@@ -137,3 +139,14 @@ class UsageLedger(msgspec.Struct, kw_only=True):
                 break
             tip = holder.parent
         return NOTHING_USED
+
+
+def used_by(fact: AnyFact) -> Mapping[str, Usage]:
+    """What a fact adds to a ledger, by model."""
+    match fact:
+        case UsageRecorded(usage=usage, model=model):
+            return {model: usage}
+        case ChildFinished(usage=usage, models=models) if usage is not None:
+            return models or {"": usage}
+        case _:
+            return {}

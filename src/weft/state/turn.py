@@ -77,6 +77,16 @@ class OpenTurnState(msgspec.Struct, kw_only=True):
     last_reason: FinishReason | None = None
     last_detail: str = ""
 
+    def copied(self) -> OpenTurnState:
+        """An equal one that can be folded on, to look ahead."""
+        return msgspec.structs.replace(
+            self,
+            open=None if self.open is None else msgspec.structs.replace(self.open),
+            intents=dict(self.intents),
+            requests=dict(self.requests),
+            answers=dict(self.answers),
+        )
+
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
         match fact:

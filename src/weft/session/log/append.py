@@ -19,19 +19,14 @@ from weft.events import (
     Rewound,
     ToolComplete,
     ToolExecuting,
-    TurnFinished,
-    TurnStarted,
-    TurnWaiting,
-    TurnWoken,
-    UsageRecorded,
     encode,
     kind_of,
 )
-from weft.ids import BlobId, CallUid, SessionId
+from weft.ids import BlobId, SessionId
 from weft.loop import Commit, ProjectFacts
 from weft.messages import Text
 from weft.session.log.long_parts import spill
-from weft.state import SessionState
+from weft.state import OpenTurnState, SessionState, used_by
 from weft.store import Append, Blob, Lease, Record, SearchText, SessionRow, project_stream
 
 SEARCHED: Final = 256 * 1024
@@ -86,16 +81,21 @@ class StampedFacts(msgspec.Struct, frozen=True):
 
 def project_append(batch: ProjectFacts, end: int, *, session_id: SessionId, now: float) -> Append:
     """The append of a batch onto a project's stream that is at `end`; the facts carry the id of the
-    session that wrote them.
+    session that wrote them, and their `seq` counts in the project's stream.
     """
-    facts = [
-        msgspec.structs.replace(fact, session_id=session_id, seq=seq, at=fact.at or now)
-        for seq, fact in enumerate(batch.facts, end + 1)
-    ]
+    facts: list[Fact] = []
+    blobs: dict[BlobId, bytes] = {}
+    for seq, fact in enumerate(batch.facts, end + 1):
+        slim, more = spill(fact)
+        blobs |= more
+        facts.append(
+            msgspec.structs.replace(slim, session_id=session_id, seq=seq, at=fact.at or now)
+        )
     return Append(
         stream=project_stream(batch.project_id),
         expected_seq=end,
         records=tuple(Record(each.seq, each.at, kind_of(each), encode(each)) for each in facts),
+        blobs=tuple(Blob(blob_id, data) for blob_id, data in blobs.items()),
     )
 
 
@@ -162,27 +162,12 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
     about = copy.copy(state.about)
     settings = copy.copy(state.settings)
     settings.values = dict(settings.values)
-    total = state.ledger.total
-    turn_open, wake_at = state.turn.open is not None, _wake_at(state)
+    total, turn = state.ledger.total, state.turn.copied()
     for fact in facts:
         about.apply(fact)
         settings.apply(fact)
-        match fact:
-            case UsageRecorded(usage=usage):
-                total = total + usage
-            case TurnStarted():
-                turn_open = True
-            case TurnFinished():
-                turn_open, wake_at = False, None
-            case TurnWaiting():
-                wake_at = _time_to_wake(fact)
-            # Due at once until the turn has gone on: it could die before.
-            case TurnWoken(at=at):
-                wake_at = at
-            case ToolComplete(call_uid=call_uid) if _is_waiting_call(call_uid, state, facts):
-                wake_at = None
-            case _:
-                pass
+        turn.apply(fact)
+        total = sum(used_by(fact).values(), total)
     parent = about.parent.session_id if about.parent is not None else None
     fork = about.fork.session_id if about.fork is not None else None
     return SessionRow(
@@ -202,8 +187,8 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         parent_id=parent or fork,
         is_child=parent is not None,
         archived=bool(settings.get("archived", False)),
-        turn_open=turn_open,
-        wake_at=wake_at,
+        turn_open=turn.open is not None,
+        wake_at=_wake_at(turn),
         last_seq=facts[-1].seq,
     )
 
@@ -226,26 +211,18 @@ def is_row_due(listed: SessionRow | None, row: SessionRow) -> bool:
     return counted != listed
 
 
-def _wake_at(state: SessionState) -> float | None:
-    """When the turn that waits is to be woken, as the state has it."""
-    wait, woken = state.turn.wait, state.turn.woken
+def _wake_at(turn: OpenTurnState) -> float | None:
+    """When the turn that waits is to be woken."""
+    wait, woken = turn.wait, turn.woken
     if wait is None:
         return None
-    return woken.at if woken is not None else _time_to_wake(wait)
-
-
-def _time_to_wake(wait: TurnWaiting) -> float:
+    # Due at once until the turn has gone on: it could die before.
+    if woken is not None:
+        return woken.at
     # A command ends with the process that runs it: once that is gone there is nothing to wait for.
     if wait.on.kind == "command" or wait.until is None:
         return wait.at
     return wait.until
-
-
-def _is_waiting_call(call_uid: CallUid, state: SessionState, facts: Sequence[Fact]) -> bool:
-    waits = [fact for fact in facts if isinstance(fact, TurnWaiting)]
-    if state.turn.wait is not None:
-        waits.append(state.turn.wait)
-    return any(wait.call_uid == call_uid for wait in waits)
 
 
 def said(facts: Sequence[Fact]) -> list[SearchText]:
