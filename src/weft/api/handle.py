@@ -29,7 +29,6 @@ from weft.session import (
     SessionPort,
     Subscription,
 )
-from weft.store.text import is_storable
 
 LARGEST_NUMBER: Final = 2**63 - 1
 """What a database takes for a number."""
@@ -190,6 +189,10 @@ def text_of(what: str, given: object) -> str:
     """
     if not isinstance(given, str):
         raise UsageError(f"{what} is a text, not {given!r:.80}")
+    if given.isascii():
+        return given
+    from weft.store.text import is_storable  # few ids are of other letters: start-up time
+
     if not is_storable(given):
         raise UsageError(f"{what} is no text that has a UTF-8: {given!r:.80}")
     return given

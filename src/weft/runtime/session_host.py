@@ -36,7 +36,6 @@ from weft.session import (
     GrantedPermissions,
     SessionPort,
     WakeTurn,
-    load_state,
 )
 from weft.store import SessionRow, Store
 from weft.store.location import StoreArgument
@@ -570,6 +569,7 @@ class SessionHost:
     ) -> None:
         from weft.runtime.snapshots.forbidden_contents import ForbiddenContents
         from weft.runtime.workspaces.read_guard import read_judge
+        from weft.session import load_state
 
         row = await store.row(session_id)
         # Of a session with a row, without loading it: most have no rules at all.
