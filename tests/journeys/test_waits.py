@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -25,6 +26,7 @@ from tests.support.world import (
 from weft.api.session import Session
 from weft.app import App
 from weft.clock import ManualClock
+from weft.errors import Owned
 from weft.events import (
     ChildStarted,
     InputQueued,
@@ -42,7 +44,7 @@ from weft.providers import CallResults, ModelRequest
 from weft.providers.script import CallTogether, CallTool, SayText, Stall, Step
 from weft.providers.scripted import ScriptedModel
 from weft.session import RecallQueues, SendPrompt
-from weft.store import MemoryStore, SessionRow
+from weft.store import Lease, MemoryData, MemoryStore, SessionRow
 from weft.testing.store_contract import add_row
 
 pytestmark = pytest.mark.anyio
@@ -457,6 +459,45 @@ async def test_what_cannot_be_woken_keeps_no_other_asleep(world: World, is_ours:
         looks = [await app.host.wake_due(), await app.host.wake_due()]
         assert [session_id] in looks
         await until_idle(await app.sessions.get(session_id))
+
+
+class CountedLeases(MemoryStore):
+    """Counts how leases are taken."""
+
+    def __init__(self, data: MemoryData, owned: str = "") -> None:
+        super().__init__(data=data)
+        self.taken: list[int] = []
+        self._owned = owned
+
+    async def take_leases(self, streams: Sequence[str], *, steal: bool = False) -> list[Lease]:
+        self.taken.append(len(streams))
+        if self._owned in streams:
+            raise Owned(self._owned, pid=1, host="h", address="", since=0.0)
+        return await super().take_leases(streams, steal=steal)
+
+
+@pytest.mark.parametrize("owned", ["", "ses_1"])
+async def test_sessions_that_are_due_are_taken_over_in_one_go(
+    plain_world: World, owned: str
+) -> None:
+    """But for one that another process has taken in the same moment."""
+    world, data = plain_world, MemoryData()
+    names = [f"ses_{number}" for number in range(5)]
+    sleep = HeldSleep(world.clock)
+    parts: dict[str, Any] = {"sleep": sleep, "clock": world.clock}
+    app = world.open(ScriptedModel([TEN_MINUTES] * 5), store=MemoryStore(data=data), **parts)
+    await app.__aenter__()
+    for name in names:
+        session = await app.sessions.start_session(session_id=name)
+        await session.send_prompt("go")
+        await until_status(session, "waiting")
+    await crash(app)
+    world.clock.advance(601)
+    store = CountedLeases(data, owned)
+    async with world.open(ScriptedModel(["ok"] * 5), store=store, **parts) as app:
+        woken = await app.host.wake_due()
+        assert sorted(woken) == [name for name in names if name != owned]
+        assert store.taken == ([5, 4] if owned else [5])
 
 
 async def test_a_session_that_a_living_process_has_is_left_to_it(world: World) -> None:

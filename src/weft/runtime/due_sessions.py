@@ -8,6 +8,8 @@ session over, and the lease sees to it that no second one does.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 from weft.clock import Clock
@@ -51,12 +53,77 @@ class DueSessions:
         for store in self._registry.stores.in_use:
             # Of this project alone: its rules, hooks and settings are those that are loaded here.
             # Sessions that failed stay due: each takes a place within the limit.
-            limit = DUE_ROWS + len(self._failed)
-            for row in await self._due_in(store, now, limit):
-                port = await self._woke(store, row) if len(woken) < AT_ONCE else None
-                if port is not None:
-                    woken.append(port)
+            rows = iter(await self._due_in(store, now, DUE_ROWS + len(self._failed)))
+            while batch := list(islice(rows, AT_ONCE - len(woken))):
+                ports = await self._open(store, batch)
+                woken += [port for port in ports if await self._wake(port)]
         return woken
+
+    async def _open(self, store: Store, rows: Sequence[SessionRow]) -> list[SessionPort]:
+        """Those of the sessions that are open here and at rest, or that no process has."""
+        ports: list[SessionPort] = []
+        free: list[SessionId] = []
+        for row in rows:
+            if self._registry.is_closing or row.id in self._failed:
+                continue
+            port = self._registry.running(row.id)
+            # A process that has it at work wakes it itself, in time: no lease is asked for then.
+            if isinstance(port, LocalPort) and not port.actor.is_busy:
+                ports.append(port)
+            elif port is None and await store.lease_of(row.id) is None:
+                free.append(row.id)
+        return [*ports, *await self._open_free(store, free)]
+
+    async def _open_free(self, store: Store, free: Sequence[SessionId]) -> list[SessionPort]:
+        """Open sessions that no user has opened here: they have no mode but the one that asks."""
+        granted = self._registry.granted
+        new = [each for each in free if each not in granted]
+        granted.update(dict.fromkeys(new, GrantedPermissions(is_woken=True)))
+        try:
+            found = await self._registry.open_free(store, free) if free else {}
+        except WeftError as error:
+            # One alone (a newer program has written it, say) must not keep the others asleep: each
+            # is tried again by itself.
+            found = await self._one_by_one(store, free, error)
+        finally:
+            # Taken along by the sessions; left where one could not be opened.
+            for each in new:
+                granted.pop(each, None)
+        opened: list[SessionPort] = []
+        for session_id, result in found.items():
+            if isinstance(result, WeftError):
+                self._leave_alone(session_id, result)
+            elif isinstance(result, LocalPort):
+                opened.append(result)
+        return opened
+
+    async def _one_by_one(
+        self, store: Store, free: Sequence[SessionId], error: WeftError
+    ) -> dict[SessionId, SessionPort | WeftError]:
+        if len(free) == 1:
+            return {free[0]: error}
+        found: dict[SessionId, SessionPort | WeftError] = {}
+        for each in free:
+            try:
+                found |= await self._registry.open_free(store, [each])
+            except WeftError as failure:
+                found[each] = failure
+        return found
+
+    async def _wake(self, port: SessionPort) -> bool:
+        try:
+            return await port.call(WakeTurn())
+        except WeftError as error:
+            self._leave_alone(port.session_id, error)
+            return False
+
+    def _leave_alone(self, session_id: SessionId, error: WeftError) -> None:
+        """One that cannot be opened (its project is gone, its log is damaged) must neither keep the
+        others asleep nor be tried every few seconds.
+        """
+        self._failed[session_id] = self._clock.now() + AGAIN_SECONDS
+        about = {"session": session_id}
+        logger.error("a session that is due could not be woken", exc_info=error, extra=about)
 
     async def _due_in(self, store: Store, now: float, limit: int) -> list[SessionRow]:
         """What is due of this project, wherever that was when the wait began."""
@@ -72,37 +139,3 @@ class DueSessions:
             self._of_others = max(self._of_others, len(rows) - len(ours))
             found += ours
         return found
-
-    async def _woke(self, store: Store, row: SessionRow) -> SessionPort | None:
-        if self._registry.is_closing or row.id in self._failed:
-            return None
-        try:
-            return await self._wake(store, row.id)
-        except WeftError:
-            # One that cannot be opened (its project is gone, its log is damaged) must neither keep
-            # the others asleep nor be tried every few seconds.
-            self._failed[row.id] = self._clock.now() + AGAIN_SECONDS
-            logger.exception("a session that is due could not be woken", extra={"session": row.id})
-            return None
-
-    async def _wake(self, store: Store, session_id: SessionId) -> SessionPort | None:
-        port = self._registry.running(session_id)
-        # A process that has it at work wakes it itself, in time: no lease is asked for then.
-        if port is None and await store.lease_of(session_id) is not None:
-            return None
-        port = port or await self._opened(session_id)
-        if not isinstance(port, LocalPort) or port.actor.is_busy:
-            return None
-        return port if await port.call(WakeTurn()) else None
-
-    async def _opened(self, session_id: SessionId) -> SessionPort:
-        """A session that no user has opened here: it has no mode but the one that asks."""
-        granted = self._registry.granted
-        is_new = session_id not in granted
-        granted.setdefault(session_id, GrantedPermissions(is_woken=True))
-        try:
-            return await self._registry.port(session_id)
-        finally:
-            # Taken along by the session; left where it could not be opened.
-            if is_new:
-                granted.pop(session_id, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -42,7 +42,7 @@ from weft.session import (
     SessionPort,
 )
 from weft.state import SessionState
-from weft.store import SessionRow, Store
+from weft.store import Lease, SessionRow, Store
 from weft.tools import BuiltinTool, Tool
 from weft.workspace.disk_threads import DiskThreads
 
@@ -156,6 +156,32 @@ class SessionRegistry:
         self.ports[port.session_id] = port
         return port
 
+    async def open_free(
+        self, store: Store, ids: Sequence[SessionId]
+    ) -> dict[SessionId, SessionPort | WeftError]:
+        """Open sessions that no process has, their leases taken in one go.
+
+        Those that another process took meanwhile are left to it; of one that cannot be opened there
+        is the reason.
+        """
+        opened: dict[SessionId, SessionPort | WeftError] = {}
+        async with AsyncExitStack() as held:
+            # All of them first, and always in this order: a lease that is taken twice here would
+            # fence off the actor that has it.
+            for each in sorted(ids):
+                await held.enter_async_context(self.alone(each))
+            free = [each for each in ids if self.running(each) is None]
+            for lease in await _free_leases(store, free):
+                session_id = SessionId(lease.stream)
+                try:
+                    async with self.stores.joined(session_id, store):
+                        opened[session_id] = self._keep(
+                            await self._open_in(store, session_id, lease)
+                        )
+                except WeftError as error:
+                    opened[session_id] = error
+        return opened
+
     async def _open(self, session_id: SessionId) -> SessionPort:
         store = await self.stores.find(session_id)
         if store is None:
@@ -163,11 +189,13 @@ class SessionRegistry:
         async with self.stores.joined(session_id, store):
             return await self._open_in(store, session_id)
 
-    async def _open_in(self, store: Store, session_id: SessionId) -> SessionPort:
+    async def _open_in(
+        self, store: Store, session_id: SessionId, taken: Lease | None = None
+    ) -> SessionPort:
         supervisor = self._services.supervisor
         try:
             # The lease first: what is read before it could be written to by its owner meanwhile.
-            lease = await store.take_lease(session_id)
+            lease = taken or await store.take_lease(session_id)
         except Owned as owner:
             from weft.runtime.ports.remote import open_remote  # only then: it costs start-up time
 
@@ -729,6 +757,17 @@ class SessionRegistry:
             return dict((await self.state_of(session_id)).ledger.models)
         except WeftError:
             return {}
+
+
+async def _free_leases(store: Store, ids: Sequence[SessionId]) -> list[Lease]:
+    """The leases of these sessions that no process holds."""
+    left = list(ids)
+    while left:
+        try:
+            return await store.take_leases(left)
+        except Owned as owner:
+            left.remove(SessionId(owner.stream))
+    return []
 
 
 _VERDICTS: Final[tuple[Verdict, ...]] = ("allow", "ask", "deny")

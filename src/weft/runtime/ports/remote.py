@@ -192,7 +192,9 @@ class RemotePort(SessionPort):
                 holder = holder or (owner.process_id if owner is not None else "")
                 if owner is None or owner.process_id != holder:
                     return
-                if owner.address and await self._drive_through(owner.address):
+                # One that closes gives the session back soon: to ask it would only hold it up.
+                is_there = bool(owner.address) and owner.accepting
+                if is_there and await self._drive_through(owner.address):
                     return
                 self._tried.set()
                 await anyio.sleep(seconds)
