@@ -588,10 +588,19 @@ def _hash(thing: TreeEntry) -> str:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_before_and_change_make_after_whatever_the_commands_do(seed: int, tmp_path: Path) -> None:
+def test_before_and_change_make_after_whatever_the_commands_do(
+    seed: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     dice = random.Random(seed)
-    history = FileHistory(str(tmp_path))
+    pack = str(tmp_path_factory.mktemp("pack") / "pack")
+    history = FileHistory(str(tmp_path), pack=pack)
     for _ in range(12):
+        if dice.random() < 0.3:
+            # Another process, which takes a snapshot before its first command.
+            history.close()
+            run_script(tmp_path, some_script(dice))
+            history = FileHistory(str(tmp_path), pack=pack)
+            history.tree(WatchedRun())
         before = tree(tmp_path)
         run = WatchedRun()
         history.begin(run)
@@ -608,3 +617,69 @@ def test_before_and_change_make_after_whatever_the_commands_do(seed: int, tmp_pa
                 assert each.data_before is not None
                 assert hashlib.sha256(each.data_before).hexdigest() == _hash(thing)
     history.close()
+
+
+# --- files that are only looked at ---------------------------------------------------------------
+
+
+def test_a_look_at_the_tree_copies_nothing_and_the_first_command_copies_all(
+    root: Path, tmp_path: Path
+) -> None:
+    (root / "big.txt").write_text("x" * 100_000)
+    pack = tmp_path / "pack"
+    history = FileHistory(str(root), pack=str(pack))
+    history.tree(WatchedRun())
+    history.close()
+    assert pack.stat().st_size < 10_000
+    # Another process goes on with what is known, and a command must find its pre-images.
+    history = FileHistory(str(root), pack=str(pack))
+    tree_hash = history.tree(WatchedRun()).digest
+    assert not history.begin_quickly(WatchedRun()), "it has to copy first"
+    changes = around(history, "echo 2 > big.txt; rm a.txt")
+    assert change(changes, "big.txt").data_before == b"x" * 100_000
+    assert change(changes, "a.txt").data_before == b"one\n"
+    assert pack.stat().st_size > 100_000
+    run_script(root, f"printf 'one\\n' > a.txt; printf '{'x' * 100_000}' > big.txt")
+    assert history.tree(WatchedRun()).digest == tree_hash
+    history.close()
+
+
+def test_what_changed_before_the_copies_were_made_is_not_the_commands(root: Path) -> None:
+    history = FileHistory(str(root))
+    history.tree(WatchedRun())
+    (root / "a.txt").write_text("the user's\n")
+    changes = around(history, "echo 2 > src/b.txt; echo 3 >> a.txt")
+    assert change(changes, "a.txt").data_before == b"the user's\n"
+    assert change(changes, "src/b.txt").data_before == b"two\n"
+    history.close()
+
+
+def test_a_file_that_was_only_looked_at_is_read_where_it_is_still_that_one(root: Path) -> None:
+    history = FileHistory(str(root))
+    history.tree(WatchedRun())
+    one, two = (hashlib.sha256(data).hexdigest() for data in (b"one\n", b"two\n"))
+    (root / "src" / "b.txt").write_text("other\n")
+    wanted = [("a.txt", one), ("src/b.txt", two)]
+    assert dict(history.contents(wanted, 1_000)) == {one: b"one\n"}
+    assert history.why_not_kept(["a.txt", "src/b.txt"])["src/b.txt"] == "changed meanwhile"
+    # From the first look on, what changes is kept as it was found.
+    history.tree(WatchedRun())
+    (root / "src" / "b.txt").write_text("later\n")
+    other = hashlib.sha256(b"other\n").hexdigest()
+    assert dict(history.contents([("src/b.txt", other)], 1_000)) == {other: b"other\n"}
+    history.close()
+
+
+def test_a_history_of_before_goes_on(root: Path, tmp_path: Path) -> None:
+    pack = tmp_path / "pack"
+    history = FileHistory(str(root), pack=str(pack))
+    around(history, "true")
+    history.close()
+    data = pack.read_bytes()
+    assert data.startswith(b"weft pre-images 2\n")
+    pack.write_bytes(data.replace(b"weft pre-images 2\n", b"weft pre-images 1\n", 1))
+    history = FileHistory(str(root), pack=str(pack))
+    assert change(around(history, "rm a.txt"), "a.txt").data_before == b"one\n"
+    history.close()
+    # A program of before must not take files for copied that are not.
+    assert pack.read_bytes().startswith(b"weft pre-images 2\n")

@@ -19,6 +19,8 @@ from weft.workspace.safe_open import open_beneath
 _RACY_NS = 50_000_000
 """A file changed so shortly before it was read may change again without looking different."""
 TOO_LARGE = "too large"
+NOT_COPIED = "not copied"
+"""The content is on the disk alone, as far as it is still that one."""
 MOST_HASHED = 1024 * 1024 * 1024
 """Of a larger file nothing is read: a hash takes a second or two for each gigabyte, and the end of
 a command waits for it."""
@@ -34,6 +36,8 @@ class FileReader:
         self.base = base
         self._pack = pack
         self._max_file = max_file
+        self.copies = True
+        """False while files are only looked at: then their content is hashed and not kept."""
 
     def read(self, path: str, about: os.stat_result, old: FileEntry | None) -> FileEntry | None:
         """Read what is at a path and keep it; None when it is gone by now."""
@@ -69,7 +73,11 @@ class FileReader:
         # kept.
         if old is not None and (old.hash, old.mode) == (digest, new.mode) and old.offset >= 0:
             return msgspec.structs.replace(new, offset=old.offset)
-        return self._pack.put(path, new, data, old)
+        if self.copies:
+            return self._pack.put(path, new, data, old)
+        new = msgspec.structs.replace(new, why_not=NOT_COPIED)
+        self._pack.mention(path, new, old)
+        return new
 
     def content_of(self, path: str, entry: FileEntry) -> bytes | None:
         """The content of a known file, from the disk; None when it is another one by now."""

@@ -26,7 +26,7 @@ import msgspec
 from weft.ids import BlobId
 from weft.workspace.base import ChangedFile
 from weft.workspace.history.birth_time import born
-from weft.workspace.history.file_reader import TOO_LARGE, differs
+from weft.workspace.history.file_reader import NOT_COPIED, TOO_LARGE, differs
 from weft.workspace.history.index import FileIndex, ScanAbandoned
 from weft.workspace.history.inotify import (
     CLOSE_WRITE,
@@ -153,8 +153,8 @@ class FileHistory:
         """
         with self._lock:
             # Before the command starts, never after: what it overwrites is gone then.
-            self._prepare(run)
-            self._settle(run)
+            self._prepare(run, copies=True)
+            self._settle(run, copies=True)
             if run.is_void:
                 raise ScanAbandoned
             self._note_begin(run)
@@ -169,10 +169,11 @@ class FileHistory:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            is_quiet = self._is_quiet()
-            if is_quiet:
+            index = self._index
+            is_ready = index is not None and not index.lacks_copies and self._is_quiet()
+            if is_ready:
                 self.begin(run)
-            return is_quiet
+            return is_ready
         finally:
             self._lock.release()
 
@@ -211,7 +212,7 @@ class FileHistory:
         with self._lock:
             if self._index is None and not os.path.exists(self._pack_path or ""):
                 return {}  # no command of this project was ever watched
-            self._prepare(waiting)
+            self._prepare(waiting, copies=True)
             found = {label: self._remembered.pop(label, None) for label in labels}
             return {label: self._change_set(run) for label, run in found.items() if run is not None}
 
@@ -224,7 +225,9 @@ class FileHistory:
             ScanAbandoned: `waiting` was made void meanwhile.
         """
         with self._lock:
-            self._prepare(waiting)
+            # Without copies: that is for commands which may change anything.  What a snapshot is
+            # to store is read when it is, and most of it is stored already.
+            self._prepare(waiting, copies=False)
             self._settle(waiting)
             assert self._index is not None
             return self._index.tree()
@@ -271,7 +274,7 @@ class FileHistory:
         """Why the content of these paths is not kept, of those that have a reason."""
         with self._lock:
             known = {path: self._index.entry(path) for path in paths} if self._index else {}
-        return {path: each.why_not for path, each in known.items() if each and each.why_not}
+        return {path: _reason(each) for path, each in known.items() if each and each.why_not}
 
     # -- our own writes
 
@@ -343,8 +346,8 @@ class FileHistory:
 
     # -- looking
 
-    def _prepare(self, run: WatchedRun) -> None:
-        """Know every file, and what it holds."""
+    def _prepare(self, run: WatchedRun, *, copies: bool) -> None:
+        """Know every file, and with `copies` what it holds."""
         if self._index is not None:
             return
         pack = PreimagePack(self._pack_path, self._limits.quota // 2)
@@ -359,7 +362,7 @@ class FileHistory:
         self._tried_to_watch = time.monotonic()
         index.is_wanted = lambda: not run.is_void
         try:
-            found = index.look_everywhere()
+            found = index.look_first(copies=copies)
         except BaseException:
             self.close()
             raise
@@ -391,8 +394,10 @@ class FileHistory:
         if len(self._remembered) > REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
 
-    def _settle(self, run: WatchedRun) -> None:
-        """Look at what may have changed, and give it to the commands that run."""
+    def _settle(self, run: WatchedRun, *, copies: bool = False) -> None:
+        """Look at what may have changed, and give it to the commands that run; with `copies`, keep
+        what all files hold.
+        """
         index = self._index
         assert index is not None
         index.is_wanted = lambda: True  # half a look would lose what it has found
@@ -408,10 +413,17 @@ class FileHistory:
             found = index.look_everywhere()
         else:
             found = index.look_at(names) if names else []
-        for each in self._runs:
-            each.take(found, alone=len(self._runs) == 1)
+        self._hand_on(found)
+        if copies and index.lacks_copies:
+            # What it has found by then is handed on with the next look.
+            index.is_wanted = lambda: not run.is_void
+            self._hand_on(index.copy_contents())
         if not self._runs:
             self._make_room(index)
+
+    def _hand_on(self, found: list[PackChange]) -> None:
+        for each in self._runs:
+            each.take(found, alone=len(self._runs) == 1)
 
     def _try_to_watch(self, index: FileIndex) -> None:
         """The kernel may have queues and watches to give again.
@@ -553,6 +565,11 @@ class FileHistory:
                 index.close()
             if pack is not None:
                 pack.close()
+
+
+def _reason(entry: FileEntry) -> str:
+    # It was read when it was looked at, and could not be read again.
+    return "changed meanwhile" if entry.why_not == NOT_COPIED else entry.why_not
 
 
 def _stored_hash(entry: FileEntry | None) -> BlobId | None:

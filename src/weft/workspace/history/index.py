@@ -21,7 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from weft.workspace.atomic_write import TEMPORARY
-from weft.workspace.history.file_reader import FileReader, differs, looks_like
+from weft.workspace.history.file_reader import NOT_COPIED, FileReader, differs, looks_like
 from weft.workspace.history.inotify import FolderWatches, InotifyWatcher
 from weft.workspace.history.pack import FileEntry, PackChange, PreimagePack
 from weft.workspace.history.project_tree import (
@@ -130,6 +130,8 @@ class FileIndex:
         """False when the caller was cancelled; then looking everywhere stops."""
         self.left_out: dict[str, str] = {}
         """Path → why nothing is known of it; the first ones only."""
+        self.lacks_copies = False
+        """Of some files the content is not kept yet."""
         self._restore(pack.loaded())
 
     def close(self) -> None:
@@ -226,6 +228,31 @@ class FileIndex:
         return self.watches.watcher
 
     # -- looking
+
+    def look_first(self, *, copies: bool) -> list[PackChange]:
+        """Compare everything, for the first time in this process; without `copies`, what files hold
+        is not kept before `copy_contents`.
+        """
+        self.lacks_copies |= not copies
+        self._reader.copies = copies
+        try:
+            return self.look_everywhere()
+        finally:
+            # What changes from here on is kept as it is found: by the time it is wanted, it may
+            # have changed again.
+            self._reader.copies = True
+
+    def copy_contents(self) -> list[PackChange]:
+        """Keep what all files hold; returns what differs by now."""
+        for path, folder in list(self._folders.items()):
+            for name, entry in list(folder.entries.items()):
+                if entry.why_not != NOT_COPIED:
+                    continue
+                if not self.is_wanted():
+                    raise ScanAbandoned
+                self._look(path, folder, name, written=True, silent=False)
+        self.lacks_copies = False
+        return self._taken()
 
     def look_everywhere(self) -> list[PackChange]:
         """Compare everything."""
@@ -551,6 +578,7 @@ class FileIndex:
             folder = self._folders.get(path.rpartition("/")[0])
             if folder is not None:
                 folder.entries[path.rpartition("/")[2]] = entry
+                self.lacks_copies |= entry.why_not == NOT_COPIED
                 self._names.change(path, None, entry)
                 self._count += 1
 

@@ -1,7 +1,8 @@
 """Pre-images: what files held before anything changed them, in one private file per project.
 
-A command may change any file, and what a file held must be known *before* it does.  So every small
-file of the project is copied here once, and again whenever it has changed.  It is a store of what
+A command may change any file, and what a file held must be known *before* it does.  So before the
+first command outside a sandbox every small file of the project is copied here, and again whenever
+it has changed; a file that was only looked at is named without its content.  It is a store of what
 could be needed, not history: what a command really changed is handed on and kept with the log.  It
 may be deleted at any time when no process uses it.
 
@@ -31,7 +32,9 @@ import msgspec
 
 from weft.ids import BlobId
 
-_MARK: Final = b"weft pre-images 1\n"
+_MARK: Final = b"weft pre-images 2\n"
+_FIRST_MARK: Final = b"weft pre-images 1\n"
+"""Of a program that copies every file: it would take a file of ours for one that it has copied."""
 _HEAD = struct.Struct("<III")  # length of the head, its checksum, length of the content
 _BUFFERED = 1024 * 1024
 _FORGET: Final = ".forget"
@@ -288,12 +291,15 @@ class PreimagePack:
 
     def _load(self) -> None:
         size = os.fstat(self._fd).st_size
-        if size <= len(_MARK) or os.pread(self._fd, len(_MARK), 0) != _MARK:
+        mark = os.pread(self._fd, len(_MARK), 0)
+        if size <= len(_MARK) or mark not in (_MARK, _FIRST_MARK):
             # An older version, or no pack at all: it is a cache of what is on disk, so it starts
             # empty.
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, _MARK, 0)
             return
+        if mark == _FIRST_MARK:
+            os.pwrite(self._fd, _MARK, 0)
         with mmap.mmap(self._fd, size, access=mmap.ACCESS_READ) as view:
             for kept, end in _records(view, size):
                 self._take(kept, end)
