@@ -236,7 +236,7 @@ class ProjectSnapshots:
         }
         # Another session of the project mostly has them: what is stored is named by the tree alone.
         missing = await self._store.missing_blobs(
-            {*fresh, *(BlobId(each.hash) for each in files.values() if each.hash)},
+            {BlobId(each.hash) for each in files.values() if each.hash},
             project_path=state.about.project_path,
         )
         contents, left_out = await self._contents(files, missing, is_first=last is None)
@@ -251,15 +251,16 @@ class ProjectSnapshots:
             left_out=left_out[:MOST_CHANGES],
             more_left_out=max(0, len(left_out) - MOST_CHANGES),
         )
-        blobs = {digest: data for digest, data in fresh.items() if digest in missing}
         # The listings are for as long as the session: a content that is gone is one file that is
-        # not known, a listing would be a folder of every later tree.
+        # not known, a listing would be a folder of every later tree.  So they are handed in even
+        # where they are stored: another process may delete the last session that has them before
+        # this is appended.
         brought = TreeBlobs(
             trees=frozenset({tree.digest}),
-            listings=frozenset(blobs),
+            listings=frozenset(fresh),
             contents=frozenset(contents.keys() - fresh.keys()),
         )
-        return Commit(facts=(fact,), blobs={**contents, **blobs}, trees=brought)
+        return Commit(facts=(fact,), blobs={**contents, **fresh}, trees=brought)
 
     async def _contents(
         self, files: Mapping[str, TreeEntry], missing: Collection[str], *, is_first: bool
