@@ -42,7 +42,7 @@ from weft.providers import ModelInfo, ModelRequest
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.snapshots.node_files import NodeFiles
-from weft.workspace.history.history import FileHistory
+from weft.workspace.history.history import FileHistory, ReadContents
 
 WORKERS = 2
 Plant: TypeAlias = Literal["", "contents", "events"]
@@ -308,7 +308,8 @@ def attempt(seed: int, sandbox: str, plant: Plant = "") -> Tally:
 
 def plant_fault(plant: Plant) -> None:
     if plant == "contents":
-        FileHistory.contents = lambda self, wanted, room: {}  # type: ignore[method-assign]
+        nothing = ReadContents({}, set())
+        FileHistory.contents = lambda self, wanted, room: nothing  # type: ignore[method-assign]
     elif plant == "events":
         FileHistory._is_quiet = lambda self: self._index is not None  # type: ignore[method-assign]
         FileHistory._names = lambda self, index: {}  # type: ignore[method-assign]

@@ -223,10 +223,13 @@ async def test_what_a_limit_leaves_out_is_named(world: World) -> None:
     assert [(each.path, each.why) for each in second.left_out] == [("large.bin", "too large")]
 
 
-async def test_content_beyond_the_quota_is_named_and_its_hash_is_known(world: World) -> None:
+@pytest.mark.parametrize("call", [shell("true"), write("a.txt", "")], ids=["shell", "write"])
+async def test_content_beyond_the_quota_is_named_and_its_hash_is_known(
+    world: World, call: CallTool
+) -> None:
     for number in range(9):
         (world.project / f"{number}.bin").write_bytes(bytes([number]) * 10_000)
-    async with open_world(world, turns(shell("true")), history__quota=32 * 45_000) as app:
+    async with open_world(world, turns(call), history__quota=32 * 45_000) as app:
         session = await start(app)
         await session.send_message("one")
         (snapshot,) = await snapshots(session)

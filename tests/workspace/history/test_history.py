@@ -660,13 +660,13 @@ def test_a_file_that_was_only_looked_at_is_read_where_it_is_still_that_one(root:
     one, two = (hashlib.sha256(data).hexdigest() for data in (b"one\n", b"two\n"))
     (root / "src" / "b.txt").write_text("other\n")
     wanted = [("a.txt", one), ("src/b.txt", two)]
-    assert dict(history.contents(wanted, 1_000)) == {one: b"one\n"}
-    assert history.why_not_kept(["a.txt", "src/b.txt"])["src/b.txt"] == "changed meanwhile"
+    assert history.contents(wanted, 1_000) == ({one: b"one\n"}, {"src/b.txt"})
+    assert history.contents(wanted, 2) == ({}, set())
     # From the first look on, what changes is kept as it was found.
     history.tree(WatchedRun())
     (root / "src" / "b.txt").write_text("later\n")
     other = hashlib.sha256(b"other\n").hexdigest()
-    assert dict(history.contents([("src/b.txt", other)], 1_000)) == {other: b"other\n"}
+    assert history.contents([("src/b.txt", other)], 1_000).by_hash == {other: b"other\n"}
     history.close()
 
 

@@ -277,10 +277,12 @@ class ProjectSnapshots:
         ]
         assert self._history is not None
         beyond = {path for path, _ in wanted[MOST_FILES:]}
+        reasons = dict.fromkeys(beyond, "too many files at once")
         contents: dict[BlobId, bytes] = {}
         if wanted:
             take = partial(self._history.contents, wanted[:MOST_FILES], room)
-            contents = await self._threads.run(take)
+            contents, changed = await self._threads.run(take)
+            reasons |= dict.fromkeys(changed, "changed meanwhile")
         lacking = {
             path: each
             for path, each in files.items()
@@ -288,11 +290,11 @@ class ProjectSnapshots:
             or not each.hash
             or (each.hash in missing and each.hash not in contents)
         }
-        reasons = self._history.why_not_kept(lacking) | dict.fromkeys(secret, "secret")
+        reasons |= self._history.why_not_kept(lacking) | dict.fromkeys(secret, "secret")
         left_out = (
             LeftOutFile(
                 path=path,
-                why=reasons.get(path) or ("too many files at once" if path in beyond else "quota"),
+                why=reasons.get(path, "quota"),
                 content=BlobId(entry.hash) if entry.hash else None,
             )
             for path, entry in lacking.items()

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -72,6 +72,14 @@ class ChangeSet(msgspec.Struct, frozen=True):
 
     def __add__(self, other: ChangeSet) -> ChangeSet:
         return ChangeSet(self.changes + other.changes, self.left_out + other.left_out)
+
+
+class ReadContents(NamedTuple):
+    """What some files hold."""
+
+    by_hash: dict[BlobId, bytes]
+    changed: set[str]
+    """The paths that were looked at and cannot be read as they were."""
 
 
 class WatchedRun:
@@ -250,11 +258,12 @@ class FileHistory:
         """True when every file is known, so that a look costs what has changed."""
         return self._index is not None
 
-    def contents(self, wanted: Iterable[tuple[str, str]], room: int) -> dict[BlobId, bytes]:
+    def contents(self, wanted: Iterable[tuple[str, str]], room: int) -> ReadContents:
         """What these paths hold, by hash; left out is one that holds something else by now, and
         what does not fit into so many bytes.
         """
         found: dict[BlobId, bytes] = {}
+        changed: set[str] = set()
         with self._lock:
             for path, digest in wanted:
                 entry = None if self._index is None else self._index.entry(path)
@@ -268,13 +277,19 @@ class FileHistory:
                 if data is not None:
                     found[entry.hash] = data
                     room -= len(data)
-        return found
+                else:
+                    changed.add(path)
+        return ReadContents(found, changed)
 
     def why_not_kept(self, paths: Iterable[str]) -> dict[str, str]:
         """Why the content of these paths is not kept, of those that have a reason."""
         with self._lock:
             known = {path: self._index.entry(path) for path in paths} if self._index else {}
-        return {path: _reason(each) for path, each in known.items() if each and each.why_not}
+        return {
+            path: each.why_not
+            for path, each in known.items()
+            if each is not None and each.why_not and each.why_not != NOT_COPIED
+        }
 
     # -- our own writes
 
@@ -565,11 +580,6 @@ class FileHistory:
                 index.close()
             if pack is not None:
                 pack.close()
-
-
-def _reason(entry: FileEntry) -> str:
-    # It was read when it was looked at, and could not be read again.
-    return "changed meanwhile" if entry.why_not == NOT_COPIED else entry.why_not
 
 
 def _stored_hash(entry: FileEntry | None) -> BlobId | None:
