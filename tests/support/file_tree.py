@@ -49,6 +49,9 @@ def with_git_modes(files: dict[str, TreeEntry]) -> dict[str, TreeEntry]:
 def _git_mode(mode: int) -> int:
     if stat.S_ISLNK(mode):
         return mode
+    # git has no permissions of folders: one that a command made unsearchable is an ordinary one.
+    if stat.S_ISDIR(mode):
+        return stat.S_IFDIR | 0o755
     return stat.S_IFMT(mode) | (0o755 if mode & 0o100 else 0o644)
 
 
