@@ -8,6 +8,7 @@ goes on only when it has, or after a bounded wait.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -66,6 +67,9 @@ class DiskThreads:
 
 
 _POOLS: WeakValueDictionary[str, DiskThreads] = WeakValueDictionary()
+# Threads do not live on in a forked child: work that is handed to an inherited pool would wait for
+# ever for one that the pool takes to be idle.
+os.register_at_fork(after_in_child=_POOLS.clear)
 
 
 async def _settle(future: asyncio.Future[T]) -> None:
