@@ -158,7 +158,7 @@ async def test_a_page_at_a_place_that_is_not_there_is_refused(plain_world: World
             await session.line(before="nod_x")
         with pytest.raises(UsageError, match="not both"):
             await session.line(before="a", after="b")
-        with pytest.raises(UsageError, match="at least one"):
+        with pytest.raises(UsageError, match="a number from 1 on"):
             await session.line(limit=0)
 
 
