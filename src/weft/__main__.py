@@ -1,8 +1,6 @@
 """`python -m weft` is the command line."""
 
-import sys
-
-from weft.cli import main
+from weft.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -4,6 +4,6 @@ around them.
 Talks to the application only; it knows no store, no provider and no tool.
 """
 
-from weft.cli.entry_point import main
+from weft.cli.entry_point import main, run
 
-__all__ = ["main"]
+__all__ = ["main", "run"]

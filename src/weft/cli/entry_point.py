@@ -6,12 +6,41 @@ load as the interpreter itself, and until the prompt stands there no key is show
 
 from __future__ import annotations
 
+import os
 import sys
 
 # By hand, for the same reason.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from weft.cli.early_prompt import EarlyPrompt
+
+
+def run() -> None:
+    """Run as a program: the command line, and then the end of the process.
+
+    The interpreter takes itself apart before it ends, object by object, which takes as long as a
+    round with the model.  So it is ended behind all that matters: threads are joined, and whoever
+    wants to act at the end has acted.
+    """
+    import atexit  # compiled in: it takes no time
+
+    code = [1]
+    # Called last, because it is registered first; what was registered before (by a profiler, say)
+    # would not be called, so that the interpreter then ends in its own time.
+    if not atexit._ncallbacks() and not sys.flags.dev_mode:
+        atexit.register(_end_now, code)
+    code[0] = main()
+    sys.exit(code[0])
+
+
+def _end_now(code: list[int]) -> None:
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and not stream.closed:
+                stream.flush()
+    except OSError:
+        return  # the interpreter says so itself
+    os._exit(code[0])
 
 
 def main(argv: list[str] | None = None) -> int:
