@@ -34,7 +34,7 @@ _USUAL = "".join(f"{name}/\n" for name in skipped_for("dependencies", "cache"))
 class _Line:
     """One line of an ignore file."""
 
-    __slots__ = ("by_path", "expression", "matches", "negated", "only_folders")
+    __slots__ = ("_compiled", "by_path", "expression", "negated", "only_folders")
 
     def __init__(self, pattern: str) -> None:
         self.negated = pattern.startswith("!")
@@ -45,7 +45,17 @@ class _Line:
         pattern = pattern.rstrip("/")
         self.by_path = "/" in pattern
         self.expression = _regex(pattern.removeprefix("/"))
-        self.matches = re.compile(self.expression, re.DOTALL).fullmatch
+        self._compiled: re.Pattern[str] | None = None
+        # Only brackets can be wrong.  The others wait for a name that some line fits, for compiling
+        # them takes longer than the rest of a look at a small project.
+        if "[" in pattern:
+            self._compiled = re.compile(self.expression, re.DOTALL)
+
+    def matches(self, text: str) -> bool:
+        """Whether a path, or a name, fits."""
+        if self._compiled is None:
+            self._compiled = re.compile(self.expression, re.DOTALL)
+        return self._compiled.fullmatch(text) is not None
 
 
 class IgnoreFile:
