@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from weft.api.results import Result
 from weft.cli import stdio as output
 from weft.cli.headless.answers import answer_text
-from weft.cli.parse import ParsedArguments
 from weft.events import (
     ArchitectStep,
     ChildFinished,
@@ -47,31 +46,6 @@ class OutputSink(Protocol):
     def fail(self, sentence: str, *, started: bool = False) -> None:
         """The run ended without the end of a turn; `started` when there is one under way."""
         ...
-
-
-def make_sink(arguments: ParsedArguments, root: str) -> OutputSink:
-    """The sink that the arguments ask for; `root` is the folder that relative paths are below."""
-    format_ = arguments.text("output_format") or "text"
-    # With stream-json every step is a line already.
-    narrator = ProgressNarrator(is_verbose=arguments.flag("verbose"))
-    if format_ == "text":
-        return TextSink(narrator, as_json=arguments.text("json_schema") is not None)
-    # Only where JSON is spoken: start-up time.
-    from weft.cli.headless.json_output import JsonSink, StreamSink
-    from weft.protocol.agent_sdk_dialect import dialect_of
-
-    dialect = dialect_of(dialect_name(arguments), root)
-    if format_ == "json":
-        return JsonSink(narrator, dialect)
-    return StreamSink(partials=arguments.flag("include_partial_messages"), dialect=dialect)
-
-
-def dialect_name(arguments: ParsedArguments) -> str:
-    """Whose names are spoken: the SDK's to a program that drives us as it does, without `-p`."""
-    if (given := arguments.text("dialect")) is not None:
-        return given
-    streams_in = arguments.text("input_format") == "stream-json"
-    return "claude" if streams_in and not arguments.flag("print") and not arguments.verb else "weft"
 
 
 class TextSink(OutputSink):

@@ -18,7 +18,7 @@ from weft.cli import stdio as output
 from weft.cli.exit_codes import FAILED, NO_KEY, OK, CommandExit, code_of, first_of, sentence_of
 from weft.cli.gc import collect_garbage_again
 from weft.cli.headless.answers import answer_text, check_file, read_schema, write_file
-from weft.cli.headless.output_formats import make_sink
+from weft.cli.headless.output_formats import OutputSink, ProgressNarrator, TextSink
 from weft.cli.headless.own_turn import OwnTurn
 from weft.cli.headless.turn_driver import TurnDriver
 from weft.cli.parse import ParsedArguments
@@ -104,7 +104,7 @@ class _Run:
         self._hooks = hooks
         asks = arguments.text("permission_prompt_tool") is not None
         self._options = session_options_of(arguments, headless=not asks)
-        self._sink = make_sink(arguments, app.project_path)
+        self._sink = _make_sink(arguments, app.project_path)
         self._stop = StopSignal()
         self._session: Session | None = None
         self._talk: TurnDriver | None = None
@@ -377,3 +377,28 @@ def describe(app: App, snapshot: Any) -> dict[str, Any]:
             *("rewind_files", "stop_task", "plan", "hook_callback"),
         ],
     }
+
+
+def _make_sink(arguments: ParsedArguments, root: str) -> OutputSink:
+    """The sink that the arguments ask for; `root` is the folder that relative paths are below."""
+    format_ = arguments.text("output_format") or "text"
+    # With stream-json every step is a line already.
+    narrator = ProgressNarrator(is_verbose=arguments.flag("verbose"))
+    if format_ == "text":
+        return TextSink(narrator, as_json=arguments.text("json_schema") is not None)
+    # Only where JSON is spoken: start-up time.
+    from weft.cli.headless.json_output import JsonSink, StreamSink
+    from weft.protocol.agent_sdk_dialect import dialect_of
+
+    dialect = dialect_of(_dialect_name(arguments), root)
+    if format_ == "json":
+        return JsonSink(narrator, dialect)
+    return StreamSink(partials=arguments.flag("include_partial_messages"), dialect=dialect)
+
+
+def _dialect_name(arguments: ParsedArguments) -> str:
+    """Whose names are spoken: the SDK's to a program that drives us as it does, without `-p`."""
+    if (given := arguments.text("dialect")) is not None:
+        return given
+    streams_in = arguments.text("input_format") == "stream-json"
+    return "claude" if streams_in and not arguments.flag("print") and not arguments.verb else "weft"
