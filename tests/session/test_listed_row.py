@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import msgspec
 
 from weft.events import (
     ChildFinished,
     ChildStarted,
     Fact,
+    NewMessage,
     SessionCreated,
     ToolComplete,
     TurnFinished,
     TurnStarted,
     TurnWaiting,
     TurnWoken,
+    UnknownFact,
     UsageRecorded,
     WaitSubject,
+    decode,
 )
 from weft.ids import CallUid, NodeId, SessionId, TurnId, WaitId
-from weft.messages import ToolResult, Usage
-from weft.session.log.append import row_after
+from weft.messages import Node, Text, ToolResult, Usage
+from weft.session.log.append import LISTED_EVERY_SECONDS, due_row, is_row_due, row_after
 from weft.state import SessionState, fold
+from weft.store import SessionRow
 
 SESSION, TURN, CALL, WAIT = SessionId("ses_1"), TurnId("trn_1"), CallUid("cal_1"), WaitId("wai_1")
+GOLDEN = Path(__file__).parent.parent / "golden" / "facts" / "v1.jsonl"
 USED = Usage(input_tokens=5, cost_usd=0.5)
 
 HISTORY: tuple[Fact, ...] = (
@@ -68,3 +76,57 @@ def test_a_turn_that_waits_is_due_at_its_time_and_at_once_when_woken() -> None:
     facts = stamped()
     due = [row_after(SessionState(session_id=SESSION), facts[:end]).wake_at for end in (3, 4, 5, 6)]
     assert due == [None, 900.0, 105.0, None]
+
+
+def test_a_row_that_is_not_made_would_not_have_been_due() -> None:
+    kinds: set[type[Fact]] = set()
+    for state, listed in _situations():
+        for fact in _every_kind_of_fact():
+            late = msgspec.structs.replace(fact, seq=50, at=listed.last_active + 1)
+            row = row_after(state, [late])
+            expected = row if is_row_due(listed, row) else None
+            assert due_row(state, [late], listed) == expected, f"{late!r} of {listed!r}"
+            kinds |= {type(fact)} if expected is None else set()
+    assert {NewMessage, ToolComplete, UsageRecorded} <= kinds, "and most of a turn's are not"
+
+
+def test_the_counts_of_a_turn_that_runs_are_listed_every_minute() -> None:
+    state, listed = next(_situations())
+    fact = UsageRecorded(usage=USED, model="a:b", turn_id=TURN, session_id=SESSION, seq=50)
+    at = listed.last_active + LISTED_EVERY_SECONDS
+    assert due_row(state, [msgspec.structs.replace(fact, at=at - 1)], listed) is None
+    due = due_row(state, [msgspec.structs.replace(fact, at=at)], listed)
+    assert due is not None
+    assert due.cost_usd == 2 * 0.5
+
+
+def _situations() -> Iterator[tuple[SessionState, SessionRow]]:
+    """A turn that runs, one that waits, one that has ended and one without a word; each with its
+    row, and with one that says of the turn what is not so any more.
+    """
+    said = NewMessage(
+        node=Node(id=NodeId("nod_0"), role="user", parts=(Text(text="hello"),)), advance=True
+    )
+    start = HISTORY[0]
+    for facts in (
+        (start, said, *HISTORY[1:3]),
+        (start, said, *HISTORY[1:4]),
+        (start, said, *HISTORY[1:]),
+        HISTORY[:2],
+    ):
+        dated = [
+            msgspec.structs.replace(fact, session_id=SESSION, seq=number, at=100.0 + number)
+            for number, fact in enumerate(facts, 1)
+        ]
+        state = fold(dated, SessionState(session_id=SESSION))
+        row = row_after(fold(dated[:-1], SessionState(session_id=SESSION)), dated[-1:])
+        yield state, row
+        yield state, msgspec.structs.replace(row, turn_open=not row.turn_open)
+
+
+def _every_kind_of_fact() -> Iterator[Fact]:
+    yield from stamped()
+    for line in GOLDEN.read_bytes().splitlines():
+        fact = decode(line)
+        if not isinstance(fact, UnknownFact):
+            yield msgspec.structs.replace(fact, session_id=SESSION)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -125,7 +126,13 @@ _SHORT_PARTS: Final[tuple[tuple[str, Any, Any], ...]] = (
 
 def _read_again(value: object, type_: Any) -> None:
     """As bytes and back: what could not be read again must not get into the log."""
-    msgspec.json.decode(msgspec.json.encode(value), type=type_)
+    _decoder(type_).decode(msgspec.json.encode(value))
+
+
+@cache
+def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    # Kept: to make one takes longer than all that it reads in a round.
+    return msgspec.json.Decoder(type_)
 
 
 def refused(

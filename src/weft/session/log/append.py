@@ -13,12 +13,14 @@ from weft.events import (
     CommandCause,
     Fact,
     FileTouched,
+    ModelCallStarted,
     NewMessage,
     NodeEdited,
     PrefixFrozen,
     Rewound,
     ToolComplete,
     ToolExecuting,
+    UsageRecorded,
     encode,
     kind_of,
 )
@@ -56,7 +58,6 @@ class StampedFacts(msgspec.Struct, frozen=True):
 
         `listed` is the row that this owner wrote last.
         """
-        row = row_after(state, self.facts)
         answers = (fact.node for fact in self.facts if isinstance(fact, NewMessage))
         ended = (node.id for node in answers if node.role == "assistant")
         return Append(
@@ -66,7 +67,7 @@ class StampedFacts(msgspec.Struct, frozen=True):
                 Record(fact.seq, fact.at, kind_of(fact), encode(fact)) for fact in self.facts
             ),
             fence=lease.fence,
-            row=row if is_row_due(listed, row) else None,
+            row=due_row(state, self.facts, listed),
             said=self.said,
             blobs=tuple(Blob(blob_id, data) for blob_id, data in self.blobs.items()),
             names_blobs=self.others,
@@ -190,6 +191,38 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         turn_open=turn.open is not None,
         wake_at=_wake_at(turn),
         last_seq=facts[-1].seq,
+    )
+
+
+_COUNTED: Final = frozenset(
+    (FileTouched, ModelCallStarted, NewMessage, ToolComplete, ToolExecuting, UsageRecorded)
+)
+"""Facts that add to the counts of a row and change nothing else in it, while a turn runs."""
+
+
+def due_row(
+    state: SessionState, facts: Sequence[Fact], listed: SessionRow | None
+) -> SessionRow | None:
+    """The row that the list is to show in place of the one that was written last; None for the
+    same.
+    """
+    # Most appends are a round of tools.  To find out by a look at the kinds that their row is not
+    # due takes a twentieth of making it.
+    if listed is not None and _only_adds(state, facts, listed):
+        return None
+    row = row_after(state, facts)
+    return row if is_row_due(listed, row) else None
+
+
+def _only_adds(state: SessionState, facts: Sequence[Fact], listed: SessionRow) -> bool:
+    is_running = listed.turn_open and state.turn.open is not None
+    # The result of the call that waits ends the wait; the first words are the title.
+    return (
+        is_running
+        and state.turn.wait is None
+        and bool(state.about.first_prompt)
+        and facts[-1].at - listed.last_active < LISTED_EVERY_SECONDS
+        and _COUNTED.issuperset(map(type, facts))
     )
 
 
