@@ -1,0 +1,34 @@
+"""What the index keeps of a source file: its definitions and its words.
+
+Plain values: a session's process reads them from the cache and never loads a parser.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+
+class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Something with a name that a file defines; lines count from 1."""
+
+    name: str
+    kind: str
+    first: int
+    last: int
+    signature: str
+
+
+class FileReading(msgspec.Struct, frozen=True):
+    """What the index keeps of a file's content."""
+
+    definitions: list[Definition]
+    whole: dict[str, int]
+    """Identifiers in lower case, and how often each occurs."""
+    parts: dict[str, int]
+    """The words that they are made of."""
+
+
+EMPTY: Final = FileReading([], {}, {})
+"""Of a file that is no source: too large, binary, or written by a program on one line."""

@@ -1,0 +1,199 @@
+"""Which files a request is about, best first.
+
+A sum of scores, each scaled to its highest: the words of a file's content, of its path, of what it
+defines, and of the subjects of past commits that changed it.  Content by split words says most; a
+commit's subject says in the words of users what a file is for.  Measured on the cases of
+`bench/ranking`: links between files add nothing to this, and the weights lie on a plateau.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from weft.repo.index_cache import (
+    NAME,
+    NAME_PART,
+    NOWHERE,
+    PART,
+    PATH,
+    SUBJECT,
+    WHOLE,
+    IndexCache,
+    IndexedFile,
+    PostingList,
+)
+from weft.repo.words import RequestWords, request_words
+
+_SATURATION: Final = 1.2
+"""How soon one more occurrence of a word stops to count (BM25's k1)."""
+_WEIGHTS: Final = {PART: 2.0, PATH: 1.8, WHOLE: 0.9, NAME_PART: 0.4}
+_BY_SUBJECT: Final = 1.0
+_BY_NAME: Final = 0.5
+_BY_NEIGHBOUR: Final = 1.2
+_ASIDE: Final = 3.5
+"""So much lower are tests, documents and examples: they share all words with what they are about.
+"""
+_LENGTH_SHARE: Final = {PART: 0.75, WHOLE: 0.75, PATH: 0.3, NAME_PART: 0.75, SUBJECT: 0.5}
+"""How much a long file is held to account for its length (BM25's b)."""
+_WIDE_COMMIT: Final = 20
+"""A commit that changed more files says nothing about any of them."""
+_SHORT_NAME: Final = 3
+_FOLDERS: Final = (
+    "tests?|specs?|__tests__|testing|testdata|fixtures?|androidTest|e2e|bench(es|marks?)?"
+    "|_?examples?|samples?|docs?|fuzz|demos?"
+)
+_NAMES: Final = (
+    r"test_[^/]*|[^/]*_(test|spec)\.\w+|[^/]*\.(test|spec)\.\w+|[^/]*Tests?\.(java|kt|cs|php)"
+    r"|conftest\.py|[^/]*\.(md|markdown)"
+)
+_ASIDE_PATH: Final = re.compile(rf"(?i)(^|/)({_FOLDERS})/|(^|/)({_NAMES})$")
+
+Scores = dict[int, float]
+
+
+class RankedFile(NamedTuple):
+    """A file and how well it fits a request."""
+
+    path: str
+    score: float
+
+
+class FileRanker:
+    """Ranks the files of an index; holds what it has read of it while nobody writes."""
+
+    def __init__(self, cache: IndexCache) -> None:
+        self._cache = cache
+        self._state: int | None = None
+        self._files: dict[int, IndexedFile] = {}
+        self._ids: dict[str, int] = {}
+        self._lengths: dict[str, dict[int, int]] = {}
+
+    def rank(self, request: str, focus: Sequence[str] = ()) -> list[RankedFile]:
+        """All files, best first; those of `focus` are in the conversation already: they are left
+        out, and their neighbours come up.
+        """
+        self._refresh()
+        words = request_words(request)
+        total: Scores = {}
+        for kind, weight in _WEIGHTS.items():
+            _add(total, self._by_words(kind, words), weight)
+        _add(total, self._by_names(words), _BY_NAME)
+        _add(total, self._by_subjects(words), _BY_SUBJECT)
+        if focus:
+            _add(total, self._neighbours(focus), _BY_NEIGHBOUR)
+        ranked = [
+            RankedFile(file.path, total.get(id, 0.0) - (_ASIDE if is_aside(file.path) else 0.0))
+            for id, file in self._files.items()
+            if file.path not in focus
+        ]
+        return sorted(ranked, key=lambda each: (-each.score, each.path))
+
+    def word_weights(self, request: str) -> dict[str, float]:
+        """The words of a request, each with how much it tells in this project."""
+        self._refresh()
+        words = request_words(request).parts
+        lists = self._cache.lists(PART, words)
+        return {
+            word: weight * self._rarity(len(lists.get(word, NOWHERE).counts))
+            for word, weight in words.items()
+        }
+
+    def _refresh(self) -> None:
+        state = self._cache.state
+        if state == self._state:
+            return
+        self._state = state
+        self._files = {file.id: file for file in self._cache.files()}
+        self._ids = {file.path: id for id, file in self._files.items()}
+        self._lengths = {
+            PART: {id: file.parts for id, file in self._files.items()},
+            WHOLE: {id: file.whole for id, file in self._files.items()},
+            NAME_PART: {id: file.names for id, file in self._files.items()},
+            PATH: {id: file.steps for id, file in self._files.items()},
+        }
+
+    def _rarity(self, files: int, among: int | None = None) -> float:
+        count = len(self._files) if among is None else among
+        return math.log(1 + max(0.0, count - files + 0.5) / (files + 0.5))
+
+    def _by_words(self, kind: str, words: RequestWords) -> Scores:
+        asked = words.whole if kind == WHOLE else words.parts
+        lists = self._cache.lists(kind, asked)
+        lengths = self._lengths[kind]
+        average = max(1.0, sum(lengths.values()) / max(1, len(lengths)))
+        damping = _Damping(lengths, 1 - _LENGTH_SHARE[kind], _LENGTH_SHARE[kind] / average)
+        found: Scores = {}
+        for word, weight in asked.items():
+            listed = lists.get(word, NOWHERE)
+            _score(found, listed, weight * self._rarity(len(listed.counts)), damping)
+        return found
+
+    def _by_names(self, words: RequestWords) -> Scores:
+        """Files that define something by a name of the request."""
+        found: Scores = {}
+        for word, (ids, _) in self._cache.lists(NAME, words.whole).items():
+            if len(word) >= _SHORT_NAME:
+                for id in ids:
+                    if id in self._files:
+                        found[id] = found.get(id, 0.0) + words.whole[word] / len(ids)
+        return found
+
+    def _by_subjects(self, words: RequestWords) -> Scores:
+        """Files that commits with such subjects have changed."""
+        lists = self._cache.lists(SUBJECT, words.parts)
+        count = int(str(self._cache.note("past commits") or 0))
+        commits: Scores = {}
+        for word, listed in lists.items():
+            rarity = words.parts[word] * self._rarity(len(listed.counts), count)
+            for id, times in zip(*listed, strict=True):
+                commits[id] = commits.get(id, 0.0) + rarity * times / (times + _SATURATION)
+        found: Scores = {}
+        for id, _, _, files in self._cache.past(list(commits)):
+            self._share(found, files, commits[id])
+        return found
+
+    def _neighbours(self, focus: Sequence[str]) -> Scores:
+        """Files that were changed together with those of the conversation, or lie beside them."""
+        found: Scores = {}
+        for files in self._cache.past_of(focus):
+            self._share(found, [file for file in files if file not in focus], 1.0)
+        return found
+
+    def _share(self, found: Scores, files: Sequence[str], score: float) -> None:
+        known = [id for file in files if (id := self._ids.get(file)) is not None]
+        if 0 < len(known) <= _WIDE_COMMIT:
+            for id in known:
+                found[id] = found.get(id, 0.0) + score / math.sqrt(len(known))
+
+
+def is_aside(path: str) -> bool:
+    """True for tests, documents and examples, by their paths."""
+    return _ASIDE_PATH.search(path) is not None
+
+
+class _Damping(NamedTuple):
+    """How much a word's count is held back in a file, by the file's length."""
+
+    lengths: Mapping[int, int]
+    base: float
+    share: float
+
+
+def _score(found: Scores, listed: PostingList, rarity: float, damping: _Damping) -> None:
+    lengths, base, share = damping
+    for id, count in zip(listed.ids, listed.counts, strict=True):
+        length = lengths.get(id)
+        if length is not None:  # a number without a row is an older state of a file
+            damp = _SATURATION * (base + share * length)
+            found[id] = found.get(id, 0.0) + rarity * count * (1 + _SATURATION) / (count + damp)
+
+
+def _add(total: Scores, scores: Scores, weight: float) -> None:
+    highest = max(scores.values(), default=0.0)
+    if highest <= 0:
+        return
+    for id, score in scores.items():
+        total[id] = total.get(id, 0.0) + weight * score / highest

@@ -1,0 +1,391 @@
+"""The index of a project on disk: one file, `cache.db`, that all its sessions read.
+
+Words lead to files by posting lists.  A list is one row of packed numbers, because a request asks
+for a dozen words and each may be in thousands of files: rows of one file each would take ten times
+as long to fetch.  A changed file gets a new number and a segment of its own; lists that still name
+the old number are right until they are merged, because a number that has no row is skipped.
+
+One process writes at a time; readers see whole batches.  Nothing here is worth a sync: what a power
+cut takes is read again.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import apsw
+import msgspec
+
+from weft.repo.definitions import Definition, FileReading
+from weft.repo.words import IDENTIFIER, parts_in
+
+SCHEMA: Final = 1
+PART, WHOLE, PATH, NAME_PART, NAME, SUBJECT = "swpdxh"
+"""Kinds of words: what the first letter of a list's key says."""
+MOST_SEGMENTS: Final = 64
+_READINGS_A_FILE: Final = 3
+_BUSY_MS: Final = 2_000
+_MOST_COUNT: Final = 255
+_TABLES: Final = """
+CREATE TABLE file (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL UNIQUE,
+    size INTEGER NOT NULL,
+    mtime INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    language TEXT NOT NULL,
+    parts INTEGER NOT NULL,
+    whole INTEGER NOT NULL,
+    names INTEGER NOT NULL,
+    steps INTEGER NOT NULL
+);
+CREATE TABLE reading (
+    digest BLOB PRIMARY KEY,
+    definitions BLOB NOT NULL,
+    words BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE posting (
+    word TEXT NOT NULL,
+    segment INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (word, segment)
+) WITHOUT ROWID;
+CREATE TABLE past (id INTEGER PRIMARY KEY, commit_id TEXT, at INTEGER, words INTEGER, files BLOB);
+CREATE TABLE note (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+"""
+_TABLE_NAMES: Final = (
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+)
+
+
+class FileStamp(NamedTuple):
+    """By what a file is known to be unchanged."""
+
+    size: int
+    mtime: int
+
+
+class IndexedFile(NamedTuple):
+    """A file of the index, with the lengths that scores are measured by."""
+
+    id: int
+    path: str
+    parts: int
+    whole: int
+    names: int
+    steps: int
+
+
+class PostingList(NamedTuple):
+    """The files that a word is in, and how often it is in each."""
+
+    ids: array[int]
+    counts: bytes
+
+
+NOWHERE: Final = PostingList(array("I"), b"")
+
+
+class FileEntry(NamedTuple):
+    """A file to be written into the index."""
+
+    path: str
+    stamp: FileStamp
+    language: str
+    digest: bytes
+    reading: FileReading
+
+
+class PastCommit(NamedTuple):
+    """A commit of the past: what it was for, and what it changed."""
+
+    id: str
+    at: int
+    subject: str
+    files: Sequence[str]
+
+
+class IndexCache:
+    """`cache.db`, open."""
+
+    def __init__(self, path: Path, *, writes: bool = False) -> None:
+        """Open the index of a project; one that writes makes it, and makes anew what it cannot
+        read.
+
+        Raises:
+            apsw.Error: it is not there, or another version wrote it.
+        """
+        flags = apsw.SQLITE_OPEN_READONLY
+        if writes:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        self._db = apsw.Connection(str(path), flags=flags)
+        self._db.set_busy_timeout(_BUSY_MS)
+        if writes:
+            self._prepare()
+        elif self._version() != SCHEMA:
+            self._db.close()
+            raise apsw.SchemaChangeError("written by another version")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    # -- reading
+
+    @property
+    def state(self) -> int:
+        """Another number whenever another process has written."""
+        return int(self._one("PRAGMA data_version"))
+
+    def files(self) -> Iterator[IndexedFile]:
+        """All files of the index."""
+        rows = self._db.execute("SELECT id, path, parts, whole, names, steps FROM file")
+        return (IndexedFile(*row) for row in rows)
+
+    def stamps(self) -> dict[str, FileStamp]:
+        """By path, what the files were when they were read."""
+        rows = self._db.execute("SELECT path, size, mtime FROM file")
+        return {path: FileStamp(size, mtime) for path, size, mtime in rows}
+
+    def lists(self, kind: str, words: Iterable[str]) -> dict[str, PostingList]:
+        """The lists of some words; a word that is nowhere has none."""
+        keys = [kind + word for word in words]
+        marks = ",".join("?" * len(keys))
+        rows = self._db.execute(
+            f"SELECT word, data FROM posting WHERE word IN ({marks}) ORDER BY word, segment", keys
+        )
+        found: dict[str, PostingList] = {}
+        for word, data in rows:
+            more = _unpacked(data)
+            if (earlier := found.get(word[1:])) is not None:
+                more = PostingList(earlier.ids + more.ids, earlier.counts + more.counts)
+            found[word[1:]] = more
+        return found
+
+    def definitions(self, path: str) -> list[Definition] | None:
+        """What a file defines; None for one that is not in the index."""
+        sql = "SELECT definitions FROM file JOIN reading USING (digest) WHERE path = ?"
+        row = self._db.execute(sql, (path,)).fetchone()
+        return None if row is None else _definitions.decode(zlib.decompress(row[0]))
+
+    def reading(self, digest: bytes) -> FileReading | None:
+        """What was read of this content before."""
+        sql = "SELECT definitions, words FROM reading WHERE digest = ?"
+        row = self._db.execute(sql, (digest,)).fetchone()
+        if row is None:
+            return None
+        definitions, words = (zlib.decompress(each) for each in row)
+        return FileReading(_definitions.decode(definitions), *_words_decoder.decode(words))
+
+    def past(self, ids: Sequence[int]) -> Iterator[tuple[int, int, int, list[str]]]:
+        """Id, time, number of words and files of some commits."""
+        marks = ",".join("?" * len(ids))
+        rows = self._db.execute(
+            f"SELECT id, at, words, files FROM past WHERE id IN ({marks})", tuple(ids)
+        )
+        return ((id, at, words, msgspec.msgpack.decode(files)) for id, at, words, files in rows)
+
+    def past_of(self, paths: Sequence[str]) -> Iterator[list[str]]:
+        """The files of each commit that changed one of these."""
+        wanted = set(paths)
+        for (data,) in self._db.execute("SELECT files FROM past"):
+            files: list[str] = msgspec.msgpack.decode(data)
+            if not wanted.isdisjoint(files):
+                yield files
+
+    def note(self, name: str) -> object:
+        """A value kept by name."""
+        row = self._db.execute("SELECT value FROM note WHERE name = ?", (name,)).fetchone()
+        return None if row is None else row[0]
+
+    # -- writing
+
+    def write(self, entries: Sequence[FileEntry], removed: Iterable[str] = ()) -> None:
+        """Take files in, instead of what was known of them, and others out."""
+        with self._db:
+            self._db.executemany("DELETE FROM file WHERE path = ?", [(path,) for path in removed])
+            lists: dict[str, tuple[array[int], bytearray]] = {}
+            for entry in entries:
+                self._db.execute(
+                    "INSERT OR IGNORE INTO reading VALUES (?, ?, ?)",
+                    (entry.digest, *_encoded(entry.reading)),
+                )
+                words = _words_of(entry)
+                _post(lists, self._insert(entry, words), words)
+            self._add_segment(lists)
+
+    def write_past(self, commits: Sequence[PastCommit], head: str) -> None:
+        """Replace what is known of the past."""
+        with self._db:
+            self._db.execute("DELETE FROM past")
+            self._db.execute("DELETE FROM posting WHERE word >= 'h' AND word < 'i'")
+            lists: dict[str, tuple[array[int], bytearray]] = {}
+            for number, commit in enumerate(commits):
+                counts = parts_in(IDENTIFIER.findall(commit.subject))
+                files = msgspec.msgpack.encode(list(commit.files))
+                row = (number, commit.id, commit.at, counts.total(), files)
+                self._db.execute("INSERT INTO past VALUES (?, ?, ?, ?, ?)", row)
+                _post(lists, number, {SUBJECT: counts})
+            rows = [(word, 0, _packed(*pair)) for word, pair in lists.items()]
+            self._db.executemany("INSERT INTO posting VALUES (?, ?, ?)", rows)
+            self._keep("past commits", len(commits))
+            self._keep("past head", head)
+
+    def touch(self, stamps: Mapping[str, FileStamp]) -> None:
+        """These files have a new time, and the content that they had."""
+        with self._db:
+            self._db.executemany(
+                "UPDATE file SET size = ?, mtime = ? WHERE path = ?",
+                [(stamp.size, stamp.mtime, path) for path, stamp in stamps.items()],
+            )
+
+    def _insert(self, entry: FileEntry, words: Mapping[str, Mapping[str, int]]) -> int:
+        self._db.execute("DELETE FROM file WHERE path = ?", (entry.path,))
+        lengths = [sum(words[kind].values()) for kind in (PART, WHOLE, NAME_PART, PATH)]
+        row = (entry.path, *entry.stamp, entry.digest, entry.language, *lengths)
+        self._db.execute(
+            "INSERT INTO file (path, size, mtime, digest, language, parts, whole, names, steps)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            row,
+        )
+        return self._db.last_insert_rowid()
+
+    def _add_segment(self, lists: Mapping[str, tuple[array[int], bytearray]]) -> None:
+        if not lists:
+            return
+        segment = self._number("segment") + 1
+        self._db.executemany(
+            "INSERT INTO posting VALUES (?, ?, ?)",
+            [(word, segment, _packed(*pair)) for word, pair in lists.items()],
+        )
+        self._keep("segment", segment)
+
+    def merge(self) -> bool:
+        """Make one segment of many, where there are many; True when it was done.
+
+        Numbers of files that are gone are left out, and so are readings of content that no file
+        has any more, where they are most of all: a branch that is switched to and fro keeps its
+        own.
+        """
+        if self._number("segment") - self._number("merged") < MOST_SEGMENTS:
+            return False
+        with self._db:
+            alive = {id for (id,) in self._db.execute("SELECT id FROM file")}
+            self._db.execute("CREATE TABLE merged AS SELECT * FROM posting WHERE 0")
+            for word, lists in self._lists_by_word():
+                ids, counts = _living(lists, alive)
+                if ids:
+                    row = (word, 0, _packed(ids, counts))
+                    self._db.execute("INSERT INTO merged VALUES (?, ?, ?)", row)
+            self._db.execute("DELETE FROM posting WHERE word < 'h' OR word >= 'i'")
+            self._db.execute("INSERT INTO posting SELECT * FROM merged")
+            self._db.execute("DROP TABLE merged")
+            self._keep("merged", self._number("segment"))
+            self._forget_readings(len(alive))
+        return True
+
+    def _lists_by_word(self) -> Iterator[tuple[str, list[PostingList]]]:
+        sql = (
+            "SELECT word, data FROM posting WHERE word < 'h' OR word >= 'i' ORDER BY word, segment"
+        )
+        rows = self._db.execute(sql)
+        for word, group in groupby(rows, key=lambda row: str(row[0])):
+            yield word, [_unpacked(data) for _, data in group]
+
+    def _forget_readings(self, files: int) -> None:
+        kept = int(self._one("SELECT count(*) FROM reading"))
+        if kept > _READINGS_A_FILE * files:
+            self._db.execute("DELETE FROM reading WHERE digest NOT IN (SELECT digest FROM file)")
+
+    def _number(self, name: str) -> int:
+        return int(str(self.note(name) or 0))
+
+    def _keep(self, name: str, value: object) -> None:
+        self._db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, value))
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = OFF")
+        if self._version() != SCHEMA:
+            with self._db:
+                for (name,) in self._db.execute(_TABLE_NAMES).fetchall():
+                    self._db.execute(f'DROP TABLE "{name}"')
+                self._db.execute(_TABLES)
+                self._db.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    def _version(self) -> int:
+        return int(self._one("PRAGMA user_version"))
+
+    def _one(self, sql: str) -> Any:
+        return next(iter(self._db.execute(sql)))[0]
+
+
+def path_words(path: str) -> dict[str, int]:
+    """The words of a path; those of the file's own name count twice."""
+    stem = path.rpartition(".")[0] or path
+    name = stem.rpartition("/")[2]
+    return dict(parts_in([*IDENTIFIER.findall(stem), *IDENTIFIER.findall(name)]))
+
+
+def _words_of(entry: FileEntry) -> dict[str, Mapping[str, int]]:
+    names = [each.name for each in entry.reading.definitions]
+    return {
+        PART: entry.reading.parts,
+        WHOLE: entry.reading.whole,
+        PATH: path_words(entry.path),
+        NAME_PART: parts_in(names),
+        NAME: {name.lower(): 1 for name in names},
+    }
+
+
+def _post(
+    lists: dict[str, tuple[array[int], bytearray]],
+    number: int,
+    words: Mapping[str, Mapping[str, int]],
+) -> None:
+    for kind, counts in words.items():
+        for word, count in counts.items():
+            key = kind + word
+            if (pair := lists.get(key)) is None:
+                pair = lists[key] = array("I"), bytearray()
+            pair[0].append(number)
+            pair[1].append(min(count, _MOST_COUNT))
+
+
+def _packed(ids: array[int], counts: bytearray) -> bytes:
+    return ids.tobytes() + counts
+
+
+def _living(lists: Iterable[PostingList], alive: Set[int]) -> tuple[array[int], bytearray]:
+    ids, counts = array("I"), bytearray()
+    for listed in lists:
+        for id, count in zip(*listed, strict=True):
+            if id in alive:
+                ids.append(id)
+                counts.append(count)
+    return ids, counts
+
+
+def _unpacked(data: bytes) -> PostingList:
+    ids = array("I")
+    # Four bytes of the number and one of the count, for each file.
+    split = len(data) // (ids.itemsize + 1) * ids.itemsize
+    ids.frombytes(data[:split])
+    return PostingList(ids, data[split:])
+
+
+_definitions: Final = msgspec.msgpack.Decoder(list[Definition])
+_words_decoder: Final = msgspec.msgpack.Decoder(tuple[dict[str, int], dict[str, int]])
+
+
+def _encoded(reading: FileReading) -> tuple[bytes, bytes]:
+    # Apart: a map asks for the definitions of a dozen files, and their words are ten times as much.
+    pieces = (reading.definitions, (reading.whole, reading.parts))
+    definitions, words = (zlib.compress(msgspec.msgpack.encode(each), 1) for each in pieces)
+    return definitions, words

@@ -1,0 +1,101 @@
+"""Languages by the names of files, and the grammars that read them.
+
+A grammar is a wheel of its own.  None is imported before a file of its language is read, and never
+in a session's process: a grammar is up to 10 MB of tables.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Grammar(NamedTuple):
+    """Where a language's grammar comes from."""
+
+    module: str
+    function: str = "language"
+
+
+GRAMMARS: Final[Mapping[str, Grammar]] = {
+    "python": Grammar("tree_sitter_python"),
+    "javascript": Grammar("tree_sitter_javascript"),
+    "typescript": Grammar("tree_sitter_typescript", "language_typescript"),
+    "tsx": Grammar("tree_sitter_typescript", "language_tsx"),
+    "go": Grammar("tree_sitter_go"),
+    "rust": Grammar("tree_sitter_rust"),
+    "java": Grammar("tree_sitter_java"),
+    "c": Grammar("tree_sitter_c"),
+    "cpp": Grammar("tree_sitter_cpp"),
+    "c_sharp": Grammar("tree_sitter_c_sharp"),
+    "ruby": Grammar("tree_sitter_ruby"),
+    "php": Grammar("tree_sitter_php", "language_php"),
+    "elixir": Grammar("tree_sitter_elixir"),
+    "bash": Grammar("tree_sitter_bash"),
+    "kotlin": Grammar("tree_sitter_kotlin"),
+    "swift": Grammar("tree_sitter_swift"),
+    "scala": Grammar("tree_sitter_scala"),
+    "lua": Grammar("tree_sitter_lua"),
+    "zig": Grammar("tree_sitter_zig"),
+    "html": Grammar("tree_sitter_html"),
+    "css": Grammar("tree_sitter_css"),
+    "sql": Grammar("tree_sitter_sql"),
+    "markdown": Grammar("tree_sitter_markdown"),
+}
+"""Language → its grammar."""
+
+SUFFIXES: Final[Mapping[str, str]] = {
+    ".py": "python",
+    ".pyi": "python",
+    ".js": "javascript",
+    ".mjs": "javascript",
+    ".cjs": "javascript",
+    ".jsx": "javascript",
+    ".ts": "typescript",
+    ".mts": "typescript",
+    ".cts": "typescript",
+    ".tsx": "tsx",
+    ".go": "go",
+    ".rs": "rust",
+    ".java": "java",
+    ".c": "c",
+    # Most headers read as C; in those of C++ the grammar of C still finds the functions.
+    ".h": "c",
+    ".cc": "cpp",
+    ".cpp": "cpp",
+    ".cxx": "cpp",
+    ".hpp": "cpp",
+    ".hh": "cpp",
+    ".hxx": "cpp",
+    ".cs": "c_sharp",
+    ".rb": "ruby",
+    ".rake": "ruby",
+    ".php": "php",
+    ".ex": "elixir",
+    ".exs": "elixir",
+    ".sh": "bash",
+    ".bash": "bash",
+    ".kt": "kotlin",
+    ".kts": "kotlin",
+    ".swift": "swift",
+    ".scala": "scala",
+    ".sc": "scala",
+    ".lua": "lua",
+    ".zig": "zig",
+    ".html": "html",
+    ".htm": "html",
+    ".css": "css",
+    ".sql": "sql",
+    ".md": "markdown",
+    ".markdown": "markdown",
+}
+"""Ending of a file's name → its language."""
+
+PROSE: Final = frozenset({"html", "css", "sql", "markdown"})
+"""Languages whose symbols are found by name, and whose files come behind code in a map."""
+
+
+def language_of(path: str) -> str | None:
+    """The language of a file, by its name; None for one that has no grammar."""
+    return SUFFIXES.get(os.path.splitext(path)[1].lower())

@@ -1,0 +1,95 @@
+"""Definitions are found in every language, and inside files that do not parse."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.repo.definition_reader import DefinitionReader, definition_reader
+from weft.repo.languages import GRAMMARS, language_of
+from weft.repo.source_reader import content_digest, read_content
+
+SAMPLES = {
+    "python": ("class Cart:\n    def total(self): ...\nRATE = 1\n", "Cart total RATE"),
+    "javascript": ("class Cart { total() {} }\nconst rate = () => 1\n", "Cart total rate"),
+    "typescript": (
+        "interface Cart { n: number }\nexport function total(): void {}\n",
+        "Cart total",
+    ),
+    "tsx": ("export function Cart() { return <b/> }\ntype Rate = 1\n", "Cart Rate"),
+    "go": ("package a\ntype Cart struct{}\nfunc (c Cart) Total() {}\n", "Cart Total"),
+    "rust": ("pub struct Cart;\nimpl Cart { pub fn total(&self) {} }\n", "Cart total"),
+    "java": ("class Cart { int total() { return 1; } }\n", "Cart total"),
+    "c": ("struct cart { int n; };\nint *total(void) { return 0; }\n", "cart total"),
+    "cpp": ("class Cart { public: int n; };\nint Cart::total() { return 1; }\n", "Cart total"),
+    "c_sharp": ("class Cart { int Total() { return 1; } }\n", "Cart Total"),
+    "ruby": ("class Cart\n  def total\n  end\nend\n", "Cart total"),
+    "php": ("<?php class Cart { function total() {} }\n", "Cart total"),
+    "elixir": ("defmodule Cart do\n  def total(x), do: x\nend\n", "Cart total"),
+    "bash": ("total() {\n  echo 1\n}\n", "total"),
+    "kotlin": ("class Cart { fun total() = 1 }\n", "Cart total"),
+    "swift": ("class Cart { func total() {} }\n", "Cart total"),
+    "scala": ("class Cart { def total = 1 }\n", "Cart total"),
+    "lua": ("function total()\nend\n", "total"),
+    "zig": ("pub fn total() void {}\n", "total"),
+    "html": ('<div id="cart"></div>\n', "cart"),
+    "css": (".cart { color: red }\n", "cart"),
+    "sql": ("CREATE TABLE cart (id int);\n", "cart"),
+    "markdown": ("# Cart\n\ntext\n", "Cart"),
+}
+
+
+def test_every_language_has_a_sample() -> None:
+    assert set(SAMPLES) == set(GRAMMARS)
+
+
+@pytest.mark.parametrize("language", SAMPLES)
+def test_the_definitions_of_a_language_are_found(language: str) -> None:
+    source, names = SAMPLES[language]
+    found = {each.name.strip("#. ") for each in definition_reader(language).read(source.encode())}
+    assert set(names.split()) <= found
+
+
+def test_definitions_are_found_inside_what_does_not_parse() -> None:
+    source = b"def first(:\n    x = (\n\nclass Cart:\n    def total(self):\n        return 1\n"
+    assert "total" in {each.name for each in definition_reader("python").read(source)}
+
+
+def test_a_definition_knows_its_lines_and_its_signature() -> None:
+    source = b"import a\n\nasync def total(\n    cart: int,\n) -> int:\n    return cart\n"
+    (found,) = definition_reader("python").read(source)
+    assert (found.first, found.last) == (3, 6)
+    assert found.signature == "async def total( cart: int, ) -> int"
+
+
+def test_what_stands_before_a_definition_on_its_line_is_shown() -> None:
+    (found,) = definition_reader("typescript").read(b"export function total() {}\n")
+    assert found.signature == "export function total()"
+
+
+def test_a_program_can_bring_a_query_of_its_own() -> None:
+    reader = DefinitionReader("python", "(call function: (identifier) @name) @definition.call")
+    assert [(each.name, each.kind) for each in reader.read(b"total(1)\n")] == [("total", "call")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\0binary", b"x = 1\n" * 100_000, b"a=1;" * 2_000],
+    ids=["binary", "too large", "on one line"],
+)
+def test_what_is_no_source_is_not_read(content: bytes) -> None:
+    assert read_content(content, "python").definitions == []
+
+
+def test_bytes_that_are_no_text_are_read_all_the_same() -> None:
+    reading = read_content(b"def total(): pass\nx = '\xff\xfe'\n", "python")
+    assert reading.definitions[0].name == "total"
+    assert reading.whole["total"] == 1
+
+
+def test_the_same_bytes_in_two_languages_are_two_readings() -> None:
+    assert content_digest(b"x", "c") != content_digest(b"x", "cpp")
+
+
+def test_the_language_is_told_by_the_name_of_a_file() -> None:
+    assert language_of("src/App.TSX") == "tsx"
+    assert language_of("Makefile") is None

@@ -1,0 +1,105 @@
+"""The ranking of files for a request, and the map that is made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weft.repo.file_ranker import FileRanker, is_aside
+from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, PastCommit
+from weft.repo.map_text import MapSource, render_map
+from weft.repo.source_reader import content_digest, read_content
+
+FILES = {
+    "shop/cart.py": "class Cart:\n    def total(self):\n        return self.price_with_tax()\n",
+    "shop/stock.py": "def reserve(item):\n    return item\n",
+    "shop/mail.py": "def send_receipt(address):\n    return address\n",
+    "tests/test_cart.py": "def test_total_of_cart():\n    cart = Cart()\n    assert cart.total()\n",
+}
+
+
+def indexed(files: dict[str, str], past: list[PastCommit] | None = None) -> IndexCache:
+    cache = IndexCache(Path(":memory:"), writes=True)
+    entries = []
+    for path, text in files.items():
+        content = text.encode()
+        digest = content_digest(content, "python")
+        reading = read_content(content, "python")
+        entries.append(FileEntry(path, FileStamp(len(content), 1), "python", digest, reading))
+    cache.write(entries)
+    cache.write_past(past or [], "head")
+    return cache
+
+
+def ranked(cache: IndexCache, request: str, focus: tuple[str, ...] = ()) -> list[str]:
+    return [each.path for each in FileRanker(cache).rank(request, focus)]
+
+
+def test_the_file_that_a_request_is_about_comes_first_and_not_its_test() -> None:
+    found = ranked(indexed(FILES), "The total of a cart is wrong")
+    assert found[0] == "shop/cart.py"
+    assert found.index("tests/test_cart.py") > found.index("shop/cart.py")
+
+
+def test_the_words_of_past_commits_lead_to_the_files_they_changed() -> None:
+    past = [PastCommit("c", 1, "Make invoices legible", ["shop/mail.py"])]
+    assert ranked(indexed(FILES, past), "invoices are illegible")[0] == "shop/mail.py"
+
+
+def test_a_file_of_the_conversation_brings_its_neighbours_and_is_left_out() -> None:
+    past = [PastCommit("c", 1, "x", ["shop/cart.py", "shop/stock.py"])]
+    found = ranked(indexed(FILES, past), "", ("shop/cart.py",))
+    assert found[0] == "shop/stock.py"
+    assert "shop/cart.py" not in found
+
+
+def test_a_request_without_words_ranks_by_name_and_fails_nowhere() -> None:
+    assert ranked(indexed(FILES), "…")[0] == "shop/cart.py"
+    assert ranked(indexed({}), "cart") == []
+
+
+def test_a_ranker_sees_what_was_written_meanwhile(tmp_path: Path) -> None:
+    writer = IndexCache(tmp_path / "cache.db", writes=True)
+    ranker = FileRanker(IndexCache(tmp_path / "cache.db"))
+    assert ranker.rank("cart") == []
+    content = b"def cart(): ...\n"
+    reading = read_content(content, "python")
+    writer.write([FileEntry("a.py", FileStamp(1, 1), "python", b"d", reading)])
+    assert [each.path for each in ranker.rank("cart")] == ["a.py"]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("tests/test_cart.py", True),
+        ("src/cart_test.go", True),
+        ("docs/cart.py", True),
+        ("README.md", True),
+        ("src/latest/cart.py", False),
+        ("src/contest.py", False),
+    ],
+)
+def test_tests_and_documents_are_told_by_their_paths(path: str, expected: bool) -> None:
+    assert is_aside(path) is expected
+
+
+def source(cache: IndexCache) -> MapSource:
+    return MapSource(cache.definitions, FILES.get, lambda text: (len(text) + 3) // 4)
+
+
+def test_a_map_shows_the_definition_whose_body_has_the_words() -> None:
+    cache = indexed(FILES)
+    ranker = FileRanker(cache)
+    weights = ranker.word_weights("wrong tax")
+    text = render_map([each.path for each in ranker.rank("wrong tax")], weights, 60, source(cache))
+    assert text.startswith("shop/cart.py\n")
+    assert "  def total(self)\n" in text
+
+
+@pytest.mark.parametrize("budget", [0, 5, 20, 50, 200])
+def test_a_map_stays_within_its_tokens(budget: int) -> None:
+    cache = indexed(FILES)
+    made = source(cache)
+    text = render_map(list(FILES), FileRanker(cache).word_weights("cart"), budget, made)
+    assert made.tokens(text) <= budget
