@@ -54,6 +54,9 @@ ROWS: dict[str, Requirement] = {
     "app:topic-sessions": Requirement(
         "The topic `sessions` names the sessions whose rows in the list have changed.", "api 4b"
     ),
+    "app:index": Requirement(
+        "Files, symbols, outlines and maps of the project, read as it is now.", "api 1"
+    ),
     "app:config": Requirement(
         "Settings come from files, environment and caller, in this order; a wrong one is named.",
         "api 1",
@@ -419,7 +422,6 @@ ROWS: dict[str, Requirement] = {
     "app:topics": Requirement(
         "app.subscribe: topics that are no session's.", "api 1", "the repo index is a later issue"
     ),
-    "app:index": Requirement("Files, symbols, map.", "api 1", "the repo index is a later issue"),
     "app:decisions": Requirement(
         "The decision graph.", "api 1", "the decision graph is a later issue"
     ),

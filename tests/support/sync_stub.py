@@ -22,6 +22,7 @@ from weft import api
 from weft.api.inspection import Joined
 from weft.api.model_query import AnswerStream
 from weft.app import App, open_app, run
+from weft.app.index import AppIndex
 from weft.runtime.session_topic import SessionListEvents
 from weft.session import Subscription
 
@@ -39,6 +40,7 @@ CLASSES: dict[type, tuple[str, ...]] = {
     Joined: ("seq: int", "drafts: tuple[Draft, ...]", "events: Subscription"),
     AnswerStream: (),
     SessionListEvents: (),
+    AppIndex: (),
     api.Session: ("id: SessionId",),
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
     api.SessionManager: (),

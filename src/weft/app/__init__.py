@@ -9,14 +9,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from weft.app.app import App, open_app
-
 if TYPE_CHECKING:  # loaded when they are first used
+    from weft.app.app import App, open_app
     from weft.app.single_run import run
 
 __all__ = ["App", "open_app", "run"]
 
 _HOMES = {
+    "App": "app",
+    "open_app": "app",
     "run": "single_run",
 }
 

@@ -51,9 +51,11 @@ from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.process.search_path import find_program
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
+    from weft.app.index import AppIndex
     from weft.hooks.config import HookTable
     from weft.project.mentions import AskRead, MentionReader, TellMissing
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
+    from weft.runtime.index_access import IndexAccess
     from weft.runtime.ports.hooked import HookSource
     from weft.runtime.ports.socket_protocol import SummaryRequest
     from weft.runtime.session_topic import SessionListEvents
@@ -137,6 +139,7 @@ class App:
         self._sessions: SessionManager | None = None
         self._socket: AsyncCloseable | None = None
         self._models: ModelRegistry | None = None
+        self._index_access: IndexAccess | None = None
 
     def _prompt_terms(self) -> PromptTerms:
         # As the runner finds it, which is made with the first command.
@@ -169,6 +172,26 @@ class App:
         if self._store is None:
             raise UsageError(_NOT_OPEN)
         return self._store
+
+    @property
+    def index(self) -> AppIndex:
+        """Files, symbols and maps of this project; it need not be open.
+
+        Raises:
+            UsageError: the setting `repo.index` is off.
+        """
+        if not self.config.get("repo.index"):
+            raise UsageError("there is no index: the setting repo.index is off")
+        from weft.app.index import AppIndex
+
+        return AppIndex(self.project_path, self._indexes())
+
+    def _indexes(self) -> IndexAccess:
+        if self._index_access is None:
+            from weft.runtime.index_access import IndexAccess  # only where there is an index
+
+            self._index_access = IndexAccess(self.places, self._environ)
+        return self._index_access
 
     async def subscribe(self, topic: str) -> SessionListEvents:
         """Events that are no session's: those of the topic `sessions` say which rows of
@@ -458,6 +481,8 @@ class App:
             # The sandbox and the store after the tasks: a task that is being cancelled may still
             # need both.
             await self._supervisor.aclose()
+            if self._index_access is not None:
+                self._index_access.close()
             await self._workspaces.aclose()
             if self._models is not None:
                 await self._models.aclose()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # loaded for a chat
 _MODULES = {
     "session": "weft.cli.commands.sessions",
     "models": "weft.cli.commands.models",
+    "map": "weft.cli.commands.map",
     "stats": "weft.cli.commands.stats",
     "config": "weft.cli.commands.config",
     "doctor": "weft.cli.commands.doctor",

@@ -510,6 +510,29 @@ VERBS: tuple[CommandSpec, ...] = (
             ),
         ),
     ),
+    CommandSpec(
+        "map",
+        "Show the files and definitions of a project, those first that a request is about",
+        "[paths]",
+        (
+            CommandOption(("--request",), "What the map is for, in words.", "text", "TEXT"),
+            CommandOption(("--request-file",), "The same, from a file.", "text", "FILE"),
+            CommandOption(
+                ("--focus",),
+                "Files you know already, comma-separated: they are left out, and those that change "
+                "together with them come up.",
+                "maybe",
+                "[FILES]",
+            ),
+            CommandOption(("--tokens",), "How long it may get; 1024.", "whole", "N"),
+            CommandOption(
+                ("--history",),
+                "The past of a project without git: lines of [time, [files], subject].",
+                "text",
+                "FILE",
+            ),
+        ),
+    ),
     CommandSpec("stats", "Show usage: sessions, turns, cost", "", (ALL, JSON)),
     CommandSpec(
         "config",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,6 +38,11 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
     def worktrees(self) -> Path:
         """Where copies of projects for isolated agents are made."""
         return self.home / "worktrees"
+
+    def index_of(self, project: str) -> Path:
+        """Where the index of a project lies; what is there can be deleted at any time."""
+        name = hashlib.sha256(os.fsencode(os.path.realpath(project))).hexdigest()[:32]
+        return self.home / "index" / name
 
     @property
     def sockets(self) -> Path:

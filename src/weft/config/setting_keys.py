@@ -178,6 +178,13 @@ KEYS: dict[str, SettingKey] = {
         # A project could have the user's keys handed to the commands that its text asks for.
         personal=True,
     ),
+    "repo.index": SettingKey(
+        kind=bool,
+        default=True,
+        about="Whether the source files of projects are indexed in the background, for maps, "
+        "symbols and the hints that go with each message.",
+        safe=True,
+    ),
     "session.idle_unload": SettingKey(
         kind=float,
         default=1800.0,

@@ -56,6 +56,8 @@ CREATE TABLE posting (
     PRIMARY KEY (word, segment)
 ) WITHOUT ROWID;
 CREATE TABLE past (id INTEGER PRIMARY KEY, commit_id TEXT, at INTEGER, words INTEGER, files BLOB);
+CREATE TABLE folder (path TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE listing (id INTEGER PRIMARY KEY, paths BLOB NOT NULL);
 CREATE TABLE note (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
 _TABLE_NAMES: Final = (
@@ -68,6 +70,13 @@ class FileStamp(NamedTuple):
 
     size: int
     mtime: int
+
+
+class KnownFile(NamedTuple):
+    """A file as it was when it was read."""
+
+    stamp: FileStamp
+    digest: bytes
 
 
 class IndexedFile(NamedTuple):
@@ -120,17 +129,22 @@ class IndexCache:
         Raises:
             apsw.Error: it is not there, or another version wrote it.
         """
-        flags = apsw.SQLITE_OPEN_READONLY
-        if writes:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        self._db = apsw.Connection(str(path), flags=flags)
-        self._db.set_busy_timeout(_BUSY_MS)
-        if writes:
+        if not writes:
+            self._db = _connected(path, apsw.SQLITE_OPEN_READONLY)
+            if self._version() != SCHEMA:
+                self._db.close()
+                raise apsw.SchemaChangeError("written by another version")
+            return
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        self._db = _connected(path, flags)
+        try:
             self._prepare()
-        elif self._version() != SCHEMA:
+        except (apsw.NotADBError, apsw.CorruptError):
             self._db.close()
-            raise apsw.SchemaChangeError("written by another version")
+            remove_cache(path)
+            self._db = _connected(path, flags)
+            self._prepare()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -148,10 +162,36 @@ class IndexCache:
         rows = self._db.execute("SELECT id, path, parts, whole, names, steps FROM file")
         return (IndexedFile(*row) for row in rows)
 
-    def stamps(self) -> dict[str, FileStamp]:
+    def known_files(self) -> dict[str, KnownFile]:
         """By path, what the files were when they were read."""
-        rows = self._db.execute("SELECT path, size, mtime FROM file")
-        return {path: FileStamp(size, mtime) for path, size, mtime in rows}
+        rows = self._db.execute("SELECT path, size, mtime, digest FROM file")
+        return {
+            path: KnownFile(FileStamp(size, mtime), digest) for path, size, mtime, digest in rows
+        }
+
+    def count(self) -> int:
+        """How many files are in the index."""
+        return int(self._one("SELECT count(*) FROM file"))
+
+    def paths(self, ids: Iterable[int]) -> list[str]:
+        """The paths of some files, in order; a number without a row has none."""
+        asked = tuple(ids)
+        marks = ",".join("?" * len(asked))
+        sql = f"SELECT path FROM file WHERE id IN ({marks}) ORDER BY path"
+        return [path for (path,) in self._db.execute(sql, asked)]
+
+    def folders(self) -> dict[str, int]:
+        """The folders that files lie in, each with its time when it was listed."""
+        return dict(self._db.execute("SELECT path, mtime FROM folder"))
+
+    def listing(self) -> str:
+        """The paths of all files as they were listed last, with a NUL behind each."""
+        row = self._db.execute("SELECT paths FROM listing").fetchone()
+        return "" if row is None else row[0].decode("utf-8", "surrogateescape")
+
+    def digests(self) -> set[bytes]:
+        """All content that was read before."""
+        return {digest for (digest,) in self._db.execute("SELECT digest FROM reading")}
 
     def lists(self, kind: str, words: Iterable[str]) -> dict[str, PostingList]:
         """The lists of some words; a word that is nowhere has none."""
@@ -236,6 +276,14 @@ class IndexCache:
             self._db.executemany("INSERT INTO posting VALUES (?, ?, ?)", rows)
             self._keep("past commits", len(commits))
             self._keep("past head", head)
+
+    def write_listing(self, paths: str, folders: Mapping[str, int]) -> None:
+        """Replace the listing of all files, and the times of the folders that they lie in."""
+        data = paths.encode("utf-8", "surrogateescape")
+        with self._db:
+            self._db.execute("DELETE FROM folder")
+            self._db.executemany("INSERT INTO folder VALUES (?, ?)", folders.items())
+            self._db.execute("INSERT OR REPLACE INTO listing VALUES (1, ?)", (data,))
 
     def touch(self, stamps: Mapping[str, FileStamp]) -> None:
         """These files have a new time, and the content that they had."""
@@ -324,6 +372,18 @@ class IndexCache:
 
     def _one(self, sql: str) -> Any:
         return next(iter(self._db.execute(sql)))[0]
+
+
+def remove_cache(path: Path) -> None:
+    """Delete an index with all files that belong to it."""
+    for ending in ("", "-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+def _connected(path: Path, flags: int) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=flags)
+    connection.set_busy_timeout(_BUSY_MS)
+    return connection
 
 
 def path_words(path: str) -> dict[str, int]:

@@ -26,6 +26,7 @@ from weft.workspace.safe_read import (
     list_folder,
     printable_path,
     project_folders,
+    read_beneath,
     read_small_file,
     read_small_text,
     user_folder,
@@ -37,10 +38,12 @@ if TYPE_CHECKING:
     from weft.workspace.git import SafeGit, open_safe_git
     from weft.workspace.git_changes import GitChanges, uncommitted_changes
     from weft.workspace.git_repository import GitRepository, find_repository, read_pointer
-    from weft.workspace.ignore import ignore_of
+    from weft.workspace.ignore import IgnoreFile, ignore_of, read_ignore_file
     from weft.workspace.process.runner import LocalRunner, kill_orphans
+    from weft.workspace.skipped_folders import SKIPPED_FOLDERS
 
 __all__ = [
+    "SKIPPED_FOLDERS",
     "BoundaryRange",
     "BoundedWorkspace",
     "ChangedFile",
@@ -48,6 +51,7 @@ __all__ = [
     "FileState",
     "GitChanges",
     "GitRepository",
+    "IgnoreFile",
     "LineRange",
     "LocalRunner",
     "LocalWorkspace",
@@ -69,6 +73,8 @@ __all__ = [
     "open_safe_git",
     "printable_path",
     "project_folders",
+    "read_beneath",
+    "read_ignore_file",
     "read_pointer",
     "read_small_file",
     "read_small_text",
@@ -87,7 +93,10 @@ _HOMES = {
     "GitRepository": "git_repository",
     "SafeGit": "git",
     "find_repository": "git_repository",
+    "IgnoreFile": "ignore",
     "ignore_of": "ignore",
+    "read_ignore_file": "ignore",
+    "SKIPPED_FOLDERS": "skipped_folders",
     "open_safe_git": "git",
     "read_pointer": "git_repository",
     "uncommitted_changes": "git_changes",

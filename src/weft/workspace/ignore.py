@@ -147,6 +147,12 @@ def ignore_of(root: str, over: str = "") -> IgnoreRules:
     return ignore
 
 
+def read_ignore_file(path: str) -> IgnoreFile | None:
+    """The rules of one ignore file, whatever its name; None where there is none.  Blocks."""
+    text = _read(path)
+    return None if text is None else _rules(text)
+
+
 def ignored_in(root: str) -> dict[str, str]:
     """What the rules leave out of a project, with the reason.
 

@@ -204,6 +204,29 @@ def read_small_text(
     return SmallText(file.path, text, file.is_cut)
 
 
+def read_beneath(root: str, name: str, limit: int) -> bytes | None:
+    """The first `limit` bytes of a regular file below a folder; None for everything else, links
+    among them.
+    """
+    try:
+        folder = open_folder(root)
+    except OSError:
+        return None
+    try:
+        fd = walk(folder, name, _READ, 0)
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(folder)
+    try:
+        about = os.fstat(fd)
+        return read_all(fd, limit, about.st_size) if stat.S_ISREG(about.st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
 def _check(about: os.stat_result, folder: SourceFolder, path: str) -> None:
     if not stat.S_ISREG(about.st_mode):
         raise UsageError(

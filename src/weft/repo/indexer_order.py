@@ -1,0 +1,24 @@
+"""What the indexer and the processes that start it have to agree on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+CACHE: Final = "cache.db"
+"""The name of an index in its folder."""
+FINISH: Final = b"f"
+"""What a parent that closes in good order says: what was begun may be finished."""
+
+
+class IndexOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What an indexer is to do."""
+
+    project: str
+    folder: str
+    """Where the index lies; other folders beside it hold those of other projects."""
+    environ: dict[str, str] = {}
+    """What git needs: where programs are, and where the user's ignore file is."""
+    history: str = ""
+    """A file that has the past of the project in place of git."""

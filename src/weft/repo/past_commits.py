@@ -1,0 +1,87 @@
+"""Past commits: what each was for and which files it changed, from git or from a file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import anyio.to_thread
+import msgspec
+
+from weft.errors import ToolError, UsageError
+from weft.repo.index_cache import PastCommit
+from weft.workspace import Runner, find_repository, open_safe_git
+
+MOST_COMMITS: Final = 3_000
+MOST_FILES: Final = 100
+"""Files of a commit that are kept: one that changed more says nothing about any of them."""
+_LOG: Final = (
+    *("log", f"--max-count={MOST_COMMITS}", "--no-merges", "--no-renames", "--no-show-signature"),
+    *("--name-only", "--relative", "-z", "--format=%x01%H%x00%ct%x00%s"),
+)
+_HistoryRow = tuple[float, list[str], str]
+
+
+class PastRecord(NamedTuple):
+    """The past as it is at a head."""
+
+    head: str
+    """What the past is of: as long as it is the same, so is the past."""
+    commits: list[PastCommit]
+
+
+async def read_past(
+    runner: Runner, project: str, scratch: Path, known_head: str
+) -> PastRecord | None:
+    """The past of a project by git; None where there is none, or it is the one that is known."""
+    try:
+        repository = await anyio.to_thread.run_sync(find_repository, project)
+        if repository is None:
+            return None
+        async with open_safe_git(runner, repository, scratch) as git:
+            head = await git.output("rev-parse", "--verify", "--quiet", "HEAD")
+            if not head or head == known_head:
+                return None
+            chunks: list[str] = []
+            place = ("-C", project)
+            result = await git.run(*place, *_LOG, work_tree=repository.top, on_output=chunks.append)
+    except ToolError:
+        return None
+    # With what came before a failure: a shallow or partial clone ends somewhere.
+    del result
+    return PastRecord(head, list(_parsed("".join(chunks))))
+
+
+def _parsed(text: str) -> Iterator[PastCommit]:
+    for entry in text.split("\x01")[1:]:
+        id, at, subject, *files = entry.split("\0")
+        # A line break stands between the subject and the first name.
+        named = [name.lstrip("\n") for name in files if name.strip("\n")]
+        yield PastCommit(id, int(at or 0), subject, named[:MOST_FILES])
+
+
+def read_history_file(path: Path, known_head: str) -> PastRecord | None:
+    """The past from JSON lines, newest first: `[time, files, subject]`; None when it is the one
+    that is known.
+
+    Raises:
+        UsageError: it cannot be read, or a line has another form.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read the history {str(path)!r}: {error.strerror}") from error
+    head = f"file:{hashlib.sha256(data).hexdigest()}"
+    if head == known_head:
+        return None
+    decoder = msgspec.json.Decoder(_HistoryRow)
+    try:
+        rows = [decoder.decode(line) for line in data.splitlines()[:MOST_COMMITS] if line.strip()]
+    except msgspec.MsgspecError as error:
+        raise UsageError(
+            f"{str(path)!r} is no history: each line is [time, [files], subject]: {error}"
+        ) from error
+    commits = [PastCommit("", int(at), said, files[:MOST_FILES]) for at, files, said in rows]
+    return PastRecord(head, commits)

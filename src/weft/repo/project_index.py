@@ -1,0 +1,212 @@
+"""The index of a project, for those who ask: symbols, outlines, maps.
+
+It only reads `cache.db`, which an indexer writes; what is being read right now is answered from
+what is there.  May be used by several threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Final, NamedTuple, TypeVar
+
+import apsw
+import msgspec
+
+from weft.repo.definitions import Definition
+from weft.repo.file_paths import FileListing
+from weft.repo.file_ranker import FileRanker
+from weft.repo.freshness import is_stale
+from weft.repo.index_cache import NAME, NAME_PART, WHOLE, IndexCache
+from weft.repo.indexer_order import CACHE
+from weft.repo.map_text import MapSource, render_map
+from weft.repo.words import parts_of
+from weft.workspace import read_beneath
+
+MOST_SYMBOLS: Final = 50
+_MOST_READ: Final = 512 * 1024
+_QUALIFIER: Final = re.compile(r"\.|::|#|->|/")
+
+Allows = Callable[[str], bool]
+_T = TypeVar("_T")
+
+
+class Symbol(NamedTuple):
+    """A definition and where it is."""
+
+    path: str
+    definition: Definition
+
+
+class IndexStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What an index holds."""
+
+    files: int = 0
+    """All files that were listed."""
+    sources: int = 0
+    """Those whose definitions and words are known."""
+    commits: int = 0
+    """Past commits whose words lead to files."""
+    is_there: bool = False
+    """False when there is no index yet."""
+
+
+class ProjectIndex:
+    """The index of one project, open for reading."""
+
+    def __init__(self, project: str, folder: Path) -> None:
+        self.project = project
+        self._path = folder / CACHE
+        self._lock = Lock()
+        self._cache: IndexCache | None = None
+        self._ranker: FileRanker | None = None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._cache is not None:
+                self._cache.close()
+            self._cache = self._ranker = None
+
+    def status(self) -> IndexStatus:
+        """What it holds now."""
+        return self._ask(_status, IndexStatus())
+
+    def is_stale(self) -> bool:
+        """Whether an indexer would find something to do.  Blocks."""
+        return self._ask(lambda cache: is_stale(cache, self.project), True)
+
+    def files(self) -> FileListing:
+        """All files, as they were listed last."""
+        return FileListing(self._ask(lambda cache: cache.listing(), ""))
+
+    def outline(self, path: str) -> list[Definition] | None:
+        """What a file defines, in its order; None for a file that is not in the index."""
+        return self._ask(lambda cache: cache.definitions(path), None)
+
+    def symbols(self, name: str, most: int = MOST_SYMBOLS) -> list[Symbol]:
+        """The definitions by a name: those that have it exactly, else in other letters, else those
+        that are made of its words.
+
+        `Cart.total` means the `total` that lies in a `Cart`.
+        """
+        return self._ask(lambda cache: _symbols(cache, name, most), [])
+
+    def files_with(self, word: str) -> list[str]:
+        """The source files that an identifier is in, in whatever letters."""
+        return self._ask(lambda cache: _files_with(cache, word), [])
+
+    def rank(self, request: str, focus: Sequence[str] = ()) -> list[str]:
+        """The source files, best first for a request."""
+
+        def ranked(_: IndexCache) -> list[str]:
+            assert self._ranker is not None
+            return [each.path for each in self._ranker.rank(request, focus)]
+
+        return self._ask(ranked, [])
+
+    def map(
+        self,
+        request: str = "",
+        focus: Sequence[str] = (),
+        tokens: int = 1024,
+        allows: Allows | None = None,
+    ) -> str:
+        """The files that a request is about, best first, with the signatures that fit; empty
+        without an index.
+
+        Of a file that `allows` refuses, nothing is shown.
+        """
+
+        def mapped(cache: IndexCache) -> str:
+            assert self._ranker is not None
+            ranked: Iterable[str] = (each.path for each in self._ranker.rank(request, focus))
+            paths = [path for path in ranked if allows is None or allows(path)]
+            source = MapSource(cache.definitions, self._text)
+            return render_map(paths, self._ranker.word_weights(request), tokens, source)
+
+        return self._ask(mapped, "")
+
+    def _text(self, path: str) -> str | None:
+        data = read_beneath(self.project, path, _MOST_READ)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def _ask(self, question: Callable[[IndexCache], _T], nothing: _T) -> _T:
+        """The answer of the index; `nothing` while there is none."""
+        with self._lock:
+            try:
+                if self._cache is None:
+                    self._cache = IndexCache(self._path)
+                    self._ranker = FileRanker(self._cache)
+                return question(self._cache)
+            except apsw.Error:
+                # Not there yet, of another version, damaged, or deleted meanwhile: it is a cache.
+                if self._cache is not None:
+                    self._cache.close()
+                self._cache = self._ranker = None
+                return nothing
+
+
+def _status(cache: IndexCache) -> IndexStatus:
+    return IndexStatus(
+        files=cache.listing().count("\0"),
+        sources=cache.count(),
+        commits=int(str(cache.note("past commits") or 0)),
+        is_there=True,
+    )
+
+
+def _paths(cache: IndexCache, kind: str, words: Iterable[str]) -> list[str]:
+    """The files that all of these words are in."""
+    asked = list(words)
+    lists = cache.lists(kind, asked)
+    if len(lists) < len(set(asked)):
+        return []
+    ids = set.intersection(*(set(each.ids) for each in lists.values()))
+    return cache.paths(ids)
+
+
+def _files_with(cache: IndexCache, word: str) -> list[str]:
+    return _paths(cache, WHOLE, [word.lower()])
+
+
+def _symbols(cache: IndexCache, name: str, most: int) -> list[Symbol]:
+    *above, last = [part for part in _QUALIFIER.split(name) if part] or [""]
+    if not last:
+        return []
+    found = [
+        Symbol(path, each)
+        for path in _paths(cache, NAME, [last.lower()])
+        for each in cache.definitions(path) or ()
+        if each.name.lower() == last.lower() and _lies_in(each, above, path, cache)
+    ]
+    exact = [each for each in found if each.definition.name == last]
+    return (exact or found or _by_parts(cache, last))[:most]
+
+
+def _lies_in(definition: Definition, above: Sequence[str], path: str, cache: IndexCache) -> bool:
+    """Whether a definition lies in one by the last of these names, or in a file called so."""
+    if not above:
+        return True
+    owner = above[-1].lower()
+    around = (
+        each.name.lower()
+        for each in cache.definitions(path) or ()
+        if each.first <= definition.first and definition.last <= each.last and each != definition
+    )
+    return owner in around or owner in definition.signature.lower() or owner in path.lower()
+
+
+def _by_parts(cache: IndexCache, name: str) -> list[Symbol]:
+    """The definitions whose names have all words of this one."""
+    wanted = set(parts_of(name))
+    if not wanted:
+        return []
+    return [
+        Symbol(path, each)
+        for path in _paths(cache, NAME_PART, wanted)
+        for each in cache.definitions(path) or ()
+        if wanted <= set(parts_of(each.name))
+    ]

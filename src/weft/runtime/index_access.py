@@ -1,0 +1,88 @@
+"""Access to the indexes of projects: opened for reading, and brought up to date by an indexer.
+
+Loaded only where a project has an index or is about to get one: most of what is imported here costs
+more than the start of a short run may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from weft.config.paths import WeftPaths
+from weft.repo.indexer_order import IndexOrder
+from weft.repo.indexer_process import IndexerProcess
+from weft.repo.past_commits import read_history_file
+from weft.repo.project_index import ProjectIndex
+
+_PASSED: Final = ("PATH", "HOME", "XDG_CONFIG_HOME", "LANG", "LC_ALL", "TMPDIR")
+"""What the indexer is given of our environment."""
+
+
+class IndexAccess:
+    """The indexes of the projects that an application works on."""
+
+    def __init__(self, places: WeftPaths, environ: Mapping[str, str]) -> None:
+        self._places = places
+        self._environ = {name: environ[name] for name in _PASSED if name in environ}
+        self._readers: dict[str, ProjectIndex] = {}
+        self._indexers: dict[str, IndexerProcess] = {}
+        self._locks: dict[str, anyio.Lock] = {}
+
+    def reader(self, project: str) -> ProjectIndex:
+        """The index of a project as it is; without one it answers nothing."""
+        if project not in self._readers:
+            self._readers[project] = ProjectIndex(project, self._places.index_of(project))
+        return self._readers[project]
+
+    async def ready(self, project: str, history: Path | None = None) -> ProjectIndex:
+        """The index of a project, brought up to date first.
+
+        A cancel lets the indexer finish without us.
+
+        Raises:
+            UsageError: `history` cannot be read.
+        """
+        async with self._locks.setdefault(project, anyio.Lock()):
+            reader = self.reader(project)
+            if history is not None or await anyio.to_thread.run_sync(reader.is_stale):
+                is_done = await self._update(project, history)
+                if history is not None and not is_done:
+                    # The indexer has no voice: what it stumbled over is said here.
+                    await anyio.to_thread.run_sync(read_history_file, history, "")
+            return reader
+
+    async def _update(self, project: str, history: Path | None) -> bool:
+        indexer = self._indexers[project] = IndexerProcess(self._order(project, history))
+        is_done = await anyio.to_thread.run_sync(indexer.wait, abandon_on_cancel=True)
+        del self._indexers[project]
+        return is_done
+
+    def start_update(self, project: str) -> None:
+        """Have an indexer bring an index up to date where something has changed.  Blocks for a look
+        at each indexed file, never for the indexer.
+        """
+        running = self._indexers.get(project)
+        if running is not None and running.is_running():
+            return
+        if self.reader(project).is_stale():
+            self._indexers[project] = IndexerProcess(self._order(project, None))
+
+    def close(self) -> None:
+        """Let go of everything; indexers finish what they have begun."""
+        for indexer in self._indexers.values():
+            indexer.release()
+        for reader in self._readers.values():
+            reader.close()
+
+    def _order(self, project: str, history: Path | None) -> IndexOrder:
+        return IndexOrder(
+            project=project,
+            folder=str(self._places.index_of(project)),
+            environ=self._environ,
+            history="" if history is None else str(history),
+        )

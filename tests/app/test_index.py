@@ -1,0 +1,37 @@
+"""`app.index`: files, symbols, outlines and maps of the project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.errors import UsageError
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+
+@pytest.mark.requirement("app:index")
+async def test_the_index_of_a_project_answers_as_the_files_are_now(tmp_path: Path) -> None:
+    (tmp_path / "cart.py").write_text("class Cart:\n    def total(self): ...\n")
+    (tmp_path / "notes.txt").write_text("words\n")
+    async with weft.open(tmp_path, "memory", {"repo.index": True}) as app:
+        assert not (await app.index.status()).is_there
+        assert await app.index.files() == ["cart.py", "notes.txt"]
+        [symbol] = await app.index.symbols("Cart.total")
+        assert (symbol.path, symbol.definition.first) == ("cart.py", 2)
+        (tmp_path / "cart.py").write_text("def basket(): ...\n")
+        assert await app.index.symbols("Cart.total") == []
+        assert [each.name for each in await app.index.outline("cart.py")] == ["basket"]
+        assert (await app.index.map("the basket")).startswith("cart.py\n  def basket()")
+        with pytest.raises(UsageError, match="no source file"):
+            await app.index.outline("notes.txt")
+        with pytest.raises(UsageError, match="tokens"):
+            await app.index.map("x", tokens=0)
+
+
+async def test_without_the_setting_there_is_no_index(tmp_path: Path) -> None:
+    async with weft.open(tmp_path, "memory", {"repo.index": False}) as app:
+        with pytest.raises(UsageError, match=r"repo\.index is off"):
+            _ = app.index

@@ -1,0 +1,87 @@
+"""`weft map`: the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.git_history import git
+from tests.support.weft_program import WeftProgram
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+@pytest.fixture
+def shop(weft: WeftProgram) -> WeftProgram:
+    write(
+        weft.project,
+        {
+            "shop/cart.py": "class Cart:\n    def total(self):\n        return self.tax()\n",
+            "shop/mail.py": "def send_receipt(): ...\n",
+            "web/page.ts": "export function render(): void {}\n",
+        },
+    )
+    git(weft.project, "init", "-q")
+    return weft
+
+
+def test_a_map_shows_what_a_request_is_about_first(shop: WeftProgram) -> None:
+    done = shop.run("map", "--request", "the tax of a cart is wrong")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(
+        "shop/cart.py\n  class Cart\n    def total(self)\n".replace("    d", "  d")
+    )
+    (shop.home / "request").write_text("render the page")
+    by_file = shop.run(
+        "map", "--request-file", str(shop.home / "request"), "--focus", "--tokens", "20"
+    )
+    assert by_file.stdout.startswith("web/page.ts\n")
+
+
+def test_a_map_is_limited_to_paths_or_is_of_another_folder(shop: WeftProgram) -> None:
+    limited = shop.run("map", "web", "--request", "cart").stdout
+    assert limited.startswith("web/page.ts\n")
+    assert "cart" not in limited
+    write(shop.home / "other", {"deep/a.py": "def alone(): ...\n"})
+    assert shop.run("map", str(shop.home / "other")).stdout.startswith("deep/a.py\n")
+
+
+def test_a_map_leaves_out_the_focus_and_takes_a_history_from_a_file(shop: WeftProgram) -> None:
+    history = shop.home / "history.jsonl"
+    history.write_text('[1, ["shop/cart.py", "web/page.ts"], "x"]\n')
+    done = shop.run("map", "--focus", "shop/cart.py", "--history", str(history))
+    assert done.stdout.startswith("web/page.ts\n")
+    assert "cart" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "there is no file or folder 'nowhere'"),
+        (["--request", "x", "--request-file", "y"], "either --request or --request-file"),
+        (["--request-file", "nowhere"], "cannot read the request 'nowhere'"),
+        (["--tokens", "100001"], "a map has 1 to 100,000 tokens, not 100,001"),
+        (["--history", "nowhere"], "cannot read the history"),
+        (["/", "/tmp"], "only paths of this project"),
+    ],
+)
+def test_what_cannot_be_mapped_is_said_in_one_sentence(
+    weft: WeftProgram, arguments: list[str], said: str
+) -> None:
+    (weft.project / "a.py").write_text("")
+    done = weft.call("map", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") <= 2
+
+
+def test_a_folder_without_sources_says_so(weft: WeftProgram) -> None:
+    done = weft.run("map")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "no source files" in done.stderr

@@ -1,0 +1,135 @@
+"""The indexer's process: it makes the index, and it ends with its parent."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.support.git_history import git
+from weft.errors import UsageError
+from weft.repo.index_cache import SUBJECT, IndexCache
+from weft.repo.indexer import ParentLink, index_project
+from weft.repo.indexer_order import CACHE, FINISH, IndexOrder
+from weft.repo.indexer_process import IndexerProcess
+from weft.repo.past_commits import read_history_file
+
+pytestmark = pytest.mark.process
+ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> IndexOrder:
+    project = tmp_path / "p"
+    project.mkdir()
+    (project / "cart.py").write_text("def total(): ...\n")
+    git(project, "init", "-q")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "Price the basket")
+    return IndexOrder(project=str(project), folder=str(tmp_path / "index" / "one"), environ=ENVIRON)
+
+
+def cache_of(order: IndexOrder, *, writes: bool = False) -> IndexCache:
+    return IndexCache(Path(order.folder) / CACHE, writes=writes)
+
+
+def test_an_indexer_makes_the_index_of_a_project(order: IndexOrder) -> None:
+    lost = Path(order.folder).parent / "lost"
+    lost.mkdir(parents=True)
+    (lost / "project").write_text("/nonexistent/project")
+    process = IndexerProcess(order)
+    process.wait()
+    assert not process.is_running()
+    cache = cache_of(order)
+    assert [each.name for each in cache.definitions("cart.py") or ()] == ["total"]
+    assert set(cache.lists(SUBJECT, ["basket"])) == {"basket"}
+    assert not lost.exists(), "the index of a project that is gone goes too"
+    assert (Path(order.folder).stat().st_mode & 0o777) == 0o700
+
+
+def test_a_second_run_parses_nothing_and_a_new_commit_is_read(order: IndexOrder) -> None:
+    cache = cache_of(order, writes=True)
+    assert index_project(cache, order, ParentLink(None)).parsed == ("cart.py",)
+    assert index_project(cache, order, ParentLink(None)).parsed == ()
+    git(Path(order.project), "commit", "-q", "--allow-empty", "-m", "Name the invoice")
+    index_project(cache, order, ParentLink(None))
+    assert set(cache.lists(SUBJECT, ["invoice"])) == {"invoice"}
+
+
+def test_a_project_without_git_has_its_past_from_a_file(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    project.mkdir()
+    (project / "cart.py").write_text("def total(): ...\n")
+    history = tmp_path / "history.jsonl"
+    history.write_text('[5, ["cart.py"], "Price the basket"]\n')
+    order = IndexOrder(project=str(project), folder=str(tmp_path / "i"), history=str(history))
+    cache = cache_of(order, writes=True)
+    index_project(cache, order, ParentLink(None))
+    assert list(cache.past_of(["cart.py"])) == [["cart.py"]]
+
+
+def test_a_history_of_another_form_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "history.jsonl"
+    with pytest.raises(UsageError, match="cannot read the history"):
+        read_history_file(file, "")
+    file.write_text('{"subject": "x"}\n')
+    with pytest.raises(UsageError, match="each line is"):
+        read_history_file(file, "")
+
+
+def test_an_indexer_whose_parent_died_ends_without_working_on(order: IndexOrder) -> None:
+    parent = subprocess.run(
+        [sys.executable, "-c", _DIES, msgspec.json.encode(order).decode()],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    _await_end(int(parent.stdout))
+    assert not (Path(order.folder) / CACHE).exists()
+
+
+_DIES = """
+import fcntl, os, sys, msgspec
+from pathlib import Path
+from weft.repo.indexer_order import IndexOrder
+from weft.repo.indexer_process import IndexerProcess
+order = msgspec.json.decode(sys.argv[1], type=IndexOrder)
+Path(order.folder).mkdir(parents=True)
+lock = os.open(Path(order.folder) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(lock, fcntl.LOCK_EX)
+process = IndexerProcess(order)
+print(process._pid, flush=True)
+os._exit(0)
+"""
+"""Holds the lock, so that the indexer has to wait, and dies without a word."""
+
+
+def _await_end(pid: int) -> None:
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    assert select.select([process], [], [], 30)[0], "the indexer outlived its parent"
+    os.close(process)
+
+
+def test_a_parent_that_closes_in_good_order_lets_it_finish() -> None:
+    reader, writer = os.pipe()
+    link = ParentLink(reader)
+    assert link.is_wanted()
+    os.write(writer, FINISH)
+    os.close(writer)
+    assert link.is_wanted()
+    assert link.is_finishing
+
+
+def test_a_parent_that_is_gone_wants_nothing_more() -> None:
+    reader, writer = os.pipe()
+    link = ParentLink(reader)
+    os.close(writer)
+    assert not link.is_wanted()

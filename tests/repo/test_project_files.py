@@ -1,0 +1,121 @@
+"""The listing of a project: with git and without, ignore files honoured."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.git_history import git
+from weft.repo.file_paths import FileListing
+from weft.repo.project_files import list_project, walk_project
+from weft.workspace import LocalRunner
+
+TREE = {
+    ".gitignore": "*.log\n/out/\n!keep.log\n",
+    "a.py": "",
+    "keep.log": "",
+    "noise.log": "",
+    "out/made.py": "",
+    "src/.gitignore": "gen_*\n!gen_kept.py\n",
+    "src/gen_kept.py": "",
+    "src/gen_other.py": "",
+    "src/out/real.py": "",
+    "src/ünï code.py": "",
+}
+LISTED = {
+    ".gitignore",
+    "a.py",
+    "keep.log",
+    "src/.gitignore",
+    "src/gen_kept.py",
+    "src/out/real.py",
+    "src/ünï code.py",
+}
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def listed(project: Path, scratch: Path) -> set[str]:
+    scratch.mkdir(exist_ok=True)
+    found = anyio.run(list_project, LocalRunner(dict(os.environ)), str(project), scratch)
+    paths = found.paths()
+    assert len(paths) == len(set(paths)) == len(found)
+    return set(paths)
+
+
+@pytest.mark.process
+def test_git_and_a_walk_list_the_same_files(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    write(project, TREE)
+    assert set(walk_project(str(project))) == LISTED
+    git(project, "init", "-q")
+    assert listed(project, tmp_path / "s") == LISTED
+    git(project, "add", "a.py")
+    assert listed(project, tmp_path / "s") == LISTED
+
+
+@pytest.mark.process
+def test_a_folder_of_a_repository_lists_its_own_files_with_the_rules_above_it(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "p", TREE)
+    git(tmp_path / "p", "init", "-q")
+    assert listed(tmp_path / "p" / "src", tmp_path / "s") == {
+        path.removeprefix("src/") for path in LISTED if path.startswith("src/")
+    }
+
+
+@pytest.mark.process
+def test_another_repository_inside_is_not_listed(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    write(project, {"a.py": "", "inner/b.py": ""})
+    git(project / "inner", "init", "-q")
+    assert set(walk_project(str(project))) == {"a.py"}
+    git(project, "init", "-q")
+    assert listed(project, tmp_path / "s") == {"a.py"}
+
+
+@pytest.mark.process
+def test_weftignore_leaves_out_tracked_files_and_takes_lines_back(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    files = {
+        ".weftignore": "vendor/\n*.gen.py\n",
+        "vendor/b.py": "",
+        "a.gen.py": "",
+        "src/.weftignore": "!kept.gen.py\n",
+        "src/kept.gen.py": "",
+        "src/a.gen.py": "",
+        "src/vendor/deep/c.py": "",
+        "a.py": "",
+    }
+    write(project, files)
+    expected = {".weftignore", "src/.weftignore", "src/kept.gen.py", "a.py"}
+    assert listed(project, tmp_path / "s") == expected
+    git(project, "init", "-q")
+    git(project, "add", "-A")
+    assert listed(project, tmp_path / "s") == expected
+
+
+@pytest.mark.process
+def test_a_repository_that_names_programs_runs_none_of_them(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    write(project, {"a.py": ""})
+    git(project, "init", "-q")
+    git(project, "config", "core.fsmonitor", f"touch {tmp_path}/ran; false")
+    assert listed(project, tmp_path / "s") == {"a.py"}
+    assert not (tmp_path / "ran").exists()
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0"), min_size=1)))
+def test_a_listing_gives_back_its_paths(paths: list[str]) -> None:
+    assert FileListing.of(paths).paths() == paths

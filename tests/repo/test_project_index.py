@@ -1,0 +1,151 @@
+"""What an index answers: symbols, outlines, maps, and whether it is current."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from weft.repo.freshness import is_stale
+from weft.repo.index_cache import IndexCache, PastCommit
+from weft.repo.index_update import update_index
+from weft.repo.indexer import folder_times
+from weft.repo.indexer_order import CACHE
+from weft.repo.project_files import walk_project
+from weft.repo.project_index import ProjectIndex
+
+FILES = {
+    "shop/cart.py": "class Cart:\n    def total(self):\n        return 1\n\n\ndef total(x): ...\n",
+    "shop/stock.py": "class Stock:\n    def Total(self): ...\n    def reserveItem(self): ...\n",
+    "notes.txt": "words\n",
+}
+
+
+def bring_up_to_date(cache: IndexCache, project: Path) -> None:
+    listing = walk_project(str(project))
+    update_index(cache, str(project), listing)
+    cache.write_listing(listing.text, folder_times(str(project), listing))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for path, text in FILES.items():
+        file = tmp_path / "p" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return tmp_path / "p"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, project: Path) -> IndexCache:
+    cache = IndexCache(tmp_path / "index" / CACHE, writes=True)
+    bring_up_to_date(cache, project)
+    cache.write_past([PastCommit("c", 1, "x", ["shop/cart.py"])], "c")
+    return cache
+
+
+@pytest.fixture
+def index(cache: IndexCache, project: Path, tmp_path: Path) -> ProjectIndex:
+    return ProjectIndex(str(project), tmp_path / "index")
+
+
+def found(index: ProjectIndex, name: str) -> list[tuple[str, int]]:
+    return [(each.path, each.definition.first) for each in index.symbols(name)]
+
+
+def test_a_symbol_is_found_by_its_exact_name_before_other_letters(index: ProjectIndex) -> None:
+    assert found(index, "total") == [("shop/cart.py", 2), ("shop/cart.py", 6)]
+    assert found(index, "TOTAL") == [
+        ("shop/cart.py", 2),
+        ("shop/cart.py", 6),
+        ("shop/stock.py", 2),
+    ]
+
+
+def test_a_qualified_name_means_the_one_inside(index: ProjectIndex) -> None:
+    assert found(index, "Stock.total") == [("shop/stock.py", 2)]
+    assert found(index, "Stock::Total") == [("shop/stock.py", 2)]
+
+
+def test_a_name_that_is_nowhere_is_found_by_its_words(index: ProjectIndex) -> None:
+    assert found(index, "reserve_item") == [("shop/stock.py", 3)]
+    assert found(index, "absent") == found(index, "") == found(index, "...") == []
+
+
+def test_the_outline_of_a_file_is_in_its_order(index: ProjectIndex) -> None:
+    outline = index.outline("shop/cart.py")
+    assert outline is not None
+    assert [each.name for each in outline] == ["Cart", "total", "total"]
+    assert index.outline("notes.txt") is None
+
+
+def test_the_status_counts_files_sources_and_commits(index: ProjectIndex) -> None:
+    status = index.status()
+    assert (status.files, status.sources, status.commits, status.is_there) == (3, 2, 1, True)
+
+
+def test_a_map_shows_nothing_of_a_file_that_may_not_be_read(index: ProjectIndex) -> None:
+    assert "cart" in index.map("total of the cart")
+    assert "cart" not in index.map("total of the cart", allows=lambda path: "cart" not in path)
+
+
+def test_a_map_reads_no_file_through_a_link_that_took_its_place(
+    index: ProjectIndex, project: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.py").write_text("password\n")
+    (project / "shop" / "cart.py").unlink()
+    (project / "shop" / "cart.py").symlink_to(tmp_path / "secret.py")
+    assert index._text("shop/cart.py") is None
+
+
+def test_without_an_index_there_are_no_answers(tmp_path: Path) -> None:
+    index = ProjectIndex(str(tmp_path), tmp_path / "none")
+    assert (index.symbols("x"), index.map("x"), index.files().paths()) == ([], "", [])
+    assert index.is_stale()
+    assert not index.status().is_there
+
+
+def test_an_index_that_is_damaged_answers_nothing(tmp_path: Path, cache: IndexCache) -> None:
+    cache.close()
+    file = tmp_path / "index" / CACHE
+    file.write_bytes(b"no database, but long enough to be looked at as one" * 100)
+    index = ProjectIndex(str(tmp_path), tmp_path / "index")
+    assert index.symbols("total") == []
+    assert index.is_stale()
+    assert IndexCache(file, writes=True).count() == 0
+
+
+# --- freshness
+
+
+def test_an_index_is_current_after_its_update(cache: IndexCache, project: Path) -> None:
+    assert not is_stale(cache, str(project))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda p: (p / "shop/cart.py").write_text("def other(): ...\n"),
+        lambda p: (p / "shop/cart.py").unlink(),
+        lambda p: (p / "shop/new.py").write_text(""),
+        lambda p: (p / "new").mkdir(),
+        lambda p: os.utime(p / "shop/cart.py", ns=(5, 5)),
+    ],
+    ids=["edit", "removal", "new file", "new folder", "new time"],
+)
+def test_what_changes_sources_makes_an_index_stale(
+    cache: IndexCache, project: Path, change: object
+) -> None:
+    assert callable(change)
+    change(project)
+    assert is_stale(cache, str(project))
+    bring_up_to_date(cache, project)
+    assert not is_stale(cache, str(project))
+
+
+def test_what_is_no_source_makes_no_index_stale(cache: IndexCache, project: Path) -> None:
+    (project / "shop" / "more.txt").write_text("x")
+    (project / "notes.txt").write_text("other")
+    (project / "__pycache__").mkdir()
+    assert not is_stale(cache, str(project))
