@@ -169,3 +169,5 @@ def own_home(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
         if name.startswith(("WEFT_", "XDG_")) or name.endswith(("_API_KEY", "_BASE_URL")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
+    # An indexer would be started for every project with code; those who test it switch it on.
+    monkeypatch.setenv("WEFT_REPO_INDEX", "off")

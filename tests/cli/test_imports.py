@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+from tests.support.git_history import git
 from tests.support.weft_program import WeftProgram
 from weft.cli.entry_point import begins_chat
 
@@ -125,11 +126,11 @@ sys.exit(main())
 """
 
 
-def loaded_by(weft: WeftProgram, *arguments: str) -> set[str]:
+def loaded_by(weft: WeftProgram, *arguments: str, **env: str) -> set[str]:
     """Every module that is loaded when the program ends."""
     done = subprocess.run(
         [sys.executable, "-c", DUMP, *arguments],
-        env=weft.environment,
+        env={**weft.environment, **env},
         cwd=weft.project,
         capture_output=True,
         text=True,
@@ -231,6 +232,22 @@ def test_the_way_to_the_first_request_loads_only_what_it_needs(weft: WeftProgram
     assert of_the_cli <= CLI_ON_THE_WAY
     assert RARE & loaded == set()
     assert not roots(loaded - bare())
+
+
+def test_a_project_without_code_loads_nothing_of_the_index(weft: WeftProgram) -> None:
+    """And starts no process: the index is on, but there is nothing to be read."""
+    for number in range(20):
+        (weft.project / f"text{number}.txt").write_text("words\n")
+    (weft.project / "README.md").write_text("# Words\n")
+    git(weft.project, "init", "-q")
+    git(weft.project, "add", "-A")
+    script = weft.script("Hello.")
+    loaded_by(weft, "-p", "-m", script, "hi")  # the first one finds out what the folder is
+    without = loaded_by(weft, "-p", "-m", script, "hi")
+    loaded = loaded_by(weft, "-p", "-m", script, "hi", WEFT_REPO_INDEX="on")
+    assert loaded == without
+    assert not any(name.startswith("weft.repo") for name in loaded)
+    assert not (weft.data / "index").exists()
 
 
 @pytest.mark.process

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from weft.repo.file_ranker import FileRanker, is_aside
+from weft.repo.file_ranker import FileRanker
 from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, PastCommit
+from weft.repo.languages import is_aside
 from weft.repo.map_text import MapSource, render_map
 from weft.repo.source_reader import content_digest, read_content
 
@@ -52,6 +53,16 @@ def test_a_file_of_the_conversation_brings_its_neighbours_and_is_left_out() -> N
     found = ranked(indexed(FILES, past), "", ("shop/cart.py",))
     assert found[0] == "shop/stock.py"
     assert "shop/cart.py" not in found
+
+
+def test_the_likely_files_are_the_first_of_the_ranking() -> None:
+    past = [PastCommit("c", 1, "x", ["shop/cart.py", "shop/stock.py"])]
+    ranker = FileRanker(indexed(FILES, past))
+    for request, focus in (("total of the cart", ()), ("receipt", ("shop/cart.py",))):
+        likely = ranker.likely(request, focus)
+        assert likely == [each.path for each in ranker.rank(request, focus)][: len(likely)]
+        assert likely
+    assert ranker.likely("nothing such") == []
 
 
 def test_a_request_without_words_ranks_by_name_and_fails_nowhere() -> None:

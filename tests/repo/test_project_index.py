@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -114,6 +115,30 @@ def test_an_index_that_is_damaged_answers_nothing(tmp_path: Path, cache: IndexCa
     assert index.symbols("total") == []
     assert index.is_stale()
     assert IndexCache(file, writes=True).count() == 0
+
+
+def test_an_answer_is_of_one_state_while_an_indexer_writes(
+    cache: IndexCache, index: ProjectIndex, project: Path
+) -> None:
+    """A file gets a new number with each write; an answer that saw both would fail."""
+    stop = Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            (project / "shop" / "cart.py").write_text(f"class Cart:\n    n = {number}\n")
+            update_index(cache, str(project), ["shop/cart.py"], is_whole=False)
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        for _ in range(200):
+            assert index.hint("the cart", (), 100).startswith("shop/cart.py")
+            assert [each.path for each in index.symbols("Cart")] == ["shop/cart.py"]
+    finally:
+        stop.set()
+        thread.join()
 
 
 # --- freshness

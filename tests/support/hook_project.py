@@ -38,7 +38,11 @@ class HookProject:
 
     def open(self, config: dict[str, Any] | None = None, **parts: Any) -> App:
         """The application, with these hooks."""
-        environ = {"HOME": str(self.home), "PATH": os.environ["PATH"]}
+        environ = {
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "WEFT_REPO_INDEX": "off",
+        }
         given = {"hooks": self.hooks, **(config or {})} if self.hooks else config
         return weft.open(
             self.project, parts.pop("store", "memory"), given, environ=environ, **parts

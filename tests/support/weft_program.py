@@ -33,7 +33,7 @@ class WeftProgram:
 
     @property
     def environment(self) -> dict[str, str]:
-        """A plain environment: no keys, no settings, no colours."""
+        """A plain environment: no keys, no settings but that no indexer is started, no colours."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         return {
             **kept,
@@ -41,6 +41,7 @@ class WeftProgram:
             "PYTHONPATH": str(SRC.parent),
             "LC_ALL": "C.UTF-8",
             "TERM": "xterm-256color",
+            "WEFT_REPO_INDEX": "off",
         }
 
     def script(self, *answers: Any, **fields: Any) -> str:

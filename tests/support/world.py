@@ -83,9 +83,16 @@ class World:
 
     @property
     def environ(self) -> dict[str, str]:
-        """An environment in which nothing of the machine's own settings is seen."""
+        """An environment in which nothing of the machine's own settings is seen, and no indexer is
+        started unless a journey says so.
+        """
         home = str(self.base)
-        return {"HOME": home, "WEFT_HOME": home, "PATH": os.environ["PATH"]}
+        return {
+            "HOME": home,
+            "WEFT_HOME": home,
+            "PATH": os.environ["PATH"],
+            "WEFT_REPO_INDEX": "off",
+        }
 
     async def _wait(self, seconds: float) -> None:
         self.waits.append(seconds)

@@ -27,6 +27,7 @@ from weft.config.settings import Config, load_config
 from weft.errors import StoreError, UsageError, WeftError
 from weft.ids import BlobId, SessionId
 from weft.messages import File, Image, Text
+from weft.project.environment import holds_source
 from weft.project.saved_rules import SavedRules
 from weft.project.system_prompt import (
     MOST_PROBLEMS,
@@ -42,7 +43,7 @@ from weft.runtime.services import Services
 from weft.runtime.session_host import SessionHost
 from weft.runtime.stores import AsyncCloseable, StoreRegistry
 from weft.runtime.workspaces.read_guard import read_judge
-from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
+from weft.runtime.workspaces.workspace_factory import WorkspaceFactory, holds_home
 from weft.store import Store
 from weft.store.address import unix_address
 from weft.store.location import StoreArgument, location_of, open_location
@@ -68,6 +69,9 @@ MOST_UNLOAD_SECONDS = 960.0
 """The longest pause when unloading fails again and again."""
 TRIM_EVERY_SECONDS = 15.0
 WAKE_EVERY_SECONDS = 5.0
+INDEX_AFTER_SECONDS = 0.5
+"""When the index is first looked at: a model takes longer to answer, and then nothing waits."""
+INDEX_EVERY_SECONDS = 10.0
 _NOT_OPEN = "the app is not open: use `async with weft.open() as app`"
 
 
@@ -192,6 +196,26 @@ class App:
 
             self._index_access = IndexAccess(self.places, self._environ)
         return self._index_access
+
+    def _has_index(self, project: str) -> bool:
+        """Whether there is an index of a project that may be used; one look at the disk."""
+        if not self.config.get("repo.index"):
+            return False
+        return os.path.exists(self.places.index_of(project) / "cache.db")
+
+    def _update_index(self) -> None:
+        """Have an indexer read what has changed in this project, where it has code.  Blocks."""
+        project = self.project_path
+        if not self.config.get("repo.index") or holds_home(project, self.places.user):
+            return
+        # A run that stores nothing leaves nothing behind, an index neither.
+        if self._store is None or not self._store.is_lasting:
+            return
+        try:
+            if self._has_index(project) or holds_source(project):
+                self._indexes().start_update(project)
+        except OSError:
+            logger.warning("the index of the project could not be updated", exc_info=True)
 
     async def subscribe(self, topic: str) -> SessionListEvents:
         """Events that are no session's: those of the topic `sessions` say which rows of
@@ -467,6 +491,7 @@ class App:
 
         Turns that run are suspended: they are interrupted, and can go on.
         """
+        was_used = self._host is not None and self._host.last_used > 0
         try:
             await self._stop_accepting()
             if self._host is not None:
@@ -478,6 +503,9 @@ class App:
             if self._stores is not None:
                 await self._stores.aclose()
         finally:
+            if was_used:
+                # For the next session: what this one changed, or all of it where it was too short.
+                await anyio.to_thread.run_sync(self._update_index)
             # The sandbox and the store after the tasks: a task that is being cancelled may still
             # need both.
             await self._supervisor.aclose()
@@ -535,12 +563,15 @@ class App:
                 saved_rules=SavedRules(self.places.config),
                 hooks=self._session_hooks,
                 is_trusted=self.is_trusted,
+                has_index=self._has_index,
+                indexes=self._indexes,
                 project_path=self.project_path,
             )
         )
         self._sessions = SessionManager(self._host)
         self._supervisor.start(self._unload_idle, "unload idle sessions")
         self._supervisor.start(self._trim_heap, "trim the heap")
+        self._supervisor.start(self._keep_index, "keep the index")
         if self._wakes_due:
             self._supervisor.start(self._wake_due, "wake sessions that are due")
         if not self._store.is_shared:
@@ -601,6 +632,16 @@ class App:
         if wanted.node is None:
             return await session.summarize()
         return await session.summarize_branch(wanted.node, input_id=wanted.input_id), ""
+
+    async def _keep_index(self) -> None:
+        """Have what changes while sessions are used read, off the way of their turns."""
+        updated_at = 0.0
+        await anyio.sleep(INDEX_AFTER_SECONDS)
+        while True:
+            if self.host.last_used > updated_at:
+                updated_at = self._clock.monotonic()
+                await anyio.to_thread.run_sync(self._update_index)
+            await anyio.sleep(INDEX_EVERY_SECONDS)
 
     async def _trim_heap(self) -> None:
         # A single run on the command line is over before; it does without what is loaded here.

@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -23,6 +24,17 @@ from weft.workspace import (
     uncommitted_changes,
 )
 
+SOURCE_SUFFIXES: Final = frozenset(
+    {
+        *(".py", ".pyi", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".go"),
+        *(".rs", ".java", ".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx", ".cs", ".rb"),
+        *(".rake", ".php", ".ex", ".exs", ".sh", ".bash", ".kt", ".kts", ".swift", ".scala"),
+        *(".sc", ".lua", ".zig"),
+    }
+)
+"""How files end that are code and can be indexed: those of `weft.repo`, without prose."""
+_MOST_INDEX: Final = 4 * 1024 * 1024
+_MOST_NAMES: Final = 2_000
 _BRANCH: Final = re.compile(r"ref: refs/heads/([^\s\x00-\x20~^:?*\[\\\x7f]{1,200})")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _PLAIN_NAME: Final = re.compile(r"[\w./+@ -]{1,120}")
@@ -125,6 +137,43 @@ def repository_sentences(project: str) -> tuple[str, str]:
     if repository is None:
         return "", ""
     return git_sentence(repository), changes_sentence(uncommitted_changes(repository))
+
+
+def holds_source(project: str) -> bool:
+    """Whether a project has code that an index could be made of; False where a quick look finds
+    none.  Blocks.
+
+    By the names in git's index, else by those in the topmost folders.  No module is loaded for it:
+    it is asked in every run.
+    """
+    repository = _repository(project)
+    if repository is not None:
+        try:
+            with open(f"{repository.records}/index", "rb") as file:
+                data = file.read(_MOST_INDEX)
+            # A NUL ends each name.
+            return any(b"%b\0" % suffix.encode() in data for suffix in SOURCE_SUFFIXES)
+        except OSError:
+            pass  # nothing was ever added
+    return _has_source_below(project)
+
+
+def _has_source_below(project: str) -> bool:
+    waiting, looked = [project], 0
+    for folder in waiting:
+        try:
+            entries = list(islice(os.scandir(folder), _MOST_NAMES))
+        except OSError:
+            continue
+        for entry in entries:
+            looked += 1
+            if os.path.splitext(entry.name)[1].lower() in SOURCE_SUFFIXES:
+                return True
+            if entry.name[0] != "." and entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+        if looked > _MOST_NAMES:
+            break
+    return False
 
 
 def _repository(project: str) -> GitRepository | None:

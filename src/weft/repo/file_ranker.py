@@ -9,11 +9,12 @@ commit's subject says in the words of users what a file is for.  Measured on the
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
+from heapq import nlargest
 from typing import Final, NamedTuple
 
 from weft.repo.index_cache import (
+    EMPTY_TABLE,
     NAME,
     NAME_PART,
     NOWHERE,
@@ -22,7 +23,6 @@ from weft.repo.index_cache import (
     SUBJECT,
     WHOLE,
     IndexCache,
-    IndexedFile,
     PostingList,
 )
 from weft.repo.words import RequestWords, request_words
@@ -40,16 +40,8 @@ _LENGTH_SHARE: Final = {PART: 0.75, WHOLE: 0.75, PATH: 0.3, NAME_PART: 0.75, SUB
 """How much a long file is held to account for its length (BM25's b)."""
 _WIDE_COMMIT: Final = 20
 """A commit that changed more files says nothing about any of them."""
+_MOST_COMMITS: Final = 400
 _SHORT_NAME: Final = 3
-_FOLDERS: Final = (
-    "tests?|specs?|__tests__|testing|testdata|fixtures?|androidTest|e2e|bench(es|marks?)?"
-    "|_?examples?|samples?|docs?|fuzz|demos?"
-)
-_NAMES: Final = (
-    r"test_[^/]*|[^/]*_(test|spec)\.\w+|[^/]*\.(test|spec)\.\w+|[^/]*Tests?\.(java|kt|cs|php)"
-    r"|conftest\.py|[^/]*\.(md|markdown)"
-)
-_ASIDE_PATH: Final = re.compile(rf"(?i)(^|/)({_FOLDERS})/|(^|/)({_NAMES})$")
 
 Scores = dict[int, float]
 
@@ -67,14 +59,35 @@ class FileRanker:
     def __init__(self, cache: IndexCache) -> None:
         self._cache = cache
         self._state: int | None = None
-        self._files: dict[int, IndexedFile] = {}
-        self._ids: dict[str, int] = {}
+        self._table = EMPTY_TABLE
         self._lengths: dict[str, dict[int, int]] = {}
+        self._ids: dict[str, int] | None = None
 
     def rank(self, request: str, focus: Sequence[str] = ()) -> list[RankedFile]:
         """All files, best first; those of `focus` are in the conversation already: they are left
         out, and their neighbours come up.
         """
+        scores = self._scores(request, focus)
+        aside = dict(zip(self._table.ids, self._table.aside, strict=True))
+        ranked = [
+            RankedFile(path, scores.get(id, 0.0) - _ASIDE * aside[id])
+            for path, id in self._paths().items()
+            if path not in focus
+        ]
+        return sorted(ranked, key=lambda each: (-each.score, each.path))
+
+    def likely(self, request: str, focus: Sequence[str] = (), most: int = 40) -> list[str]:
+        """The best of the files that share words with a request, or were changed with those of
+        `focus`; in the order of `rank`, without looking at the others.
+        """
+        scores = self._scores(request, focus)
+        aside = dict(zip(self._table.ids, self._table.aside, strict=True))
+        values = ((score - _ASIDE * aside[id], id) for id, score in scores.items())
+        best = nlargest(most + len(focus), values)
+        paths = dict(self._cache.paths_by_id([id for _, id in best]))
+        return [paths[id] for _, id in best if paths[id] not in focus][:most]
+
+    def _scores(self, request: str, focus: Sequence[str]) -> Scores:
         self._refresh()
         words = request_words(request)
         total: Scores = {}
@@ -84,12 +97,7 @@ class FileRanker:
         _add(total, self._by_subjects(words), _BY_SUBJECT)
         if focus:
             _add(total, self._neighbours(focus), _BY_NEIGHBOUR)
-        ranked = [
-            RankedFile(file.path, total.get(id, 0.0) - (_ASIDE if is_aside(file.path) else 0.0))
-            for id, file in self._files.items()
-            if file.path not in focus
-        ]
-        return sorted(ranked, key=lambda each: (-each.score, each.path))
+        return total
 
     def word_weights(self, request: str) -> dict[str, float]:
         """The words of a request, each with how much it tells in this project."""
@@ -106,17 +114,22 @@ class FileRanker:
         if state == self._state:
             return
         self._state = state
-        self._files = {file.id: file for file in self._cache.files()}
-        self._ids = {file.path: id for id, file in self._files.items()}
+        self._table = table = self._cache.table()
+        self._ids = None
+        columns = (table.parts, table.whole, table.names, table.steps)
         self._lengths = {
-            PART: {id: file.parts for id, file in self._files.items()},
-            WHOLE: {id: file.whole for id, file in self._files.items()},
-            NAME_PART: {id: file.names for id, file in self._files.items()},
-            PATH: {id: file.steps for id, file in self._files.items()},
+            kind: dict(zip(table.ids, column, strict=True))
+            for kind, column in zip((PART, WHOLE, NAME_PART, PATH), columns, strict=True)
         }
 
+    def _paths(self) -> dict[str, int]:
+        """All paths with their numbers; not read for a request that needs none of them."""
+        if self._ids is None:
+            self._ids = self._cache.ids()
+        return self._ids
+
     def _rarity(self, files: int, among: int | None = None) -> float:
-        count = len(self._files) if among is None else among
+        count = len(self._table.ids) if among is None else among
         return math.log(1 + max(0.0, count - files + 0.5) / (files + 0.5))
 
     def _by_words(self, kind: str, words: RequestWords) -> Scores:
@@ -137,7 +150,7 @@ class FileRanker:
         for word, (ids, _) in self._cache.lists(NAME, words.whole).items():
             if len(word) >= _SHORT_NAME:
                 for id in ids:
-                    if id in self._files:
+                    if id in self._lengths[PART]:
                         found[id] = found.get(id, 0.0) + words.whole[word] / len(ids)
         return found
 
@@ -151,7 +164,9 @@ class FileRanker:
             for id, times in zip(*listed, strict=True):
                 commits[id] = commits.get(id, 0.0) + rarity * times / (times + _SATURATION)
         found: Scores = {}
-        for id, _, _, files in self._cache.past(list(commits)):
+        # Of the last commits in this order each adds next to nothing.
+        best = nlargest(_MOST_COMMITS, commits, key=commits.__getitem__)
+        for id, files in self._cache.past(best):
             self._share(found, files, commits[id])
         return found
 
@@ -163,15 +178,11 @@ class FileRanker:
         return found
 
     def _share(self, found: Scores, files: Sequence[str], score: float) -> None:
-        known = [id for file in files if (id := self._ids.get(file)) is not None]
+        ids = self._paths()
+        known = [id for file in files if (id := ids.get(file)) is not None]
         if 0 < len(known) <= _WIDE_COMMIT:
             for id in known:
                 found[id] = found.get(id, 0.0) + score / math.sqrt(len(known))
-
-
-def is_aside(path: str) -> bool:
-    """True for tests, documents and examples, by their paths."""
-    return _ASIDE_PATH.search(path) is not None
 
 
 class _Damping(NamedTuple):

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import zlib
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -22,9 +24,10 @@ import apsw
 import msgspec
 
 from weft.repo.definitions import Definition, FileReading
+from weft.repo.languages import is_aside
 from weft.repo.words import IDENTIFIER, parts_in
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 PART, WHOLE, PATH, NAME_PART, NAME, SUBJECT = "swpdxh"
 """Kinds of words: what the first letter of a list's key says."""
 MOST_SEGMENTS: Final = 64
@@ -42,7 +45,12 @@ CREATE TABLE file (
     parts INTEGER NOT NULL,
     whole INTEGER NOT NULL,
     names INTEGER NOT NULL,
-    steps INTEGER NOT NULL
+    steps INTEGER NOT NULL,
+    aside INTEGER NOT NULL
+);
+CREATE TABLE lengths (
+    id INTEGER PRIMARY KEY,
+    ids BLOB, parts BLOB, whole BLOB, names BLOB, steps BLOB, aside BLOB
 );
 CREATE TABLE reading (
     digest BLOB PRIMARY KEY,
@@ -79,15 +87,16 @@ class KnownFile(NamedTuple):
     digest: bytes
 
 
-class IndexedFile(NamedTuple):
-    """A file of the index, with the lengths that scores are measured by."""
+class FileTable(NamedTuple):
+    """What scores need to know of all files: a column for each, in the order of their numbers."""
 
-    id: int
-    path: str
-    parts: int
-    whole: int
-    names: int
-    steps: int
+    ids: array[int]
+    parts: array[int]
+    whole: array[int]
+    names: array[int]
+    steps: array[int]
+    aside: array[int]
+    """1 for tests, documents and examples."""
 
 
 class PostingList(NamedTuple):
@@ -98,6 +107,7 @@ class PostingList(NamedTuple):
 
 
 NOWHERE: Final = PostingList(array("I"), b"")
+EMPTY_TABLE: Final = FileTable(*(array(code) for code in "IIIIIB"))
 
 
 class FileEntry(NamedTuple):
@@ -152,15 +162,27 @@ class IndexCache:
 
     # -- reading
 
+    def snapshot(self) -> AbstractContextManager[object]:
+        """All reads inside see the same state."""
+        return self._db
+
     @property
     def state(self) -> int:
         """Another number whenever another process has written."""
         return int(self._one("PRAGMA data_version"))
 
-    def files(self) -> Iterator[IndexedFile]:
-        """All files of the index."""
-        rows = self._db.execute("SELECT id, path, parts, whole, names, steps FROM file")
-        return (IndexedFile(*row) for row in rows)
+    def ids(self) -> dict[str, int]:
+        """All files by path, each with its number."""
+        return dict(self._db.execute("SELECT path, id FROM file"))
+
+    def table(self) -> FileTable:
+        """What scores need to know of all files."""
+        sql = "SELECT ids, parts, whole, names, steps, aside FROM lengths"
+        row = self._db.execute(sql).fetchone()
+        table = FileTable(*(array(column.typecode) for column in EMPTY_TABLE))
+        for column, data in zip(table, row or (), strict=False):
+            column.frombytes(data)
+        return table
 
     def known_files(self) -> dict[str, KnownFile]:
         """By path, what the files were when they were read."""
@@ -175,10 +197,13 @@ class IndexCache:
 
     def paths(self, ids: Iterable[int]) -> list[str]:
         """The paths of some files, in order; a number without a row has none."""
+        return sorted(path for _, path in self.paths_by_id(ids))
+
+    def paths_by_id(self, ids: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Number and path of some files."""
         asked = tuple(ids)
         marks = ",".join("?" * len(asked))
-        sql = f"SELECT path FROM file WHERE id IN ({marks}) ORDER BY path"
-        return [path for (path,) in self._db.execute(sql, asked)]
+        return self._db.execute(f"SELECT id, path FROM file WHERE id IN ({marks})", asked)
 
     def folders(self) -> dict[str, int]:
         """The folders that files lie in, each with its time when it was listed."""
@@ -223,13 +248,11 @@ class IndexCache:
         definitions, words = (zlib.decompress(each) for each in row)
         return FileReading(_definitions.decode(definitions), *_words_decoder.decode(words))
 
-    def past(self, ids: Sequence[int]) -> Iterator[tuple[int, int, int, list[str]]]:
-        """Id, time, number of words and files of some commits."""
+    def past(self, ids: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
+        """Number and files of some commits."""
         marks = ",".join("?" * len(ids))
-        rows = self._db.execute(
-            f"SELECT id, at, words, files FROM past WHERE id IN ({marks})", tuple(ids)
-        )
-        return ((id, at, words, msgspec.msgpack.decode(files)) for id, at, words, files in rows)
+        rows = self._db.execute(f"SELECT id, files FROM past WHERE id IN ({marks})", tuple(ids))
+        return ((id, msgspec.msgpack.decode(files)) for id, files in rows)
 
     def past_of(self, paths: Sequence[str]) -> Iterator[list[str]]:
         """The files of each commit that changed one of these."""
@@ -249,7 +272,9 @@ class IndexCache:
     def write(self, entries: Sequence[FileEntry], removed: Iterable[str] = ()) -> None:
         """Take files in, instead of what was known of them, and others out."""
         with self._db:
-            self._db.executemany("DELETE FROM file WHERE path = ?", [(path,) for path in removed])
+            table = self.table()
+            for path in removed:
+                self._forget(path, table)
             lists: dict[str, tuple[array[int], bytearray]] = {}
             for entry in entries:
                 self._db.execute(
@@ -257,8 +282,11 @@ class IndexCache:
                     (entry.digest, *_encoded(entry.reading)),
                 )
                 words = _words_of(entry)
-                _post(lists, self._insert(entry, words), words)
+                self._forget(entry.path, table)
+                _post(lists, self._insert(entry, words, table), words)
             self._add_segment(lists)
+            columns = (column.tobytes() for column in table)
+            self._db.execute("INSERT OR REPLACE INTO lengths VALUES (1,?,?,?,?,?,?)", (*columns,))
 
     def write_past(self, commits: Sequence[PastCommit], head: str) -> None:
         """Replace what is known of the past."""
@@ -293,16 +321,32 @@ class IndexCache:
                 [(stamp.size, stamp.mtime, path) for path, stamp in stamps.items()],
             )
 
-    def _insert(self, entry: FileEntry, words: Mapping[str, Mapping[str, int]]) -> int:
-        self._db.execute("DELETE FROM file WHERE path = ?", (entry.path,))
+    def _forget(self, path: str, table: FileTable) -> None:
+        """Take a file out; lists that name its number are right all the same."""
+        row = self._db.execute("SELECT id FROM file WHERE path = ?", (path,)).fetchone()
+        if row is None:
+            return
+        self._db.execute("DELETE FROM file WHERE id = ?", row)
+        # Numbers only grow, so the columns are sorted by them.
+        place = bisect_left(table.ids, row[0])
+        for column in table:
+            del column[place]
+
+    def _insert(
+        self, entry: FileEntry, words: Mapping[str, Mapping[str, int]], table: FileTable
+    ) -> int:
         lengths = [sum(words[kind].values()) for kind in (PART, WHOLE, NAME_PART, PATH)]
+        lengths.append(int(is_aside(entry.path)))
         row = (entry.path, *entry.stamp, entry.digest, entry.language, *lengths)
         self._db.execute(
-            "INSERT INTO file (path, size, mtime, digest, language, parts, whole, names, steps)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO file (path, size, mtime, digest, language, parts, whole, names, steps,"
+            " aside) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             row,
         )
-        return self._db.last_insert_rowid()
+        number = self._db.last_insert_rowid()
+        for column, value in zip(table, (number, *lengths), strict=True):
+            column.append(value)
+        return number
 
     def _add_segment(self, lists: Mapping[str, tuple[array[int], bytearray]]) -> None:
         if not lists:

@@ -12,7 +12,6 @@ everything done.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import shutil
@@ -30,6 +29,7 @@ from weft.repo.file_paths import FileListing
 from weft.repo.index_cache import IndexCache, remove_cache
 from weft.repo.index_update import UpdateReport, update_index
 from weft.repo.indexer_order import CACHE, FINISH, IndexOrder
+from weft.repo.indexer_process import take_lock
 from weft.repo.past_commits import PastRecord, read_history_file, read_past
 from weft.repo.project_files import list_project
 from weft.workspace import LocalRunner
@@ -80,8 +80,7 @@ def main(argv: list[str]) -> int:
     parent = ParentLink(sys.stdin.fileno())
     os.nice(_NICE)
     folder = Path(order.folder)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not _take_lock(folder, parent):
+    if not order.has_lock and not _wait_for_lock(folder, parent):
         return 1
     _forget_lost(folder)
     (folder / _PROJECT).write_text(order.project)
@@ -135,12 +134,10 @@ def folder_times(project: str, listing: FileListing) -> dict[str, int]:
     return found
 
 
-def _take_lock(folder: Path, parent: ParentLink) -> bool:
-    """Wait until no other indexer writes; held until the process ends."""
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _wait_for_lock(folder: Path, parent: ParentLink) -> bool:
+    """Wait until no other indexer writes; the lock is held until the process ends."""
     while parent.is_wanted():
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if take_lock(folder) is not None:
             return True
         parent.wait(_LOCK_PAUSE_SECONDS)
     return False

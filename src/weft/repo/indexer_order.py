@@ -10,6 +10,10 @@ CACHE: Final = "cache.db"
 """The name of an index in its folder."""
 FINISH: Final = b"f"
 """What a parent that closes in good order says: what was begun may be finished."""
+LOCK: Final = "lock"
+"""The file that is locked while an indexer writes."""
+LOCK_FD: Final = 3
+"""Where an indexer finds the lock that was taken for it."""
 
 
 class IndexOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,3 +26,5 @@ class IndexOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What git needs: where programs are, and where the user's ignore file is."""
     history: str = ""
     """A file that has the past of the project in place of git."""
+    has_lock: bool = False
+    """The lock was taken for the indexer."""

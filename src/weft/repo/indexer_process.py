@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from weft.repo.indexer_order import FINISH, IndexOrder
+from weft.repo.indexer_order import FINISH, LOCK, LOCK_FD, IndexOrder
 
 # Isolated, and with no folder of the user's on the path but that of this package: a project could
 # otherwise bring a module by the name of one that the indexer loads.
@@ -24,14 +25,19 @@ _ROOT: Final = str(Path(__file__).parents[2])
 class IndexerProcess:
     """An indexer that runs."""
 
-    def __init__(self, order: IndexOrder) -> None:
+    def __init__(self, order: IndexOrder, lock: int | None = None) -> None:
+        """`lock` is the index's lock where the caller has it: it goes over to the indexer."""
+        _reap_released()
         reader, self._pipe = os.pipe()
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         try:
-            null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-            self._pid: int | None = _spawn(order, reader, null)
-            os.close(null)
+            order = msgspec.structs.replace(order, has_lock=lock is not None)
+            self._pid: int | None = _spawn(order, reader, null, null if lock is None else lock)
         finally:
             os.close(reader)
+            os.close(null)
+            if lock is not None:
+                os.close(lock)
 
     def is_running(self) -> bool:
         """False once it has ended."""
@@ -56,6 +62,7 @@ class IndexerProcess:
         if self._pid is not None and self.is_running():
             with suppress(OSError):
                 os.write(self._pipe, FINISH)
+            _released.append(self._pid)
             self._ended()
 
     def stop(self) -> None:
@@ -72,7 +79,31 @@ class IndexerProcess:
             self._pipe = -1
 
 
-def _spawn(order: IndexOrder, stdin: int, null: int) -> int:
+_released: Final[list[int]] = []
+"""Indexers that finish without their owner; a program that lives on has to reap them."""
+
+
+def _reap_released() -> None:
+    for pid in _released.copy():
+        with suppress(ChildProcessError):
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                continue
+        _released.remove(pid)
+
+
+def take_lock(folder: Path) -> int | None:
+    """The lock of an index; None while an indexer has it."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _spawn(order: IndexOrder, stdin: int, null: int, lock: int) -> int:
     argv = [sys.executable, "-I", "-c", _PROGRAM, _ROOT, msgspec.json.encode(order).decode()]
     return os.posix_spawn(
         sys.executable,
@@ -83,6 +114,8 @@ def _spawn(order: IndexOrder, stdin: int, null: int) -> int:
             (os.POSIX_SPAWN_DUP2, stdin, 0),
             (os.POSIX_SPAWN_DUP2, null, 1),
             (os.POSIX_SPAWN_DUP2, null, 2),
+            # It stays open in the new process, and the lock is given back with its end.
+            (os.POSIX_SPAWN_DUP2, lock, LOCK_FD),
         ],
         # A Ctrl-C in the terminal is for the session: it decides when the indexer ends.
         setsid=True,

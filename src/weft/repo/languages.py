@@ -7,6 +7,7 @@ in a session's process: a grammar is up to 10 MB of tables.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -92,6 +93,16 @@ SUFFIXES: Final[Mapping[str, str]] = {
 }
 """Ending of a file's name → its language."""
 
+_FOLDERS: Final = (
+    "tests?|specs?|__tests__|testing|testdata|fixtures?|androidTest|e2e|bench(es|marks?)?"
+    "|_?examples?|samples?|docs?|fuzz|demos?"
+)
+_NAMES: Final = (
+    r"test_[^/]*|[^/]*_(test|spec)\.\w+|[^/]*\.(test|spec)\.\w+|[^/]*Tests?\.(java|kt|cs|php)"
+    r"|conftest\.py|[^/]*\.(md|markdown)"
+)
+_ASIDE_PATH: Final = re.compile(rf"(?i)(^|/)({_FOLDERS})/|(^|/)({_NAMES})$")
+
 PROSE: Final = frozenset({"html", "css", "sql", "markdown"})
 """Languages whose symbols are found by name, and whose files come behind code in a map."""
 
@@ -99,3 +110,8 @@ PROSE: Final = frozenset({"html", "css", "sql", "markdown"})
 def language_of(path: str) -> str | None:
     """The language of a file, by its name; None for one that has no grammar."""
     return SUFFIXES.get(os.path.splitext(path)[1].lower())
+
+
+def is_aside(path: str) -> bool:
+    """True for tests, documents and examples, by their paths."""
+    return _ASIDE_PATH.search(path) is not None

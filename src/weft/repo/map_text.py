@@ -106,7 +106,7 @@ def _best(
     definitions: Sequence[Definition], text: str | None, weights: Mapping[str, float]
 ) -> list[Definition]:
     total = sum(weights.values()) or 1.0
-    hits = _hits(text, weights) if text else []
+    hits = _hits(text, weights) if text and weights else []
 
     def value(definition: Definition) -> float:
         named = sum(weights.get(part, 0.0) for part in {*parts_of(definition.name)})
@@ -123,9 +123,13 @@ _PLAIN: Final = {"class": 0.05, "struct": 0.05, "interface": 0.05, "trait": 0.05
 
 def _hits(text: str, weights: Mapping[str, float]) -> list[tuple[int, str]]:
     """Lines and the words of the request on them."""
+    # A stem is the beginning of a word, so a line without its letters cannot have it: most lines
+    # are passed over without being taken apart.
+    letters = re.compile("|".join(map(re.escape, weights)), re.IGNORECASE)
     return [
         (number, part)
         for number, line in enumerate(text.splitlines(), 1)
+        if letters.search(line)
         for part in {part for word in IDENTIFIER.findall(line) for part in parts_of(word)}
         if part in weights
     ]

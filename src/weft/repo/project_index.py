@@ -6,7 +6,9 @@ what is there.  May be used by several threads.
 
 from __future__ import annotations
 
+import os
 import re
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import Lock
@@ -26,6 +28,9 @@ from weft.repo.words import parts_of
 from weft.workspace import read_beneath
 
 MOST_SYMBOLS: Final = 50
+_HINTED_FILES: Final = 12
+_HINTED_FROM: Final = 40
+"""Files that are looked at for a hint; behind them nothing fits."""
 _MOST_READ: Final = 512 * 1024
 _QUALIFIER: Final = re.compile(r"\.|::|#|->|/")
 
@@ -129,6 +134,27 @@ class ProjectIndex:
 
         return self._ask(mapped, "")
 
+    def hint(
+        self, request: str, focus: Sequence[str], tokens: int, allows: Allows | None = None
+    ) -> str:
+        """A map of the few files that share words with a request; empty when none does.
+
+        Only of files that are still there: the index may be older than they are.
+        """
+
+        def hinted(cache: IndexCache) -> str:
+            assert self._ranker is not None
+            weights = self._ranker.word_weights(request)
+            there = [
+                path
+                for path in self._ranker.likely(request, focus, _HINTED_FROM)
+                if (allows is None or allows(path)) and os.path.isfile(f"{self.project}/{path}")
+            ]
+            source = MapSource(cache.definitions, self._text)
+            return render_map(there[:_HINTED_FILES], weights, tokens, source)
+
+        return self._ask(hinted, "")
+
     def _text(self, path: str) -> str | None:
         data = read_beneath(self.project, path, _MOST_READ)
         return None if data is None else data.decode("utf-8", "replace")
@@ -140,8 +166,10 @@ class ProjectIndex:
                 if self._cache is None:
                     self._cache = IndexCache(self._path)
                     self._ranker = FileRanker(self._cache)
-                return question(self._cache)
-            except apsw.Error:
+                # In one snapshot: between two reads an indexer may have given a file a new number.
+                with self._cache.snapshot():
+                    return question(self._cache)
+            except (apsw.Error, zlib.error, msgspec.MsgspecError, ValueError):
                 # Not there yet, of another version, damaged, or deleted meanwhile: it is a cache.
                 if self._cache is not None:
                     self._cache.close()

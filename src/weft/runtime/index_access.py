@@ -15,8 +15,7 @@ import anyio.to_thread
 
 from weft.config.paths import WeftPaths
 from weft.repo.indexer_order import IndexOrder
-from weft.repo.indexer_process import IndexerProcess
-from weft.repo.past_commits import read_history_file
+from weft.repo.indexer_process import IndexerProcess, take_lock
 from weft.repo.project_index import ProjectIndex
 
 _PASSED: Final = ("PATH", "HOME", "XDG_CONFIG_HOME", "LANG", "LC_ALL", "TMPDIR")
@@ -53,6 +52,8 @@ class IndexAccess:
                 is_done = await self._update(project, history)
                 if history is not None and not is_done:
                     # The indexer has no voice: what it stumbled over is said here.
+                    from weft.repo.past_commits import read_history_file  # it loads git
+
                     await anyio.to_thread.run_sync(read_history_file, history, "")
             return reader
 
@@ -69,8 +70,11 @@ class IndexAccess:
         running = self._indexers.get(project)
         if running is not None and running.is_running():
             return
-        if self.reader(project).is_stale():
-            self._indexers[project] = IndexerProcess(self._order(project, None))
+        if not self.reader(project).is_stale():
+            return
+        lock = take_lock(self._places.index_of(project))
+        if lock is not None:  # else an indexer of another process is at work
+            self._indexers[project] = IndexerProcess(self._order(project, None), lock)
 
     def close(self) -> None:
         """Let go of everything; indexers finish what they have begun."""

@@ -530,7 +530,13 @@ class SessionRegistry:
         )
         contexts = ToolContexts(workspace, files, host, services.redact)
         asking = self._asking.get(session_id, "wait")
-        prompt = SessionPrompt(services, host, store.blob, has_user=asking != "no")
+        prompt = SessionPrompt(
+            services,
+            host,
+            store.blob,
+            has_user=asking != "no",
+            read_rules=lambda: self._read_rules_of(session_id, project_path),
+        )
         above = self._parent_rules(parent)
         factory = SessionTurnFactory(
             services,
@@ -638,6 +644,10 @@ class SessionRegistry:
             return port.actor.gate.read_rules
         stored = self.stored_read_rules(port.state.about.project_path)
         return (*stored, *port.restrictions)
+
+    def _read_rules_of(self, session_id: SessionId, project_path: str) -> Sequence[PermissionRule]:
+        port = self.running(session_id)
+        return self.stored_read_rules(project_path) if port is None else self.read_rules(port)
 
     def stored_read_rules(self, project_path: str) -> Sequence[PermissionRule]:
         """The rules that hold for every session on a project, open or not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +19,9 @@ from weft.redact import Redactor
 from weft.runtime.ports.local import HookProvider
 from weft.runtime.stores import StoreRegistry
 from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
+
+if TYPE_CHECKING:  # loaded where a project has an index
+    from weft.runtime.index_access import IndexAccess
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,5 +46,9 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The hooks of a session on a project; None where there are none."""
     is_trusted: Callable[[str], Awaitable[bool]]
     """Whether the user trusts a project as it is now."""
+    has_index: Callable[[str], bool]
+    """Whether there is an index of a project that may be used."""
+    indexes: Callable[[], IndexAccess]
+    """The indexes of projects; loaded with the first use."""
     project_path: str
     """The project of a session that names none."""

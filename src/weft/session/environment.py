@@ -88,8 +88,11 @@ class FileRestorer(Protocol):
 class TurnFactory(Protocol):
     """Makes turns for a session: picks its model, tools and prompt."""
 
-    async def prepare(self, state: SessionState) -> None:
-        """Read what `opening`, which does not wait, needs from the store and from files."""
+    async def prepare(self, state: SessionState, facts: Sequence[Fact] = ()) -> None:
+        """Read what `opening`, which does not wait, needs from the store and from files.
+
+        `facts` are those that start the turn.
+        """
 
     def opening(
         self, state: SessionState, started: TurnStarted, facts: Sequence[Fact], line: ContextLine

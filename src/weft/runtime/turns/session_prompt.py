@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
 
 from weft.context import (
     INSTRUCTIONS_VERSION,
@@ -25,6 +28,8 @@ from weft.context import (
 from weft.events import Fact, NewMessage, SystemNote
 from weft.ids import BlobId, NodeId
 from weft.loop import tip_after
+from weft.messages import Text
+from weft.permissions import PermissionRule
 from weft.project.environment import (
     SandboxTerms,
     SessionSurroundings,
@@ -37,6 +42,9 @@ from weft.runtime.turns.turn_settings import is_planned
 from weft.state import SessionState
 from weft.tools import ALL, COMPANIONS, EDITS, BuiltinTool, DelegateTool, Tool
 
+HINT_SECONDS: Final = 0.05
+"""How long a message waits for its hint at most."""
+
 
 class SessionPrompt:
     """What the models of one session are told before the conversation, and beside it."""
@@ -48,7 +56,12 @@ class SessionPrompt:
         blob: Callable[[BlobId], Awaitable[bytes | None]],
         *,
         has_user: bool,
+        read_rules: Callable[[], Sequence[PermissionRule]] = tuple,
     ) -> None:
+        """`read_rules` says which files are kept from the model."""
+        self._read_rules = read_rules
+        self._hint = ""
+        """What goes with the message that begins the next turn."""
         self._services = services
         self._settings = host.settings
         self._host = host
@@ -64,17 +77,39 @@ class SessionPrompt:
         self._told_at: NodeId | None = None
         """The node where that holds."""
 
-    async def load(self, state: SessionState) -> None:
-        """Read what the next turn needs: the files that are a part of the prompt, and the prefix of
-        the epoch where another process began it.
+    async def load(self, state: SessionState, facts: Sequence[Fact] = ()) -> None:
+        """Read what the next turn needs: the files that are a part of the prompt, the hint that
+        goes with its message, and the prefix of the epoch where another process began it.
         """
-        await self._files.read(state)
+        self._hint = ""
+        request = _request_in(facts)
+        if request and self._services.has_index(state.about.project_path):
+            # Side by side: the files wait for the disk meanwhile.
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._find_hint, state, request)
+                await self._files.read(state)
+        else:
+            await self._files.read(state)
         known = self._epoch.id if self._epoch is not None else None
         if state.prefix is None or known == state.prefix:
             return
         data = await self._blob(state.prefix)
         if data is not None:
             self._epoch = RenderedPrefix(prefix=load_prefix(data), data=data, id=state.prefix)
+
+    async def _find_hint(self, state: SessionState, request: str) -> None:
+        project = state.about.project_path
+        focus, rules = tuple(state.files.touched), self._read_rules()
+
+        def find() -> str:
+            from weft.runtime.turns.request_hints import request_hint  # only with an index
+
+            index = self._services.indexes().reader(project)
+            return request_hint(index, request, focus, rules, self._services.redact)
+
+        # A hint is a help and never worth a wait: what comes too late is dropped.
+        with anyio.move_on_after(HINT_SECONDS):
+            self._hint = await anyio.to_thread.run_sync(find, abandon_on_cancel=True)
 
     # -- the prefix
 
@@ -175,7 +210,12 @@ class SessionPrompt:
             known = (self._told_at, self._told[1])
         told = dict(told_on(state.tree, above, known))
         node = added[-1].id if added else above
-        return self._notes(state, self._environment(state), told, node, prefix)
+        now = self._environment(state)
+        notes = self._notes(state, now, told, node, prefix)
+        if not self._hint:
+            return notes
+        # With what the model knows here: by that the note is one for the model alone.
+        return (*notes, SystemNote(text=self._hint, to_model=True, node=node, environment=now))
 
     def notes_since(
         self, state: SessionState, noted: Sequence[Fact], prefix: PromptPrefix
@@ -229,6 +269,17 @@ class SessionPrompt:
         )
         version = _version(self._files.of(state).instructions)
         return {**environment_of(surroundings), INSTRUCTIONS_VERSION: version}
+
+
+def _request_in(facts: Sequence[Fact]) -> str:
+    """What the user says with the message that begins a turn."""
+    return "\n".join(
+        part.text
+        for fact in facts
+        if isinstance(fact, NewMessage) and fact.node.role == "user"
+        for part in fact.node.parts
+        if isinstance(part, Text)
+    )
 
 
 def _reaches_machine(prefix: PromptPrefix) -> bool:

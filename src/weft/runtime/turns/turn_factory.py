@@ -75,8 +75,8 @@ class SessionTurnFactory(TurnFactory):
         self._is_planning = False
         """The environment that was made last is one of plan mode."""
 
-    async def prepare(self, state: SessionState) -> None:
-        await self._prompt.load(state)
+    async def prepare(self, state: SessionState, facts: Sequence[Fact] = ()) -> None:
+        await self._prompt.load(state, facts)
 
     def opening(
         self, state: SessionState, started: TurnStarted, facts: Sequence[Fact], line: ContextLine

@@ -97,7 +97,7 @@ class WorkspaceFactory:
         """
         # History on disk is found again through the log; with a store in memory there is no log
         # later.
-        is_home = _holds_home(project, self._places.user)
+        is_home = holds_home(project, self._places.user)
         places = HistoryPlaces(
             quota=max(0, int(self._config.get("history.quota"))),
             max_file=max(0, int(self._config.get("history.max_file"))),
@@ -146,6 +146,7 @@ class WorkspaceFactory:
             await self._sandbox.aclose()
 
 
-def _holds_home(path: str, home: Path) -> bool:
+def holds_home(path: str, home: Path) -> bool:
+    """True for the user's home folder and what is above it: neither is a project."""
     real = os.path.realpath(home)
     return real == path or real.startswith(f"{path.rstrip('/')}/")

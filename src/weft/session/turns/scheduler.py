@@ -188,7 +188,7 @@ class TurnScheduler:
         """Append what was decided, and do what is to be done then."""
         commit = Commit(facts=plan.facts, blobs=plan.blobs)
         if plan.then == "start_turn" and plan.facts:
-            await self._env.turns.prepare(self._log.state)
+            await self._env.turns.prepare(self._log.state, plan.facts)
             commit = await self._with_opening(plan.facts)
         # No facts of its own: an interrupted turn goes on. What it left in doubt is settled first,
         # in an append of its own.

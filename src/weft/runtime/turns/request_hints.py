@@ -1,0 +1,42 @@
+"""Request hints: with each message of the user, the files and definitions that it may be about.
+
+A map of the project that stands in the prefix of a session knows nothing of the request.  This one
+does, and it comes behind everything that vendors cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from weft.permissions import PermissionRule
+from weft.repo.project_index import ProjectIndex
+from weft.runtime.workspaces.read_guard import read_judge
+
+HINT_TOKENS: Final = 512
+_FRAME: Final = (
+    "<environment>\nFiles that this message may be about, found by its words, with definitions in "
+    "them; none was read yet:\n{map}</environment>"
+)
+_FRAME_TOKENS: Final = 40
+_FOCUS: Final = 20
+"""Files of the conversation that are looked at: the last ones."""
+
+
+def request_hint(
+    index: ProjectIndex,
+    request: str,
+    focus: Sequence[str],
+    rules: Sequence[PermissionRule],
+    redact: Callable[[str], str],
+) -> str:
+    """The hint that goes with a message; empty when the index knows none of its words.  Blocks."""
+    allows = None
+    if any(rule.verdict != "allow" for rule in rules):
+        judge = read_judge(rules, index.project)
+
+        def allows(path: str) -> bool:
+            return judge(f"{index.project}/{path}").verdict == "allow"
+
+    text = index.hint(request, focus[-_FOCUS:], HINT_TOKENS - _FRAME_TOKENS, allows)
+    return redact(_FRAME.format(map=text)) if text else ""

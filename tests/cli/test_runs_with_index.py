@@ -1,0 +1,33 @@
+"""Runs of the program on a project with code: an index is made, and used by the next one."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+import pytest
+
+from tests.support.file_tree import files_holding
+from tests.support.patient_hints import wait_for_hints
+from tests.support.weft_program import WeftProgram
+
+
+def test_the_second_run_on_a_project_has_its_hint(
+    weft: WeftProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for_hints(monkeypatch)
+    (weft.project / "cart.py").write_text("class Cart:\n    def total(self): ...\n")
+    script, on = weft.script("Hello."), {"WEFT_REPO_INDEX": "on"}
+    prompt = ("-p", "-m", script, "the total of a cart")
+    assert weft.run(*prompt, env=on).stdout == "Hello.\n"
+    [folder] = (weft.data / "index").iterdir()
+    _wait_for_indexer(folder)
+    assert files_holding(weft.data, "may be about") == []
+    assert weft.call(*prompt, env=on).stdout == "Hello.\n"
+    assert files_holding(weft.data, "may be about") != []
+
+
+def _wait_for_indexer(folder: Path) -> None:
+    """The lock is held as long as it works."""
+    with (folder / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
