@@ -13,7 +13,7 @@ import pytest
 from msgspec import Meta
 
 from weft.errors import BadArguments, UsageError
-from weft.tools import ALL, CORE, ToolArguments, builtin_tools, schema_of
+from weft.tools import ALL, CORE, INDEX_TOOLS, ToolArguments, builtin_tools, schema_of
 from weft.tools.arguments import parse
 from weft.tools.builtin.describe import describe
 from weft.tools.builtin.registry import MANIFEST
@@ -75,7 +75,8 @@ def test_every_built_in_tool_has_a_valid_schema_and_a_description() -> None:
         assert len(tool.description) > 20
         assert all("description" in each for each in tool.schema["properties"].values())
     pure = {name for name, tool in tools.items() if tool.effect == "pure"}
-    assert pure == {"read", "list", "find", "grep", "todo", "ask", "shell_output", "wait"}
+    looks = {"read", "list", "find", "grep", *INDEX_TOOLS}
+    assert pure == {*looks, "todo", "ask", "shell_output", "wait"}
     assert {name for name, tool in tools.items() if tool.effect == "checkable"} == {
         "write",
         "edit",

@@ -29,6 +29,10 @@ CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "agent": "Task",
         "skill": "Skill",
         "wait": "Wait",  # none of that kind there, as above
+        "find_symbol": "FindSymbol",
+        "references": "References",
+        "outline": "Outline",
+        "map": "Map",
         "fetch": "WebFetch",
     }
 )

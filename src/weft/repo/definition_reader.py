@@ -45,6 +45,10 @@ class DefinitionReader:
         self._errors = Query(loaded, "(ERROR) @error")
         self._query = Query(loaded, own_query(language) if query is None else query)
 
+    def parse(self, source: bytes) -> Node:
+        """The syntax tree of a file."""
+        return self._parser.parse(source).root_node
+
     def read(self, source: bytes) -> list[Definition]:
         """The definitions of a file, in the order of their places."""
         tree = self._parser.parse(source)

@@ -32,3 +32,22 @@ class FileReading(msgspec.Struct, frozen=True):
 
 EMPTY: Final = FileReading([], {}, {})
 """Of a file that is no source: too large, binary, or written by a program on one line."""
+
+
+class ReferenceOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What the finder of references is asked."""
+
+    project: str
+    name: str
+    paths: list[str]
+    """The files to look into; others cannot hold the name."""
+    most: int = 200
+
+
+class FoundReference(msgspec.Struct, frozen=True, array_like=True):
+    """A line where a name is used."""
+
+    path: str
+    line: int
+    text: str
+    is_definition: bool

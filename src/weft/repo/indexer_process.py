@@ -19,7 +19,16 @@ _PROGRAM: Final = (
     "import sys; sys.path.append(sys.argv[1]); from weft.repo.indexer import main;"
     " sys.exit(main(sys.argv[2:]))"
 )
+_FINDER: Final = (
+    "import sys; sys.path.append(sys.argv[1]); from weft.repo.reference_finder import main;"
+    " sys.exit(main())"
+)
 _ROOT: Final = str(Path(__file__).parents[2])
+
+
+def reference_argv() -> tuple[str, ...]:
+    """The command that finds references; it reads its order from standard input."""
+    return (sys.executable, "-I", "-c", _FINDER, _ROOT)
 
 
 class IndexerProcess:

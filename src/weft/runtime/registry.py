@@ -49,6 +49,7 @@ from weft.workspace.disk_threads import DiskThreads
 if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.agents import ChildRequest
     from weft.project.mentions import AskRead, JudgeRead, MentionReader
+    from weft.repo import ProjectIndex
     from weft.runtime.parent_rules import ParentRules
     from weft.runtime.ports.wait_signs import WaitSigns
     from weft.runtime.session_topic import SessionListEvents, SessionTopic
@@ -528,7 +529,10 @@ class SessionRegistry:
             services.workspaces.added,
             partial(_snapshots, files, project_path, store),
         )
-        contexts = ToolContexts(workspace, files, host, services.redact)
+        index = (
+            partial(_index, services, project_path) if services.config.get("repo.index") else None
+        )
+        contexts = ToolContexts(workspace, files, host, services.redact, index)
         asking = self._asking.get(session_id, "wait")
         prompt = SessionPrompt(
             services,
@@ -848,3 +852,8 @@ def _snapshots(
         store,
         lambda paths: forbidden_among(paths) | {path for path in paths if names.has(path)},
     )
+
+
+async def _index(services: Services, project_path: str) -> ProjectIndex:
+    """The index of a project, up to date."""
+    return await services.indexes().ready(project_path)

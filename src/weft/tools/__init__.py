@@ -24,7 +24,15 @@ from weft.tools.base import (
     WaitRequest,
     as_outcome,
 )
-from weft.tools.builtin.registry import ALL, COMPANIONS, CORE, EDITS, BuiltinTool, builtin_tools
+from weft.tools.builtin.registry import (
+    ALL,
+    COMPANIONS,
+    CORE,
+    EDITS,
+    INDEX_TOOLS,
+    BuiltinTool,
+    builtin_tools,
+)
 from weft.workspace import ChangedFile
 
 if TYPE_CHECKING:  # loaded when they are first used
@@ -37,6 +45,7 @@ __all__ = [
     "COMPANIONS",
     "CORE",
     "EDITS",
+    "INDEX_TOOLS",
     "BackgroundCommands",
     "BackgroundOutput",
     "BuiltinTool",

@@ -9,7 +9,7 @@ and the durable intent.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -18,6 +18,9 @@ from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import Image
 from weft.permissions import ToolAction
 from weft.workspace import ChangedFile, ProcessCommand, Runner, RunResult, Workspace
+
+if TYPE_CHECKING:  # loaded where a project has an index
+    from weft.repo import ProjectIndex
 
 
 class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,6 +226,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The way to background commands; None where there can be none."""
     read_guard: ReadGuard | None = None
     """The rules about reading; None where there can be none."""
+    index: Callable[[], Awaitable[ProjectIndex]] | None = None
+    """The index of the project, brought up to date; None where it is switched off."""
     masked: Callable[[str], Awaitable[str]] | None = None
     """A text without its secrets, for what is shown in another form than as text: a result's text
     is masked anyway.

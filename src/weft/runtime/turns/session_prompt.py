@@ -40,7 +40,7 @@ from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
 from weft.runtime.turns.turn_settings import is_planned
 from weft.state import SessionState
-from weft.tools import ALL, COMPANIONS, EDITS, BuiltinTool, DelegateTool, Tool
+from weft.tools import ALL, COMPANIONS, EDITS, INDEX_TOOLS, BuiltinTool, DelegateTool, Tool
 
 HINT_SECONDS: Final = 0.05
 """How long a message waits for its hint at most."""
@@ -184,12 +184,22 @@ class SessionPrompt:
     def _is_described(self, tool: Tool, state: SessionState) -> bool:
         if tool.name == "ask" and isinstance(tool, BuiltinTool) and not self._has_user:
             return False
+        if tool.name in INDEX_TOOLS and isinstance(tool, BuiltinTool):
+            return self._offers_index(state)
         if not self.is_planning(state):
             return True
         # What an agent does is judged by the same mode; and without the shell there is no output of
         # its commands to look at.
         is_pure = tool.effect == "pure" and tool.name not in COMPANIONS
         return is_pure or isinstance(tool, DelegateTool)
+
+    def _offers_index(self, state: SessionState) -> bool:
+        """Whether the tools that ask the index are described: as it was when the epoch began, for
+        an index that is made meanwhile must not change the prefix.
+        """
+        if self._epoch is None:
+            return self._services.has_index(state.about.project_path)
+        return any(tool.name in INDEX_TOOLS for tool in self._epoch.prefix.tools)
 
     # -- notes
 

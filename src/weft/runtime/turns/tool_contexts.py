@@ -7,7 +7,7 @@ commands: a file that a turn has read need not be read again by the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from weft.state import SessionState
 from weft.tools import ReadLog, ToolContext, ToolOutcome
 
 if TYPE_CHECKING:
+    from weft.repo import ProjectIndex
     from weft.runtime.background_commands import BackgroundShells
 
 
@@ -35,7 +36,9 @@ class ToolContexts:
         files: FileHistoryRunner,
         host: SessionAgentHost,
         redact: Redactor,
+        index: Callable[[], Awaitable[ProjectIndex]] | None = None,
     ) -> None:
+        self._index = index
         self.workspace = workspace
         self.files = files
         self._host = host
@@ -53,6 +56,7 @@ class ToolContexts:
             todos=journal.state.todos.items,
             background=self._shells,
             read_guard=self.workspace.read_guard,
+            index=self._index,
             masked=partial(masked_in_pieces, self._redact),
         )
 
@@ -70,6 +74,7 @@ class ToolContexts:
             call_uid=call_uid,
             emit=self._emitter(call_uid, journal),
             read_guard=self.workspace.read_guard,
+            index=self._index,
             masked=partial(masked_in_pieces, self._redact),
         )
 

@@ -22,7 +22,9 @@ CORE = frozenset({"read", "write", "edit", "shell"})
 COMPANIONS = ("shell_output", "shell_stop")
 """What looks after commands that `shell` leaves running: offered with it, and never without."""
 _MORE = frozenset({"multi_edit", "apply_patch", "list", "find", "grep", "todo", "ask", "wait"})
-ALL = CORE | {*COMPANIONS, *_MORE}
+INDEX_TOOLS = ("find_symbol", "references", "outline", "map")
+"""What asks the index of a project: offered where there is one."""
+ALL = CORE | {*COMPANIONS, *_MORE, *INDEX_TOOLS}
 """Every built-in tool."""
 
 EDITS = ("edit", "multi_edit")
@@ -38,6 +40,10 @@ HOMES = {
     "list": ("list", "ListTool"),
     "find": ("find", "FindTool"),
     "grep": ("grep", "GrepTool"),
+    "find_symbol": ("index_tools", "FindSymbolTool"),
+    "references": ("index_tools", "ReferencesTool"),
+    "outline": ("index_tools", "OutlineTool"),
+    "map": ("index_tools", "MapTool"),
     "shell": ("shell", "ShellTool"),
     "shell_output": ("background_shell", "ShellOutputTool"),
     "shell_stop": ("background_shell", "ShellStopTool"),

@@ -1,0 +1,85 @@
+"""The tools that ask the index, in a session."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.world import World
+from weft.messages import CallResults
+from weft.providers.script import CallTool
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+NAMES = {"find_symbol", "references", "outline", "map"}
+
+
+async def results(world: World, *calls: CallTool, **config: object) -> list[str]:
+    """What these calls come to, each in a round of its own."""
+    model = ScriptedModel([*calls, "done"])
+    async with world.open(model, config={"repo.index": True, **config}) as app:
+        await app.index.files()
+        session = await app.sessions.start_session()
+        await session.send_message("zzz")
+        assert {tool.name for tool in model.requests[0].tools} >= NAMES
+        return [
+            result.text
+            for message in model.last_request.messages
+            if isinstance(message, CallResults)
+            for result in message.results
+        ]
+
+
+@pytest.fixture
+def shop(plain_world: World) -> World:
+    plain_world.write(
+        "shop/cart.py", "class Cart:\n    def total(self):\n        return self.tax\n\nC = Cart()\n"
+    )
+    plain_world.write("shop/mail.py", "from shop.cart import Cart\n# Cart\nx = Cart().total()\n")
+    plain_world.write("notes.txt", "Cart\n")
+    return plain_world
+
+
+async def test_the_index_answers_in_a_session(shop: World) -> None:
+    found, used, outline, mapped, missing, unknown = await results(
+        shop,
+        CallTool(name="find_symbol", args={"name": "Cart.total"}),
+        CallTool(name="references", args={"name": "Cart"}),
+        CallTool(name="outline", args={"path": "shop/cart.py"}),
+        CallTool(name="map", args={"request": "tax of the cart"}),
+        CallTool(name="outline", args={"path": "notes.txt"}),
+        CallTool(name="find_symbol", args={"name": "nothing_such"}),
+    )
+    assert found == "shop/cart.py:2-3  function  def total(self)"
+    assert used.splitlines() == [
+        "shop/cart.py:1= class Cart:",
+        "shop/cart.py:5: C = Cart()",
+        "shop/mail.py:1: from shop.cart import Cart",
+        "shop/mail.py:3: x = Cart().total()",
+    ]
+    assert outline.splitlines()[:2] == ["1-3\tclass Cart", "2-3\t  def total(self)"]
+    assert mapped.startswith("shop/cart.py\n")
+    assert "no source file" in missing
+    assert unknown == "(no definition of 'nothing_such')"
+
+
+async def test_a_file_that_may_not_be_read_is_in_no_answer(shop: World) -> None:
+    answers = await results(
+        shop,
+        CallTool(name="find_symbol", args={"name": "Cart"}),
+        CallTool(name="references", args={"name": "Cart"}),
+        CallTool(name="map", args={"request": "tax of the cart"}),
+        CallTool(name="outline", args={"path": "shop/cart.py"}),
+        **{"permissions.deny": ["read(shop/cart.py)"]},
+    )
+    assert not any("class Cart" in answer or "shop/cart.py:" in answer for answer in answers)
+
+
+async def test_without_an_index_the_tools_are_not_offered(shop: World) -> None:
+    model = ScriptedModel(["one", "two"])
+    async with shop.open(model, config={"repo.index": True}) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("hello")
+        await app.index.files()
+        await session.send_message("again")
+    for request in model.requests:
+        assert not NAMES & {tool.name for tool in request.tools}, "the prefix stays as it is"
