@@ -64,6 +64,7 @@ EXAMPLES: dict[str, str] = {
     "sandbox.show": 'sandbox.show = ["~/.npmrc"]',
     "environment.pass": 'environment.pass = ["NPM_TOKEN"]',
     "repo.index": "repo.index = false",
+    "repo.watch": "repo.watch = false",
     "session.idle_unload": "session.idle_unload = 600.0",
     "session.max_turns": "session.max_turns = 200",
     "permissions.mode": 'permissions.mode = "accept_edits"',

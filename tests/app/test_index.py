@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 
 import weft
@@ -35,3 +36,29 @@ async def test_without_the_setting_there_is_no_index(tmp_path: Path) -> None:
     async with weft.open(tmp_path, "memory", {"repo.index": False}) as app:
         with pytest.raises(UsageError, match=r"repo\.index is off"):
             _ = app.index
+
+
+@pytest.mark.requirement("app:topics")
+async def test_the_topic_of_the_project_tells_which_files_change(tmp_path: Path) -> None:
+    (tmp_path / "cart.py").write_text("class Cart: ...\n")
+    async with weft.open(tmp_path, "memory", {"repo.index": True}) as app:
+        events = await app.subscribe("repo:updates")
+        (tmp_path / "cart.py").write_text("class Basket: ...\n")
+        (tmp_path / "rate.py").write_text("RATE = 1\n")
+        seen: dict[str, str] = {}
+        with anyio.fail_after(30):
+            async for update in events:
+                seen |= update.changes
+                if seen == {"cart.py": "modified", "rate.py": "created"}:
+                    break
+        assert [each.path for each in await app.index.symbols("Basket")] == ["cart.py"]
+    with anyio.fail_after(30):
+        assert [update async for update in events] == []
+
+
+async def test_a_project_that_is_not_watched_has_no_such_topic(tmp_path: Path) -> None:
+    async with weft.open(tmp_path, "memory", {"repo.index": True, "repo.watch": False}) as app:
+        with pytest.raises(UsageError, match=r"repo\.watch is off"):
+            await app.subscribe("repo:updates")
+        with pytest.raises(UsageError, match="there are 'sessions' and 'repo:updates'"):
+            await app.subscribe("nothing")

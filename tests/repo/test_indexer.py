@@ -54,8 +54,8 @@ def test_an_indexer_makes_the_index_of_a_project(order: IndexOrder) -> None:
 
 def test_a_second_run_parses_nothing_and_a_new_commit_is_read(order: IndexOrder) -> None:
     cache = cache_of(order, writes=True)
-    assert index_project(cache, order, ParentLink(None)).parsed == ("cart.py",)
-    assert index_project(cache, order, ParentLink(None)).parsed == ()
+    assert index_project(cache, order, ParentLink(None))[1].parsed == ("cart.py",)
+    assert index_project(cache, order, ParentLink(None))[1].parsed == ()
     git(Path(order.project), "commit", "-q", "--allow-empty", "-m", "Name the invoice")
     index_project(cache, order, ParentLink(None))
     assert set(cache.lists(SUBJECT, ["invoice"])) == {"invoice"}

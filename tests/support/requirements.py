@@ -54,6 +54,7 @@ ROWS: dict[str, Requirement] = {
     "app:topic-sessions": Requirement(
         "The topic `sessions` names the sessions whose rows in the list have changed.", "api 4b"
     ),
+    "app:topics": Requirement("The topic `repo:updates` names the files that change.", "api 1"),
     "app:index": Requirement(
         "Files, symbols, outlines and maps of the project, read as it is now.", "api 1"
     ),
@@ -419,9 +420,6 @@ ROWS: dict[str, Requirement] = {
         "N candidates at once, ranked.", "api 3", "fan-out is a later issue"
     ),
     # the application
-    "app:topics": Requirement(
-        "app.subscribe: topics that are no session's.", "api 1", "the repo index is a later issue"
-    ),
     "app:decisions": Requirement(
         "The decision graph.", "api 1", "the decision graph is a later issue"
     ),

@@ -23,6 +23,7 @@ from weft.api.inspection import Joined
 from weft.api.model_query import AnswerStream
 from weft.app import App, open_app, run
 from weft.app.index import AppIndex
+from weft.runtime.repo_topic import RepoEvents
 from weft.runtime.session_topic import SessionListEvents
 from weft.session import Subscription
 
@@ -40,6 +41,7 @@ CLASSES: dict[type, tuple[str, ...]] = {
     Joined: ("seq: int", "drafts: tuple[Draft, ...]", "events: Subscription"),
     AnswerStream: (),
     SessionListEvents: (),
+    RepoEvents: (),
     AppIndex: (),
     api.Session: ("id: SessionId",),
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
@@ -60,7 +62,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 ASYNC_ONLY: dict[type, set[str]] = {App: {"host"}}
 """Public names that have no blocking form: the runtime beneath the API is for async edges."""
 
-ITEMS = {Subscription: "Event", AnswerStream: "Delta", SessionListEvents: "SessionsChanged"}
+ITEMS = {
+    Subscription: "Event",
+    AnswerStream: "Delta",
+    SessionListEvents: "SessionsChanged",
+    RepoEvents: "RepoUpdated",
+}
 """What the iterators hand out."""
 
 

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import anyio
 import anyio.to_thread
@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.runtime.index_access import IndexAccess
     from weft.runtime.ports.hooked import HookSource
     from weft.runtime.ports.socket_protocol import SummaryRequest
+    from weft.runtime.repo_topic import RepoEvents, RepoTopic
     from weft.runtime.session_topic import SessionListEvents
     from weft.workspace.sandbox.machine import SandboxReport
 
@@ -72,6 +73,8 @@ WAKE_EVERY_SECONDS = 5.0
 INDEX_AFTER_SECONDS = 0.5
 """When the index is first looked at: a model takes longer to answer, and then nothing waits."""
 INDEX_EVERY_SECONDS = 10.0
+WATCH_SECONDS = 60.0
+"""How long a subscriber waits for the first reading of a project to end."""
 _NOT_OPEN = "the app is not open: use `async with weft.open() as app`"
 
 
@@ -144,6 +147,7 @@ class App:
         self._socket: AsyncCloseable | None = None
         self._models: ModelRegistry | None = None
         self._index_access: IndexAccess | None = None
+        self._repo_topic: RepoTopic | None = None
 
     def _prompt_terms(self) -> PromptTerms:
         # As the runner finds it, which is made with the first command.
@@ -203,30 +207,70 @@ class App:
             return False
         return os.path.exists(self.places.index_of(project) / "cache.db")
 
-    def _update_index(self) -> None:
-        """Have an indexer read what has changed in this project, where it has code.  Blocks."""
+    def _may_index(self) -> bool:
+        """Whether this project is to be indexed without being asked for.  Blocks for a look."""
         project = self.project_path
         if not self.config.get("repo.index") or holds_home(project, self.places.user):
-            return
+            return False
         # A run that stores nothing leaves nothing behind, an index neither.
         if self._store is None or not self._store.is_lasting:
-            return
+            return False
+        return self._has_index(project) or holds_source(project)
+
+    def _update_index(self) -> None:
+        """Have an indexer read what has changed in this project, where it has code.  Blocks."""
         try:
-            if self._has_index(project) or holds_source(project):
-                self._indexes().start_update(project)
+            if self._may_index():
+                self._indexes().start_update(self.project_path)
         except OSError:
             logger.warning("the index of the project could not be updated", exc_info=True)
 
-    async def subscribe(self, topic: str) -> SessionListEvents:
+    @overload
+    async def subscribe(self, topic: Literal["repo:updates"]) -> RepoEvents: ...
+    @overload
+    async def subscribe(self, topic: Literal["sessions"]) -> SessionListEvents: ...
+    @overload
+    async def subscribe(self, topic: str) -> SessionListEvents | RepoEvents: ...
+
+    async def subscribe(self, topic: str) -> SessionListEvents | RepoEvents:
         """Events that are no session's: those of the topic `sessions` say which rows of
-        `sessions.list_saved()` have changed, by this process or another.
+        `sessions.list_saved()` have changed, by this process or another; those of `repo:updates`
+        which files of this project have, as soon as the index has read them.
 
         Raises:
-            UsageError: there is no such topic.
+            UsageError: there is no such topic, or no index to be kept current.
         """
+        if topic == "repo:updates":
+            return await self._repo_events()
         if topic != "sessions":
-            raise UsageError(f"no topic {topic!r}; there is 'sessions'")
+            raise UsageError(f"no topic {topic!r}; there are 'sessions' and 'repo:updates'")
         return await self.host.registry.list_events()
+
+    async def _repo_events(self) -> RepoEvents:
+        for name in ("repo.index", "repo.watch"):
+            if not self.config.get(name):
+                raise UsageError(f"the project is not watched: the setting {name} is off")
+        events = self._watch_project().subscribe()
+        # What changes from now on must not be taken for what was there before.
+        with anyio.move_on_after(WATCH_SECONDS):
+            await self._watch_project().is_ready.wait()
+        return events
+
+    def _watch_project(self) -> RepoTopic:
+        """Have an indexer keep the index current from now on."""
+        if self._repo_topic is None:
+            from weft.runtime.repo_topic import RepoTopic  # only where a project is watched
+
+            self._repo_topic = RepoTopic()
+            self._supervisor.start(self._follow_indexer, "watch the project")
+        return self._repo_topic
+
+    async def _follow_indexer(self) -> None:
+        assert self._repo_topic is not None
+        try:
+            await self._indexes().watch(self.project_path, self._repo_topic.publish)
+        except OSError:
+            logger.warning("the project could not be watched", exc_info=True)
 
     # -- keys
 
@@ -509,6 +553,8 @@ class App:
             # The sandbox and the store after the tasks: a task that is being cancelled may still
             # need both.
             await self._supervisor.aclose()
+            if self._repo_topic is not None:
+                self._repo_topic.close()
             if self._index_access is not None:
                 self._index_access.close()
             await self._workspaces.aclose()
@@ -642,6 +688,11 @@ class App:
                 updated_at = self._clock.monotonic()
                 await anyio.to_thread.run_sync(self._update_index)
             await anyio.sleep(INDEX_EVERY_SECONDS)
+            # What lives so long is a chat or a server: from here on changes are told, not looked
+            # for.
+            is_due = updated_at and self._repo_topic is None and self.config.get("repo.watch")
+            if is_due and await anyio.to_thread.run_sync(self._may_index):
+                self._watch_project()
 
     async def _trim_heap(self) -> None:
         # A single run on the command line is over before; it does without what is loaded here.

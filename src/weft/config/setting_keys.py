@@ -185,6 +185,13 @@ KEYS: dict[str, SettingKey] = {
         "symbols and the hints that go with each message.",
         safe=True,
     ),
+    "repo.watch": SettingKey(
+        kind=bool,
+        default=True,
+        about="Whether the index of a project is kept current by watching its folders, in chats "
+        "and other programs that run for more than a few seconds.",
+        safe=True,
+    ),
     "session.idle_unload": SettingKey(
         kind=float,
         default=1800.0,

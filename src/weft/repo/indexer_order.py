@@ -28,3 +28,15 @@ class IndexOrder(msgspec.Struct, frozen=True, kw_only=True):
     """A file that has the past of the project in place of git."""
     has_lock: bool = False
     """The lock was taken for the indexer."""
+    watch: bool = False
+    """Go on after the first update, and say on standard output what changes."""
+
+
+class FileChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """What an indexer that watches says: a line of JSON for each batch."""
+
+    created: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    is_partial: bool = False
+    """There are more than are named: anything may have changed."""

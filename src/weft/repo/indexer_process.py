@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -38,13 +38,20 @@ class IndexerProcess:
         """`lock` is the index's lock where the caller has it: it goes over to the indexer."""
         _reap_released()
         reader, self._pipe = os.pipe()
+        self.output: int | None = None
+        """Where one that watches says what changes: lines of JSON, not blocking."""
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        said = null
+        if order.watch:
+            self.output, said = os.pipe()
+            os.set_blocking(self.output, False)
         try:
             order = msgspec.structs.replace(order, has_lock=lock is not None)
-            self._pid: int | None = _spawn(order, reader, null, null if lock is None else lock)
+            ends = _ProcessEnds(reader, said, null, null if lock is None else lock)
+            self._pid: int | None = _spawn(order, ends)
         finally:
-            os.close(reader)
-            os.close(null)
+            for each in {reader, said, null}:
+                os.close(each)
             if lock is not None:
                 os.close(lock)
 
@@ -86,6 +93,9 @@ class IndexerProcess:
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
+        if self.output is not None:
+            os.close(self.output)
+            self.output = None
 
 
 _released: Final[list[int]] = []
@@ -112,7 +122,14 @@ def take_lock(folder: Path) -> int | None:
     return lock
 
 
-def _spawn(order: IndexOrder, stdin: int, null: int, lock: int) -> int:
+class _ProcessEnds(NamedTuple):
+    stdin: int
+    stdout: int
+    stderr: int
+    lock: int
+
+
+def _spawn(order: IndexOrder, ends: _ProcessEnds) -> int:
     argv = [sys.executable, "-I", "-c", _PROGRAM, _ROOT, msgspec.json.encode(order).decode()]
     return os.posix_spawn(
         sys.executable,
@@ -120,11 +137,11 @@ def _spawn(order: IndexOrder, stdin: int, null: int, lock: int) -> int:
         # Not our environment: it holds the user's API keys.
         order.environ,
         file_actions=[
-            (os.POSIX_SPAWN_DUP2, stdin, 0),
-            (os.POSIX_SPAWN_DUP2, null, 1),
-            (os.POSIX_SPAWN_DUP2, null, 2),
+            (os.POSIX_SPAWN_DUP2, ends.stdin, 0),
+            (os.POSIX_SPAWN_DUP2, ends.stdout, 1),
+            (os.POSIX_SPAWN_DUP2, ends.stderr, 2),
             # It stays open in the new process, and the lock is given back with its end.
-            (os.POSIX_SPAWN_DUP2, lock, LOCK_FD),
+            (os.POSIX_SPAWN_DUP2, ends.lock, LOCK_FD),
         ],
         # A Ctrl-C in the terminal is for the session: it decides when the indexer ends.
         setsid=True,

@@ -6,18 +6,21 @@ more than the start of a short run may.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from weft.config.paths import WeftPaths
-from weft.repo.indexer_order import IndexOrder
+from weft.repo.indexer_order import FileChanges, IndexOrder
 from weft.repo.indexer_process import IndexerProcess, take_lock
 from weft.repo.project_index import ProjectIndex
 
+_CHUNK: Final = 64 * 1024
 _PASSED: Final = ("PATH", "HOME", "XDG_CONFIG_HOME", "LANG", "LC_ALL", "TMPDIR")
 """What the indexer is given of our environment."""
 
@@ -76,6 +79,19 @@ class IndexAccess:
         if lock is not None:  # else an indexer of another process is at work
             self._indexers[project] = IndexerProcess(self._order(project, None), lock)
 
+    async def watch(self, project: str, told: Callable[[FileChanges], None]) -> None:
+        """Have an indexer keep an index current, and hand on what it says has changed; returns when
+        it ends.
+
+        A cancel ends it.
+        """
+        order = msgspec.structs.replace(self._order(project, None), watch=True)
+        indexer = IndexerProcess(order, take_lock(self._places.index_of(project)))
+        try:
+            await _hand_on(indexer, told)
+        finally:
+            indexer.release()
+
     def close(self) -> None:
         """Let go of everything; indexers finish what they have begun."""
         for indexer in self._indexers.values():
@@ -90,3 +106,16 @@ class IndexAccess:
             environ=self._environ,
             history="" if history is None else str(history),
         )
+
+
+async def _hand_on(indexer: IndexerProcess, told: Callable[[FileChanges], None]) -> None:
+    decoder = msgspec.json.Decoder(FileChanges)
+    rest = b""
+    while indexer.output is not None:
+        await anyio.wait_readable(indexer.output)
+        data = os.read(indexer.output, _CHUNK)
+        if not data:
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            told(decoder.decode(line))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from weft.workspace.git import SafeGit, open_safe_git
     from weft.workspace.git_changes import GitChanges, uncommitted_changes
     from weft.workspace.git_repository import GitRepository, find_repository, read_pointer
+    from weft.workspace.history.inotify import FolderWatches, InotifyEvent, InotifyWatcher
     from weft.workspace.ignore import IgnoreFile, ignore_of, read_ignore_file
     from weft.workspace.process.runner import LocalRunner, kill_orphans
     from weft.workspace.skipped_folders import SKIPPED_FOLDERS
@@ -49,9 +50,12 @@ __all__ = [
     "ChangedFile",
     "FileImage",
     "FileState",
+    "FolderWatches",
     "GitChanges",
     "GitRepository",
     "IgnoreFile",
+    "InotifyEvent",
+    "InotifyWatcher",
     "LineRange",
     "LocalRunner",
     "LocalWorkspace",
@@ -93,7 +97,10 @@ _HOMES = {
     "GitRepository": "git_repository",
     "SafeGit": "git",
     "find_repository": "git_repository",
+    "FolderWatches": "history.inotify",
     "IgnoreFile": "ignore",
+    "InotifyEvent": "history.inotify",
+    "InotifyWatcher": "history.inotify",
     "ignore_of": "ignore",
     "read_ignore_file": "ignore",
     "SKIPPED_FOLDERS": "skipped_folders",

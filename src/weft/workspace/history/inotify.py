@@ -41,6 +41,26 @@ class InotifyEvent(NamedTuple):
     name: str
     """Empty when it happened to the folder itself, or to the queue."""
 
+    @property
+    def is_overflow(self) -> bool:
+        """More happened than the queue holds."""
+        return bool(self.mask & OVERFLOW)
+
+    @property
+    def is_dropped(self) -> bool:
+        """The folder is watched no longer: it is gone."""
+        return bool(self.mask & IGNORED)
+
+    @property
+    def is_folder(self) -> bool:
+        """It happened to a folder in the watched one."""
+        return bool(self.mask & IS_FOLDER)
+
+    @property
+    def comes_or_goes(self) -> bool:
+        """The entry was made, moved or removed."""
+        return bool(self.mask & (CREATE | MOVED_TO | MOVED_FROM | DELETE))
+
 
 class InotifyWatcher:
     """One inotify queue.
@@ -75,6 +95,11 @@ class InotifyWatcher:
             return os.read(self.fd, _CHUNK)
         except BlockingIOError:
             return b""
+
+    def events(self) -> Iterator[InotifyEvent]:
+        """All that is in the queue; never waits."""
+        while raw := self.read():
+            yield from events(raw)
 
     def close(self) -> None:
         """Give the queue back."""
