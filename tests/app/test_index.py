@@ -22,6 +22,8 @@ async def test_the_index_of_a_project_answers_as_the_files_are_now(tmp_path: Pat
         assert await app.index.files() == ["cart.py", "notes.txt"]
         [symbol] = await app.index.symbols("Cart.total")
         assert (symbol.path, symbol.definition.first) == ("cart.py", 2)
+        assert await app.index.find("ntxt") == await app.index.find("NOTES") == ["notes.txt"]
+        assert await app.index.find("t", ["notes.txt"]) == ["notes.txt", "cart.py"]
         (tmp_path / "cart.py").write_text("def basket(): ...\n")
         assert await app.index.symbols("Cart.total") == []
         assert [each.name for each in await app.index.outline("cart.py")] == ["basket"]

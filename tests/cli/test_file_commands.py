@@ -15,7 +15,9 @@ from tests.support.weft_program import WeftProgram, lines, text
 from weft.app import App, open_app
 from weft.cli.chat.screens.completion import ChatCompleter, FileCommands
 from weft.cli.chat.screens.screen import ChoiceQuestion
+from weft.config.paths import places
 from weft.project.slash_commands import command_problem
+from weft.repo.index_cache import IndexCache
 from weft.view import PermissionBlock, TableBlock, UserBlock
 
 pytestmark = pytest.mark.anyio
@@ -304,3 +306,22 @@ def test_a_word_that_is_nearly_a_command_is_never_taken_for_it(weft: WeftProgram
     )
     for words in (("start", "the server"), ("--", "start")):
         assert weft.call("-m", weft.script("Started."), *words).stdout == "Started.\n"
+
+
+def test_files_of_an_indexed_project_come_from_its_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_HOME", str(tmp_path / "home"))
+    project = tmp_path / "p"
+    project.mkdir()
+    (project / "seen.py").write_text("")
+    assert ChatCompleter(str(project)).items("@see")[0].text == "@seen.py "
+    folder = places({"WEFT_HOME": str(tmp_path / "home")}).index_of(str(project))
+    cache = IndexCache(folder / "cache.db", writes=True)
+    cache.write_listing("deep/indexed.py\0bad\x1bname\0", {})
+    cache.close()
+    assert ChatCompleter(str(project)).items("@see") == []
+    assert [item.text for item in ChatCompleter(str(project)).items("@dpindx")] == [
+        "@deep/indexed.py "
+    ]
+    assert ChatCompleter(str(project)).items("@bad") == []

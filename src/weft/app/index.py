@@ -12,6 +12,7 @@ import msgspec
 
 from weft.config.paths import WeftPaths
 from weft.errors import FinalToolError, UsageError
+from weft.project.path_finder import PathFinder
 from weft.repo.definitions import Definition
 from weft.repo.project_index import IndexStatus, ProjectIndex, Symbol
 from weft.runtime.index_access import IndexAccess
@@ -52,6 +53,22 @@ class AppIndex:
     async def files(self) -> list[str]:
         """The paths of all files, relative to the project, without those that are ignored."""
         return await self._ask(lambda index: index.files().paths())
+
+    async def find(self, text: str, touched: Sequence[str] = ()) -> list[str]:
+        """The files whose paths fit what was typed, best first: those of `touched`, then by name,
+        then anywhere in the path, then letters in order.
+
+        Answered from the listing as it is: a key press does not wait for the index.
+        """
+        return await anyio.to_thread.run_sync(self._find, text, touched)
+
+    def _find(self, text: str, touched: Sequence[str]) -> list[str]:
+        listing = self._access.reader(self._project).files().text
+        finders = self._access.finders
+        known = finders.get(self._project)
+        if known is None or known[0] != listing:
+            known = finders[self._project] = (listing, PathFinder(listing))
+        return known[1].find(text, touched)
 
     async def symbols(self, name: str) -> list[Symbol]:
         """The definitions by a name, exact ones first; `Cart.total` is the one in a `Cart`."""
@@ -101,6 +118,15 @@ class AppIndex:
 def open_index(project: str, places: WeftPaths, environ: Mapping[str, str]) -> AppIndex:
     """The index of a project without an application around it; the caller closes it."""
     return AppIndex(project, IndexAccess(places, environ))
+
+
+def listed_paths(project: str, places: WeftPaths) -> str:
+    """The paths of a project's files as its index has them, with a NUL behind each; blocks."""
+    index = ProjectIndex(project, places.index_of(project))
+    try:
+        return index.files().text
+    finally:
+        index.close()
 
 
 def map_place(here: str, words: Sequence[str]) -> tuple[str, tuple[str, ...]]:

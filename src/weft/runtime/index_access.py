@@ -16,6 +16,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.config.paths import WeftPaths
+from weft.project.path_finder import PathFinder
 from weft.repo.indexer_order import FileChanges, IndexOrder
 from weft.repo.indexer_process import IndexerProcess, take_lock
 from weft.repo.project_index import ProjectIndex
@@ -34,6 +35,8 @@ class IndexAccess:
         self._readers: dict[str, ProjectIndex] = {}
         self._indexers: dict[str, IndexerProcess] = {}
         self._locks: dict[str, anyio.Lock] = {}
+        self.finders: dict[str, tuple[str, PathFinder]] = {}
+        """By project, its listing and what finds paths in it."""
 
     def reader(self, project: str) -> ProjectIndex:
         """The index of a project as it is; without one it answers nothing."""

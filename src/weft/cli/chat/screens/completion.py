@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from weft.cli.sanitize import clean_line
+from weft.config.paths import places
 from weft.project.file_list import list_files
+from weft.project.path_finder import PathFinder
 from weft.project.slash_commands import COMMANDS, taken_names
 
 SHOWN = 50
@@ -146,11 +149,15 @@ def mention_at_end(text: str) -> str | None:
 
 
 class ProjectFileList:
-    """The files of a folder, looked for again when the last look is old."""
+    """The files of a folder, looked for again when the last look is old.
+
+    From the index, where the project has one: it knows all of them, and what is ignored.
+    """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._found: list[str] = []
+        self._listing = ""
+        self._finder = PathFinder("")
         self._looked = float("-inf")
 
     def matching(self, word: str) -> list[str]:
@@ -158,25 +165,19 @@ class ProjectFileList:
         order; shorter first.
         """
         if time.monotonic() - self._looked > FRESH_SECONDS:
-            self._found = list(list_files(self._folder))
+            listing = self._indexed() or "".join(f"{path}\0" for path in list_files(self._folder))
+            # The same finder as long as the files are the same: it goes on from key to key.
+            if listing != self._listing:
+                self._listing, self._finder = listing, PathFinder(listing)
             self._looked = time.monotonic()
-        wanted = word.casefold()
-        # The whole list is ranked for each key. That is fast enough for the files that a listing
-        # returns, and it runs in the completer's thread.
-        ranked = [
-            (rank, len(path), path)
-            for path in self._found
-            if (rank := _rank(path.casefold(), wanted)) is not None
-        ]
-        return [path for _, _, path in sorted(ranked)[:SHOWN]]
+        return self._finder.find(word, most=SHOWN)
 
+    def _indexed(self) -> str:
+        where = places(os.environ)
+        if not (where.index_of(self._folder) / "cache.db").exists():
+            return ""
+        from weft.app.index import listed_paths  # only with an index
 
-def _rank(path: str, wanted: str) -> int | None:
-    name = path.rstrip("/").rpartition("/")[2]
-    if path.startswith(wanted) or name.startswith(wanted):
-        return 0
-    if wanted in path:
-        return 1
-    # Each `in` moves the iterator on, so this tests that the letters come in this order.
-    letters = iter(path)
-    return 2 if len(wanted) > 2 and all(letter in letters for letter in wanted) else None
+        # What cannot be shown cannot be picked.
+        paths = listed_paths(self._folder, where).split("\0")
+        return "".join(f"{path}\0" for path in paths if path.isprintable() and path)

@@ -1,0 +1,57 @@
+"""The fuzzy finder of files."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.project.path_finder import PathFinder
+
+PATHS = ["README.md", "pages/server.py", "src/Cart.py", "src/cart_test.py", "src/deep/recart.go"]
+
+
+def finder(paths: list[str]) -> PathFinder:
+    return PathFinder("".join(f"{path}\0" for path in paths), clock=lambda: 0.0)
+
+
+def test_names_come_before_pieces_and_pieces_before_letters() -> None:
+    assert finder(PATHS).find("cart") == ["src/Cart.py", "src/cart_test.py", "src/deep/recart.go"]
+    assert finder(PATHS).find("psrv") == ["pages/server.py"]
+    assert finder(PATHS).find("READ") == ["README.md"]
+    assert finder(PATHS).find("nothing") == []
+
+
+def test_files_that_were_touched_come_first() -> None:
+    touched = ["src/deep/recart.go", "README.md"]
+    assert finder(PATHS).find("cart", touched)[:2] == ["src/deep/recart.go", "src/Cart.py"]
+
+
+def test_a_key_that_ran_out_of_time_leaves_the_rest_to_the_next() -> None:
+    many = [f"folder{number:05}/some_module_{number}.py" for number in range(20_000)]
+    ticks = count()
+    found = PathFinder("".join(f"{path}\0" for path in many), clock=lambda: next(ticks) * 0.005)
+    last = many[-1]
+    letters = "fldr1999" + "9smdl"
+    seen = [last in found.find(letters[:length]) for length in range(3, len(letters) + 1)]
+    assert not any(seen[:4]), "it has looked at a part only"
+    assert seen[-1]
+
+
+def test_an_empty_listing_finds_nothing() -> None:
+    assert finder([]).find("a") == finder([]).find("") == []
+
+
+_NAMES = st.lists(st.text("abcAB/._é", min_size=1, max_size=8), unique=True, max_size=12)
+
+
+@given(_NAMES, st.text("abcAB./", min_size=1, max_size=4))
+def test_whatever_fits_is_found_and_nothing_else(paths: list[str], typed: str) -> None:
+    def fits(path: str) -> bool:
+        if typed.lower() in path.lower():
+            return True
+        letters = iter(path.lower())
+        return len(typed) > 2 and all(each in letters for each in typed.lower())
+
+    assert set(finder(paths).find(typed)) == {path for path in paths if fits(path)}
