@@ -64,12 +64,14 @@ def update_index(
     *,
     is_whole: bool = True,
     go_on: Callable[[], bool] = lambda: True,
+    written: Callable[[], None] = lambda: None,
     cores: int = 1,
 ) -> UpdateReport:
     """Bring the index up to date with these files.
 
     `paths` are all files of the project, or with `is_whole` off those that may have changed or
-    gone. `go_on` is asked before each batch.
+    gone. `go_on` is asked before each batch; `written` is called when all of it can be read, which
+    may be a moment before the files have settled.
     """
     known = cache.known_files()
     looked_at = set(paths)
@@ -89,6 +91,7 @@ def update_index(
         for done in batch:
             (reused if done.reading is None else parsed).append(done.task.path)
         cache.merge()
+    written()
     _settle(cache, project, changed)
     return UpdateReport(tuple(parsed), tuple(reused), tuple(sorted(gone)))
 

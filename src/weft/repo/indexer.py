@@ -174,10 +174,17 @@ class ProjectKeeper:
 
     def _read_changed(self) -> FileChanges:
         changed = self._watch.take()
-        update_index(self._cache, self._order.project, changed, is_whole=False)
         there = {path for path in changed if os.path.lexists(f"{self._order.project}/{path}")}
         self._known -= changed - there
-        return _limited(set(), there, changed - there)
+        changes = _limited(set(), there, changed - there)
+        update_index(
+            self._cache,
+            self._order.project,
+            changed,
+            is_whole=False,
+            written=lambda: say(changes),
+        )
+        return FileChanges()
 
     def _list_again(self) -> FileChanges:
         touched = self._watch.take()

@@ -1,0 +1,152 @@
+"""The index of a project: listing, symbols, maps and the finder, against what they are made of.
+
+The ranking itself is measured by `python -m bench.ranking_table DATA TREES`, on cases that are not
+part of this repository.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import anyio
+from tree_sitter import QueryCursor
+
+from bench.table import Row
+from weft.project.path_finder import PathFinder
+from weft.repo.definition_reader import definition_reader
+from weft.repo.index_cache import IndexCache
+from weft.repo.index_update import update_index
+from weft.repo.indexer import ParentLink, index_project
+from weft.repo.indexer_order import CACHE, IndexOrder
+from weft.repo.project_files import list_project
+from weft.repo.project_index import ProjectIndex
+from weft.workspace import LocalRunner
+
+LISTED = 100_000
+SOURCES = 5_000
+REPEATS = 5
+REQUEST = "the total of an order is wrong when the tax of a region changes"
+TYPED = "p3md12fl9"
+WORDS = "order total tax region item price cart stock mail invoice user rate"
+
+
+def run() -> list[Row]:
+    """All rows."""
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name)
+        (base / "scratch").mkdir()
+        return [*_listing(base), *_symbols(), *_maps(base)]
+
+
+def _cpu() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _best(work: Callable[[], object]) -> float:
+    """The least CPU time of a few tries, in milliseconds."""
+    spent = []
+    for _ in range(REPEATS):
+        before = _cpu()
+        work()
+        spent.append(_cpu() - before)
+    return min(spent) * 1e3
+
+
+def _listing(base: Path) -> list[Row]:
+    project = base / "listed"
+    for folder in range(LISTED // 100):
+        place = project / f"pkg{folder // 25:02}" / f"module{folder % 25:02}"
+        place.mkdir(parents=True)
+        for number in range(100):
+            (place / f"file_{number:03}.py").touch()
+    for words in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *words], cwd=project, check=True)
+    bare = ["git", "ls-files", "-co", "--exclude-standard", "-z"]
+    runner = LocalRunner({"PATH": os.environ["PATH"], "HOME": str(base)})
+    floor = _best(lambda: subprocess.run(bare, cwd=project, check=True, capture_output=True))
+    ours = _best(lambda: anyio.run(list_project, runner, str(project), base / "scratch"))
+    listing = anyio.run(list_project, runner, str(project), base / "scratch")
+    finder = PathFinder(listing.text)
+    keys = [_timed(partial(finder.find, TYPED[:end])) for end in range(1, len(TYPED) + 1)]
+    return [
+        Row("index: list 100,000 files, CPU", ours, "ms", floor, 1.3, "ratio"),
+        Row("finder: worst key of nine, 100,000 files", max(keys), "ms", None, 20.0),
+    ]
+
+
+def _timed(work: Callable[[], object]) -> float:
+    before = time.process_time()
+    work()
+    return (time.process_time() - before) * 1e3
+
+
+def _symbols() -> list[Row]:
+    """Definitions of this repository's own source, against the bare parser and query."""
+    sources = [file.read_bytes() for file in (Path(__file__).parents[1] / "src").rglob("*.py")]
+    reader = definition_reader("python")
+
+    def bare() -> None:
+        for source in sources:
+            tree = reader._parser.parse(source)
+            QueryCursor(reader._query).matches(tree.root_node)
+
+    megabytes = sum(map(len, sources)) / 1e6
+    floor = megabytes / _best(bare) * 1e3
+    ours = megabytes / _best(lambda: [reader.read(source) for source in sources]) * 1e3
+    return [Row("index: definitions, one core", ours, "MB/s", floor, 0.85, "ratio", "more")]
+
+
+def _maps(base: Path) -> list[Row]:
+    project, folder = base / "sources", base / "home" / "index"
+    project.mkdir()
+    words = WORDS.split()
+    for number in range(SOURCES):
+        names = [f"{words[number % 12]}_{words[(number * 7 + n) % 12]}_{n}" for n in range(12)]
+        text = "".join(f"def {name}(value):\n    return value + {number}\n\n" for name in names)
+        place = project / f"pkg{number % 50}"
+        place.mkdir(exist_ok=True)
+        (place / f"{words[number % 12]}_{number}.py").write_text(text)
+    order = IndexOrder(project=str(project), folder=str(folder))
+    cache = IndexCache(folder / CACHE, writes=True)
+    index_project(cache, order, ParentLink(None))
+    index = ProjectIndex(str(project), folder)
+    index.map(REQUEST)
+    edited = sorted(project.rglob("*.py"))[7]
+
+    def edit() -> None:
+        edited.write_text(f"def changed_{time.perf_counter_ns()}(): ...\n")
+        path = str(edited.relative_to(project))
+        update_index(cache, str(project), [path], is_whole=False)
+
+    fresh = [sys.executable, "-c", _FRESH, str(project), str(folder), REQUEST]
+    return [
+        Row("index: warm map of 5,000 files", _best(lambda: index.map(REQUEST)), "ms", None, 50.0),
+        Row("index: hint, 5,000 files", _best(lambda: index.hint(REQUEST, (), 470)), "ms"),
+        Row(
+            "index: map in a fresh process, CPU",
+            _best(lambda: subprocess.run(fresh, check=True)),
+            "ms",
+            None,
+            150.0,
+        ),
+        Row("index: one edit of 5,000 files", _best(edit), "ms", None, 50.0),
+    ]
+
+
+_FRESH = """
+import sys
+from pathlib import Path
+from weft.repo.project_index import ProjectIndex
+index = ProjectIndex(sys.argv[1], Path(sys.argv[2]))
+index.is_stale()
+assert index.map(sys.argv[3])
+"""
