@@ -18,6 +18,7 @@ from weft.repo.indexer import ParentLink, index_project
 from weft.repo.indexer_order import CACHE, FINISH, IndexOrder
 from weft.repo.indexer_process import IndexerProcess
 from weft.repo.past_commits import read_history_file
+from weft.repo.project_index import ProjectIndex
 
 pytestmark = pytest.mark.process
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
@@ -71,6 +72,11 @@ def test_a_project_without_git_has_its_past_from_a_file(tmp_path: Path) -> None:
     cache = cache_of(order, writes=True)
     index_project(cache, order, ParentLink(None))
     assert list(cache.past_of(["cart.py"])) == [["cart.py"]]
+    index = ProjectIndex(order.project, Path(order.folder))
+    assert index.has_history(history)
+    history.write_text('[5, ["cart.py"], "Name the basket"]\n')
+    assert not index.has_history(history)
+    assert not index.has_history(tmp_path / "nowhere")
 
 
 def test_a_history_of_another_form_is_refused_in_one_sentence(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 import msgspec
@@ -14,6 +15,11 @@ LOCK: Final = "lock"
 """The file that is locked while an indexer writes."""
 LOCK_FD: Final = 3
 """Where an indexer finds the lock that was taken for it."""
+
+
+def history_mark(data: bytes) -> str:
+    """By what the past from a file is known again."""
+    return f"file:{hashlib.sha256(data).hexdigest()}"
 
 
 class IndexOrder(msgspec.Struct, frozen=True, kw_only=True):

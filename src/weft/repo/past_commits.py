@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,6 +11,7 @@ import msgspec
 
 from weft.errors import ToolError, UsageError
 from weft.repo.index_cache import PastCommit
+from weft.repo.indexer_order import history_mark
 from weft.workspace import Runner, find_repository, open_safe_git
 
 MOST_COMMITS: Final = 3_000
@@ -73,7 +73,7 @@ def read_history_file(path: Path, known_head: str) -> PastRecord | None:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read the history {str(path)!r}: {error.strerror}") from error
-    head = f"file:{hashlib.sha256(data).hexdigest()}"
+    head = history_mark(data)
     if head == known_head:
         return None
     decoder = msgspec.json.Decoder(_HistoryRow)

@@ -22,7 +22,7 @@ from weft.repo.file_paths import FileListing
 from weft.repo.file_ranker import FileRanker
 from weft.repo.freshness import is_stale
 from weft.repo.index_cache import NAME, NAME_PART, WHOLE, IndexCache
-from weft.repo.indexer_order import CACHE
+from weft.repo.indexer_order import CACHE, history_mark
 from weft.repo.map_text import MapSource, render_map
 from weft.repo.words import parts_of
 from weft.workspace import read_beneath
@@ -82,6 +82,14 @@ class ProjectIndex:
     def is_stale(self) -> bool:
         """Whether an indexer would find something to do.  Blocks."""
         return self._ask(lambda cache: is_stale(cache, self.project), True)
+
+    def has_history(self, history: Path) -> bool:
+        """Whether the past is the one that a file has.  Blocks."""
+        try:
+            mark = history_mark(history.read_bytes())
+        except OSError:
+            return False
+        return self._ask(lambda cache: cache.note("past head") == mark, False)
 
     def files(self) -> FileListing:
         """All files, as they were listed last."""

@@ -54,7 +54,7 @@ class IndexAccess:
         """
         async with self._locks.setdefault(project, anyio.Lock()):
             reader = self.reader(project)
-            if history is not None or await anyio.to_thread.run_sync(reader.is_stale):
+            if await anyio.to_thread.run_sync(_is_behind, reader, history):
                 is_done = await self._update(project, history)
                 if history is not None and not is_done:
                     # The indexer has no voice: what it stumbled over is said here.
@@ -109,6 +109,10 @@ class IndexAccess:
             environ=self._environ,
             history="" if history is None else str(history),
         )
+
+
+def _is_behind(reader: ProjectIndex, history: Path | None) -> bool:
+    return reader.is_stale() or (history is not None and not reader.has_history(history))
 
 
 async def _hand_on(indexer: IndexerProcess, told: Callable[[FileChanges], None]) -> None:
