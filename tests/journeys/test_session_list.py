@@ -127,7 +127,9 @@ async def test_a_reader_that_never_reads_holds_a_bounded_number_of_ids() -> None
 
 async def test_a_topic_that_there_is_not_is_refused(world: World) -> None:
     async with world.open(ScriptedModel([])) as app:
-        with pytest.raises(UsageError, match="no topic 'session'; there is 'sessions'"):
+        with pytest.raises(
+            UsageError, match="no topic 'session'; there are 'sessions' and 'repo:updates'"
+        ):
             await app.subscribe("session")
 
 
