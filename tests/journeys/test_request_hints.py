@@ -13,6 +13,7 @@ from weft.providers import ChatMessage
 from weft.providers.base import ModelRequest
 from weft.providers.scripted import ScriptedModel
 from weft.repo.map_text import estimate_tokens
+from weft.repo.project_index import ProjectIndex
 from weft.runtime.turns import session_prompt
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -105,6 +106,25 @@ async def test_a_message_does_not_wait_for_a_slow_index(
         with reader._lock, anyio.fail_after(30):
             await session.send_message("The tax of a cart is wrong")
         assert hints(model.requests[0]) == []
+
+
+async def test_no_fault_of_the_index_fails_a_message(
+    shop: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ScriptedModel(["one", "two", "three"])
+    faults = [KeyError(7), MemoryError(), TimeoutError()]
+
+    def fail(*_: object) -> str:
+        raise faults[len(model.requests)]
+
+    monkeypatch.setattr(ProjectIndex, "hint", fail)
+    async with shop.open(model, config=ON) as app:
+        await indexed(app)
+        session = await app.sessions.start_session()
+        for expected in ("one", "two", "three"):
+            answer = await session.send_message("The tax of a cart is wrong")
+            assert answer.text == expected
+    assert hints(model.requests[-1]) == []
 
 
 async def test_without_the_setting_or_an_index_there_is_no_hint(shop: World) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
+from weft.repo import file_ranker
 from weft.repo.file_ranker import FileRanker
 from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, PastCommit
 from weft.repo.languages import is_aside
@@ -114,3 +116,48 @@ def test_a_map_stays_within_its_tokens(budget: int) -> None:
     made = source(cache)
     text = render_map(list(FILES), FileRanker(cache).word_weights("cart"), budget, made)
     assert made.tokens(text) <= budget
+
+
+def test_the_rarest_words_are_scored_where_common_ones_take_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = {f"m{n}.py": f"common{' + zebra' if n == 30 else ''}\n" for n in range(40)}
+    ranker = FileRanker(indexed(files))
+    assert len(ranker.likely("common zebra")) == 40
+    monkeypatch.setattr(file_ranker, "_MOST_POSTINGS", 0)
+    assert ranker.likely("common zebra") == ["m30.py"]
+
+
+def test_a_long_line_is_looked_at_up_to_its_limit() -> None:
+    line = "def far(): return [" + "0, " * 2_000 + "zebra]\n"
+    near = "def near(): return zebra\n" + "# filler\n" * 200
+    files = {"a.py": line + near}
+    cache = indexed(files)
+    made = MapSource(cache.definitions, files.get)
+    text = render_map(["a.py"], {"zebra": 1.0}, 32, made)
+    assert "near" in text
+    assert "far" not in text
+
+
+def test_a_map_that_may_look_at_few_letters_goes_by_the_names_behind_them() -> None:
+    files = {"a.py": "def first(): return 1\n" + "# filler\n" * 100 + "def last(): return zebra\n"}
+    cache = indexed(files)
+    for letters, expected in ((10_000, "last"), (100, "first")):
+        made = MapSource(cache.definitions, files.get, letters=letters)
+        text = render_map(["a.py"], {"zebra": 1.0}, 25, made)
+        assert [name for name in ("first", "last") if name in text] == [expected]
+
+
+def test_bodies_that_lie_in_each_other_are_counted_each() -> None:
+    text = "class Outer:\n    def inner(self):\n        return zebra\n\ndef other(): return 1\n"
+    cache = indexed({"a.py": text})
+    made = MapSource(cache.definitions, {"a.py": text}.get)
+    shown = render_map(["a.py"], {"zebra": 1.0}, 1000, made)
+    assert shown == "a.py\n  class Outer\n  def inner(self)\n  def other()\n"
+
+
+def test_what_is_asked_too_late_is_not_looked_for() -> None:
+    ranker = FileRanker(indexed(FILES))
+    assert ranker.likely("total of the cart", until=math.inf)
+    with pytest.raises(TimeoutError):
+        ranker.likely("total of the cart", until=0.0)

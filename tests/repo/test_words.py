@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.repo.words import count_parts, parts_in, parts_of, request_words
+from weft.repo.words import MOST_WORDS, count_parts, parts_in, parts_of, request_words
 
 
 def test_one_name_in_three_spellings_has_the_same_words() -> None:
@@ -32,3 +32,12 @@ def test_an_empty_request_asks_for_nothing() -> None:
 @given(st.lists(st.text("aBc_xY9é", min_size=2, max_size=12)))
 def test_counting_by_identifier_is_counting_by_occurrence(names: list[str]) -> None:
     assert count_parts(Counter(names)) == parts_in(names)
+
+
+def test_a_long_message_has_no_more_words_than_a_ranking_can_look_at() -> None:
+    pasted = " ".join(f"pasted{number} word{'x' * (number % 7)}{number}" for number in range(9_000))
+    text = f"The tax of a cart\n{pasted}\nCartTotal is what I mean"
+    words = request_words(text)
+    assert len(words.parts) <= MOST_WORDS
+    assert len(words.whole) <= MOST_WORDS
+    assert {"tax", "cart", "total"} <= words.parts.keys(), "the beginning and the end stay"

@@ -9,6 +9,7 @@ commit's subject says in the words of users what a file is for.  Measured on the
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from typing import Final, NamedTuple
@@ -42,6 +43,10 @@ _WIDE_COMMIT: Final = 20
 """A commit that changed more files says nothing about any of them."""
 _MOST_COMMITS: Final = 400
 _SHORT_NAME: Final = 3
+_MOST_POSTINGS: Final = 100_000
+"""Files that are scored for the words of one kind, rarest words first: in a large project the most
+common words would take all of the time, and tell the least.
+"""
 
 Scores = dict[int, float]
 
@@ -76,23 +81,34 @@ class FileRanker:
         ]
         return sorted(ranked, key=lambda each: (-each.score, each.path))
 
-    def likely(self, request: str, focus: Sequence[str] = (), most: int = 40) -> list[str]:
+    def likely(
+        self,
+        request: str,
+        focus: Sequence[str] = (),
+        most: int = 40,
+        until: float = math.inf,
+    ) -> list[str]:
         """The best of the files that share words with a request, or were changed with those of
         `focus`; in the order of `rank`, without looking at the others.
+
+        Raises:
+            TimeoutError: it is later than `until`, by the monotonic clock.
         """
-        scores = self._scores(request, focus)
+        scores = self._scores(request, focus, until)
         aside = dict(zip(self._table.ids, self._table.aside, strict=True))
         values = ((score - _ASIDE * aside[id], id) for id, score in scores.items())
         best = nlargest(most + len(focus), values)
         paths = dict(self._cache.paths_by_id([id for _, id in best]))
         return [paths[id] for _, id in best if paths[id] not in focus][:most]
 
-    def _scores(self, request: str, focus: Sequence[str]) -> Scores:
+    def _scores(self, request: str, focus: Sequence[str], until: float = math.inf) -> Scores:
+        check_time(until)
         self._refresh()
         words = request_words(request)
         total: Scores = {}
         for kind, weight in _WEIGHTS.items():
             _add(total, self._by_words(kind, words), weight)
+            check_time(until)
         _add(total, self._by_names(words), _BY_NAME)
         _add(total, self._by_subjects(words), _BY_SUBJECT)
         if focus:
@@ -139,9 +155,12 @@ class FileRanker:
         average = max(1.0, sum(lengths.values()) / max(1, len(lengths)))
         damping = _Damping(lengths, 1 - _LENGTH_SHARE[kind], _LENGTH_SHARE[kind] / average)
         found: Scores = {}
-        for word, weight in asked.items():
-            listed = lists.get(word, NOWHERE)
-            _score(found, listed, weight * self._rarity(len(listed.counts)), damping)
+        left = _MOST_POSTINGS
+        for word, listed in sorted(lists.items(), key=lambda pair: len(pair[1].counts)):
+            _score(found, listed, asked[word] * self._rarity(len(listed.counts)), damping)
+            left -= len(listed.counts)
+            if left < 0:
+                break
         return found
 
     def _by_names(self, words: RequestWords) -> Scores:
@@ -183,6 +202,12 @@ class FileRanker:
         if 0 < len(known) <= _WIDE_COMMIT:
             for id in known:
                 found[id] = found.get(id, 0.0) + score / math.sqrt(len(known))
+
+
+def check_time(until: float) -> None:
+    """Raises TimeoutError when it is later than that by the monotonic clock."""
+    if time.monotonic() > until:
+        raise TimeoutError
 
 
 class _Damping(NamedTuple):

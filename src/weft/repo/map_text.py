@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from weft.repo.definitions import Definition
+from weft.repo.file_ranker import check_time
 from weft.repo.words import IDENTIFIER, parts_of
 
 _FILES_READ: Final = 8
@@ -29,6 +31,10 @@ _BY_BODY: Final = 4.0
 _LINES_A_HIT: Final = 25.0
 """In a long body a word is found by chance: so many lines weigh as much as one occurrence."""
 _SMALLEST: Final = 20
+_LINE_CHARS: Final = 2_048
+"""A longer line was written by a program; its beginning is looked at."""
+MOST_LETTERS: Final = 2_000_000
+"""Letters of bodies that are looked at for a map: about a fifth of a second."""
 
 _PIECES: Final = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]+")
 
@@ -61,36 +67,44 @@ class MapSource(NamedTuple):
     definitions: Callable[[str], list[Definition] | None]
     text: ReadText
     tokens: Estimate = estimate_tokens
+    letters: int = MOST_LETTERS
+    """How many letters of files are looked at; behind them names decide."""
+    until: float = math.inf
+    """When it is too late for the map, by the monotonic clock."""
 
 
 def render_map(
     paths: Sequence[str], weights: Mapping[str, float], budget: int, source: MapSource
 ) -> str:
-    """A map of these files, best first, for a request of these words."""
+    """A map of these files, best first, for a request of these words.
+
+    Raises:
+        TimeoutError: it is later than the source allows.
+    """
     rows: list[str] = []
     used = 0
+    bodies = _BodyReader(weights, source)
     for number, path in enumerate(paths):
+        check_time(source.until)
         left = budget - used - source.tokens(path + "\n")
         if left < 0:
             break
         section = path + "\n"
         if left > _SMALLEST:
-            section += _signatures(path, number, left, weights, source)
+            section += _signatures(path, number, left, bodies, source)
         rows.append(section)
         used += source.tokens(section)
     return "".join(rows)
 
 
-def _signatures(
-    path: str, number: int, left: int, weights: Mapping[str, float], source: MapSource
-) -> str:
+def _signatures(path: str, number: int, left: int, bodies: _BodyReader, source: MapSource) -> str:
     definitions = source.definitions(path) or []
-    text = source.text(path) if number < _FILES_READ and definitions else None
+    hits = bodies.hits(path) if number < _FILES_READ and definitions else _NO_HITS
     is_first = number < _FILES_DETAILED
     limit = left * (_SHARE if is_first else _SHARE_LATER)
     most = _MOST_SIGNATURES if is_first else _MOST_LATER
     chosen: list[Definition] = []
-    for definition in _best(definitions, text, weights)[:most]:
+    for definition in _best(definitions, hits, bodies.weights)[:most]:
         limit -= source.tokens(_row(definition))
         if limit < 0:
             break
@@ -103,10 +117,9 @@ def _row(definition: Definition) -> str:
 
 
 def _best(
-    definitions: Sequence[Definition], text: str | None, weights: Mapping[str, float]
+    definitions: Sequence[Definition], hits: _WordHits, weights: Mapping[str, float]
 ) -> list[Definition]:
     total = sum(weights.values()) or 1.0
-    hits = _hits(text, weights) if text and weights else []
 
     def value(definition: Definition) -> float:
         named = sum(weights.get(part, 0.0) for part in {*parts_of(definition.name)})
@@ -121,23 +134,52 @@ _PLAIN: Final = {"class": 0.05, "struct": 0.05, "interface": 0.05, "trait": 0.05
 """What comes first where the request says nothing."""
 
 
-def _hits(text: str, weights: Mapping[str, float]) -> list[tuple[int, str]]:
-    """Lines and the words of the request on them."""
-    # A stem is the beginning of a word, so a line without its letters cannot have it: most lines
-    # are passed over without being taken apart.
-    letters = re.compile("|".join(map(re.escape, weights)), re.IGNORECASE)
-    return [
-        (number, part)
-        for number, line in enumerate(text.splitlines(), 1)
-        if letters.search(line)
-        for part in {part for word in IDENTIFIER.findall(line) for part in parts_of(word)}
-        if part in weights
-    ]
+class _WordHits(NamedTuple):
+    """Lines and the words of the request on them, by line."""
+
+    lines: list[int]
+    words: list[str]
 
 
-def _body(
-    definition: Definition, hits: Sequence[tuple[int, str]], weights: Mapping[str, float]
-) -> float:
-    counts = Counter(part for line, part in hits if definition.first <= line <= definition.last)
+_NO_HITS: Final = _WordHits([], [])
+
+
+class _BodyReader:
+    """Looks for the words of a request in files, up to so many letters of all of them."""
+
+    def __init__(self, weights: Mapping[str, float], source: MapSource) -> None:
+        self.weights = weights
+        self._text = source.text
+        self._left = source.letters
+        self._known: dict[str, tuple[str, ...]] = {}
+        """By identifier, the words of the request in it."""
+
+    def hits(self, path: str) -> _WordHits:
+        """What is in a file."""
+        if not self.weights or self._left <= 0:
+            return _NO_HITS
+        text = (self._text(path) or "")[: self._left]
+        self._left -= len(text)
+        found = _WordHits([], [])
+        # By line breaks alone, as the lines of definitions are counted.
+        for number, line in enumerate(text.split("\n"), 1):
+            names = IDENTIFIER.findall(line[:_LINE_CHARS])
+            words = dict.fromkeys(word for name in names for word in self._in(name))
+            found.lines.extend([number] * len(words))
+            found.words.extend(words)
+        return found
+
+    def _in(self, identifier: str) -> tuple[str, ...]:
+        # A look-up for each identifier and no search for each word: a long message has many words.
+        words = self._known.get(identifier)
+        if words is None:
+            words = tuple(part for part in parts_of(identifier) if part in self.weights)
+            self._known[identifier] = words
+        return words
+
+
+def _body(definition: Definition, hits: _WordHits, weights: Mapping[str, float]) -> float:
+    first = bisect_left(hits.lines, definition.first)
+    counts = Counter(hits.words[first : bisect_right(hits.lines, definition.last)])
     damp = 0.5 + (definition.last - definition.first + 1) / _LINES_A_HIT
     return sum(weights[part] * count / (count + damp) for part, count in counts.items())

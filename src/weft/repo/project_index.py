@@ -6,6 +6,7 @@ what is there.  May be used by several threads.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import zlib
@@ -31,6 +32,8 @@ MOST_SYMBOLS: Final = 50
 _HINTED_FILES: Final = 12
 _HINTED_FROM: Final = 40
 """Files that are looked at for a hint; behind them nothing fits."""
+_HINTED_LETTERS: Final = 200_000
+"""Letters of these files that are looked at: twenty milliseconds."""
 _MOST_READ: Final = 512 * 1024
 _QUALIFIER: Final = re.compile(r"\.|::|#|->|/")
 
@@ -143,22 +146,30 @@ class ProjectIndex:
         return self._ask(mapped, "")
 
     def hint(
-        self, request: str, focus: Sequence[str], tokens: int, allows: Allows | None = None
+        self,
+        request: str,
+        focus: Sequence[str],
+        tokens: int,
+        allows: Allows | None = None,
+        until: float = math.inf,
     ) -> str:
         """A map of the few files that share words with a request; empty when none does.
 
         Only of files that are still there: the index may be older than they are.
+
+        Raises:
+            TimeoutError: it is later than `until`, by the monotonic clock.
         """
 
         def hinted(cache: IndexCache) -> str:
             assert self._ranker is not None
-            weights = self._ranker.word_weights(request)
             there = [
                 path
-                for path in self._ranker.likely(request, focus, _HINTED_FROM)
+                for path in self._ranker.likely(request, focus, _HINTED_FROM, until)
                 if (allows is None or allows(path)) and os.path.isfile(f"{self.project}/{path}")
             ]
-            source = MapSource(cache.definitions, self._text)
+            weights = self._ranker.word_weights(request)
+            source = MapSource(cache.definitions, self._text, letters=_HINTED_LETTERS, until=until)
             return render_map(there[:_HINTED_FILES], weights, tokens, source)
 
         return self._ask(hinted, "")

@@ -23,6 +23,12 @@ _ENDINGS: Final = (
 _SHORTEST: Final = 3
 _FIRST_LINE: Final = 2.0
 _CODE_WORD: Final = 1.3
+MOST_WORDS: Final = 128
+"""Words of a request that are looked for: each costs a look at all files that have it, and what
+people write themselves has fewer.
+"""
+_MOST_LETTERS: Final = 8_000
+"""Of a longer message, so many from its beginning and its end: between them is what was pasted."""
 
 _COMMON_TEXT: Final = """
     a about add added adds after all also an and any are as at be because been before being but by
@@ -79,8 +85,11 @@ def request_words(text: str) -> RequestWords:
     """The words of a request.
 
     The first line counts double: people say there what they want, and explain below.  A word that
-    looks like code names something; most other words do not.
+    looks like code names something; most other words do not.  Of a long message, the words that
+    count most are taken.
     """
+    if len(text) > 2 * _MOST_LETTERS:
+        text = f"{text[:_MOST_LETTERS]}\n{text[-_MOST_LETTERS:]}"
     parts: dict[str, float] = {}
     whole: dict[str, float] = {}
     for number, line in enumerate(text.splitlines()):
@@ -94,7 +103,14 @@ def request_words(text: str) -> RequestWords:
             for part in parts_of(word):
                 if part not in COMMON:
                     _raise(parts, part, weight)
-    return RequestWords(parts, whole)
+    return RequestWords(_heaviest(parts, MOST_WORDS), _heaviest(whole, MOST_WORDS))
+
+
+def _heaviest(weights: dict[str, float], most: int) -> dict[str, float]:
+    """Those that count most; of equal ones, those that came first."""
+    if len(weights) <= most:
+        return weights
+    return dict(sorted(weights.items(), key=lambda pair: -pair[1])[:most])
 
 
 def _raise(weights: dict[str, float], word: str, weight: float) -> None:

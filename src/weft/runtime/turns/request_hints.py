@@ -6,6 +6,7 @@ does, and it comes behind everything that vendors cache.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -29,8 +30,13 @@ def request_hint(
     focus: Sequence[str],
     rules: Sequence[PermissionRule],
     redact: Callable[[str], str],
+    until: float = math.inf,
 ) -> str:
-    """The hint that goes with a message; empty when the index knows none of its words.  Blocks."""
+    """The hint that goes with a message; empty when the index knows none of its words.  Blocks.
+
+    Raises:
+        TimeoutError: it is later than `until`, by the monotonic clock.
+    """
     allows = None
     if any(rule.verdict != "allow" for rule in rules):
         judge = read_judge(rules, index.project)
@@ -38,5 +44,5 @@ def request_hint(
         def allows(path: str) -> bool:
             return judge(f"{index.project}/{path}").verdict == "allow"
 
-    text = index.hint(request, focus[-_FOCUS:], HINT_TOKENS - _FRAME_TOKENS, allows)
+    text = index.hint(request, focus[-_FOCUS:], HINT_TOKENS - _FRAME_TOKENS, allows, until)
     return redact(_FRAME.format(map=text)) if text else ""

@@ -9,6 +9,8 @@ line.  A switch to or from plan mode changes the tools, and begins an epoch.
 from __future__ import annotations
 
 import hashlib
+import logging
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -41,6 +43,8 @@ from weft.runtime.services import Services
 from weft.runtime.turns.turn_settings import is_planned
 from weft.state import SessionState
 from weft.tools import ALL, COMPANIONS, EDITS, INDEX_TOOLS, BuiltinTool, DelegateTool, Tool
+
+logger = logging.getLogger(__name__)
 
 HINT_SECONDS: Final = 0.05
 """How long a message waits for its hint at most."""
@@ -100,12 +104,21 @@ class SessionPrompt:
     async def _find_hint(self, state: SessionState, request: str) -> None:
         project = state.about.project_path
         focus, rules = tuple(state.files.touched), self._read_rules()
+        until = time.monotonic() + HINT_SECONDS
 
         def find() -> str:
-            from weft.runtime.turns.request_hints import request_hint  # only with an index
+            try:
+                from weft.runtime.turns.request_hints import request_hint  # only with an index
 
-            index = self._services.indexes().reader(project)
-            return request_hint(index, request, focus, rules, self._services.redact)
+                index = self._services.indexes().reader(project)
+                # The thread ends by itself soon after nobody waits for it: it would take the
+                # interpreter away from the turn that goes on.
+                return request_hint(index, request, focus, rules, self._services.redact, until)
+            except TimeoutError:
+                return ""
+            except Exception:  # whatever is wrong with a cache, the user's message is not
+                logger.warning("the index could not be asked for a hint", exc_info=True)
+                return ""
 
         # A hint is a help and never worth a wait: what comes too late is dropped.
         with anyio.move_on_after(HINT_SECONDS):
