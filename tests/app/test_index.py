@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 import weft
-from weft.errors import UsageError
+from weft.errors import RetryableToolError, UsageError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -38,6 +38,18 @@ async def test_without_the_setting_there_is_no_index(tmp_path: Path) -> None:
     async with weft.open(tmp_path, "memory", {"repo.index": False}) as app:
         with pytest.raises(UsageError, match=r"repo\.index is off"):
             _ = app.index
+
+
+async def test_an_index_that_cannot_be_made_or_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "cart.py").write_text("class Cart: ...\n")
+    async with weft.open(tmp_path, "memory", {"repo.index": True}) as app:
+        folder = app.places.index_of(app.project_path)
+        folder.parent.mkdir(parents=True)
+        folder.write_text("a file in its place")
+        with pytest.raises(RetryableToolError, match="could not be brought up to date"):
+            await app.index.map("cart")
+        folder.unlink()
+        assert await app.index.map("cart")
 
 
 @pytest.mark.requirement("app:topics")

@@ -85,3 +85,13 @@ def test_a_folder_without_sources_says_so(weft: WeftProgram) -> None:
     done = weft.run("map")
     assert (done.returncode, done.stdout) == (0, "")
     assert "no source files" in done.stderr
+
+
+def test_an_index_that_cannot_be_made_is_an_error_and_no_empty_project(shop: WeftProgram) -> None:
+    shop.data.mkdir(parents=True, exist_ok=True)
+    (shop.data / "index").write_text("a file in its place")
+    done = shop.call("map", "--request", "cart")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "could not be brought up to date" in done.stderr
+    assert "no source files" not in done.stderr
+    assert done.stderr.count("\n") == 1

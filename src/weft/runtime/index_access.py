@@ -16,6 +16,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.config.paths import WeftPaths
+from weft.errors import RetryableToolError
 from weft.project.path_finder import PathFinder
 from weft.repo.indexer_order import FileChanges, IndexOrder
 from weft.repo.indexer_process import IndexerProcess, take_lock
@@ -51,6 +52,7 @@ class IndexAccess:
 
         Raises:
             UsageError: `history` cannot be read.
+            RetryableToolError: there is no index that could be asked, or it cannot be written.
         """
         async with self._locks.setdefault(project, anyio.Lock()):
             reader = self.reader(project)
@@ -61,7 +63,16 @@ class IndexAccess:
                     from weft.repo.past_commits import read_history_file  # it loads git
 
                     await anyio.to_thread.run_sync(read_history_file, history, "")
+                # "There is nothing" would be a lie about the project.
+                if not is_done or not await anyio.to_thread.run_sync(_is_there, reader):
+                    raise RetryableToolError(self._no_index(project))
             return reader
+
+    def _no_index(self, project: str) -> str:
+        return (
+            f"the index of {project} could not be brought up to date: look whether the disk is "
+            f"full, and whether {self._places.index_of(project)} can be written to"
+        )
 
     async def _update(self, project: str, history: Path | None) -> bool:
         indexer = self._indexers[project] = IndexerProcess(self._order(project, history))
@@ -113,6 +124,10 @@ class IndexAccess:
 
 def _is_behind(reader: ProjectIndex, history: Path | None) -> bool:
     return reader.is_stale() or (history is not None and not reader.has_history(history))
+
+
+def _is_there(reader: ProjectIndex) -> bool:
+    return reader.status().is_there
 
 
 async def _hand_on(indexer: IndexerProcess, told: Callable[[FileChanges], None]) -> None:
