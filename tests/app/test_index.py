@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
 import anyio
@@ -9,6 +10,8 @@ import pytest
 
 import weft
 from weft.errors import RetryableToolError, UsageError
+from weft.providers.scripted import ScriptedModel
+from weft.repo import ProjectIndex
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -50,6 +53,26 @@ async def test_an_index_that_cannot_be_made_or_read_is_an_error(tmp_path: Path) 
             await app.index.map("cart")
         folder.unlink()
         assert await app.index.map("cart")
+
+
+async def test_the_index_of_another_project_of_a_session_is_kept_current(tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    there = tmp_path / "there"
+    (there / "cart.py").write_text("class Cart: ...\n")
+    config = {"repo.index": True}
+    async with weft.open(there, tmp_path / "store", config) as app:
+        await app.index.files()
+        index = ProjectIndex(str(there), app.places.index_of(str(there)))
+    (there / "cart.py").write_text("class Basket: ...\n")
+    async with weft.open(tmp_path / "here", tmp_path / "store", config) as app:
+        session = await app.sessions.start_session(project_path=there, model=ScriptedModel(["one"]))
+        await session.send_message("zzz")
+        folder = app.places.index_of(str(there))
+    with (folder / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # it is held as long as the indexer works
+    assert [each.path for each in index.symbols("Basket")] == ["cart.py"]
+    index.close()
 
 
 @pytest.mark.requirement("app:topics")

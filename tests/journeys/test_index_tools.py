@@ -83,3 +83,21 @@ async def test_without_an_index_the_tools_are_not_offered(shop: World) -> None:
         await session.send_message("again")
     for request in model.requests:
         assert not NAMES & {tool.name for tool in request.tools}, "the prefix stays as it is"
+
+
+async def test_a_run_that_stores_nothing_makes_no_index_though_a_model_asks_for_it(
+    plain_world: World,
+) -> None:
+    model = ScriptedModel([CallTool(name="find_symbol", args={"name": "Cart"}), "done"])
+    plain_world.write("cart.py", "class Cart: ...\n")
+    async with plain_world.open(model, config={"repo.index": True}) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("zzz")
+        assert not app.places.index_of(app.project_path).exists(), "nothing is stored here"
+    [result] = [
+        result.text
+        for message in model.last_request.messages
+        if isinstance(message, CallResults)
+        for result in message.results
+    ]
+    assert "no index is made" in result

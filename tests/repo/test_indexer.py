@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import select
 import subprocess
@@ -16,7 +18,7 @@ from weft.errors import UsageError
 from weft.repo.index_cache import SUBJECT, IndexCache
 from weft.repo.indexer import ParentLink, index_project
 from weft.repo.indexer_order import CACHE, FINISH, IndexOrder
-from weft.repo.indexer_process import IndexerProcess
+from weft.repo.indexer_process import IndexerProcess, take_lock
 from weft.repo.past_commits import read_history_file
 from weft.repo.project_index import ProjectIndex
 
@@ -139,3 +141,21 @@ def test_a_parent_that_is_gone_wants_nothing_more() -> None:
     link = ParentLink(reader)
     os.close(writer)
     assert not link.is_wanted()
+
+
+def test_a_lock_that_another_has_is_waited_for_and_one_that_cannot_be_had_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = take_lock(tmp_path)
+    assert held is not None
+    assert take_lock(tmp_path) is None
+    os.close(held)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OSError, match="locks"):
+        take_lock(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -207,9 +207,8 @@ class App:
             return False
         return os.path.exists(self.places.index_of(project) / "cache.db")
 
-    def _may_index(self) -> bool:
-        """Whether this project is to be indexed without being asked for.  Blocks for a look."""
-        project = self.project_path
+    def _may_index(self, project: str) -> bool:
+        """Whether a project is to be indexed without the user's asking.  Blocks for a look."""
         if not self.config.get("repo.index") or holds_home(project, self.places.user):
             return False
         # A run that stores nothing leaves nothing behind, an index neither.
@@ -217,13 +216,17 @@ class App:
             return False
         return self._has_index(project) or holds_source(project)
 
-    def _update_index(self) -> None:
-        """Have an indexer read what has changed in this project, where it has code.  Blocks."""
-        try:
-            if self._may_index():
-                self._indexes().start_update(self.project_path)
-        except OSError:
-            logger.warning("the index of the project could not be updated", exc_info=True)
+    def _update_indexes(self, projects: set[str]) -> None:
+        """Have an indexer read what has changed in this project, where it has code, and in the
+        others of `projects` that have an index.  Blocks.
+        """
+        others = (each for each in projects - {self.project_path} if self._has_index(each))
+        for project in (self.project_path, *others):
+            try:
+                if self._may_index(project):
+                    self._indexes().start_update(project)
+            except OSError:
+                logger.warning("the index of a project could not be updated", exc_info=True)
 
     @overload
     async def subscribe(self, topic: Literal["repo:updates"]) -> RepoEvents: ...
@@ -536,6 +539,7 @@ class App:
         Turns that run are suspended: they are interrupted, and can go on.
         """
         was_used = self._host is not None and self._host.last_used > 0
+        projects = set() if self._host is None else self._host.projects
         try:
             await self._stop_accepting()
             if self._host is not None:
@@ -549,7 +553,7 @@ class App:
         finally:
             if was_used:
                 # For the next session: what this one changed, or all of it where it was too short.
-                await anyio.to_thread.run_sync(self._update_index)
+                await anyio.to_thread.run_sync(self._update_indexes, projects)
             # The sandbox and the store after the tasks: a task that is being cancelled may still
             # need both.
             await self._supervisor.aclose()
@@ -610,6 +614,7 @@ class App:
                 hooks=self._session_hooks,
                 is_trusted=self.is_trusted,
                 has_index=self._has_index,
+                may_index=self._may_index,
                 indexes=self._indexes,
                 project_path=self.project_path,
             )
@@ -686,12 +691,12 @@ class App:
         while True:
             if self.host.last_used > updated_at:
                 updated_at = self._clock.monotonic()
-                await anyio.to_thread.run_sync(self._update_index)
+                await anyio.to_thread.run_sync(self._update_indexes, self.host.projects)
             await anyio.sleep(INDEX_EVERY_SECONDS)
             # What lives so long is a chat or a server: from here on changes are told, not looked
             # for.
             is_due = updated_at and self._repo_topic is None and self.config.get("repo.watch")
-            if is_due and await anyio.to_thread.run_sync(self._may_index):
+            if is_due and await anyio.to_thread.run_sync(self._may_index, self.project_path):
                 self._watch_project()
 
     async def _trim_heap(self) -> None:

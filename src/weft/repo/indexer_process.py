@@ -111,14 +111,21 @@ def _reap_released() -> None:
 
 
 def take_lock(folder: Path) -> int | None:
-    """The lock of an index; None while an indexer has it."""
+    """The lock of an index; None while an indexer has it.
+
+    Raises:
+        OSError: it cannot be locked at all, as on some network disks.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(lock)
         return None
+    except OSError:
+        os.close(lock)
+        raise
     return lock
 
 

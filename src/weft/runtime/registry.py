@@ -18,7 +18,15 @@ import msgspec
 
 from weft.config.project_ids import KnownProject, ProjectIds
 from weft.config.settings import Config
-from weft.errors import AmbiguousId, Conflict, Owned, SessionNotFound, UsageError, WeftError
+from weft.errors import (
+    AmbiguousId,
+    Conflict,
+    FinalToolError,
+    Owned,
+    SessionNotFound,
+    UsageError,
+    WeftError,
+)
 from weft.events import CallOrigin, CommandCause, Fact, SessionCreated
 from weft.ids import BlobId, SessionId
 from weft.loop import TurnHooks
@@ -855,5 +863,15 @@ def _snapshots(
 
 
 async def _index(services: Services, project_path: str) -> ProjectIndex:
-    """The index of a project, up to date."""
+    """The index of a project, up to date.
+
+    Raises:
+        FinalToolError: there is none, and none may be made.
+    """
+    has_index = services.has_index(project_path)
+    if not has_index and not await anyio.to_thread.run_sync(services.may_index, project_path):
+        raise FinalToolError(
+            "no index is made of this folder: it has no code, holds a home folder, or nothing of "
+            "this session is stored; use grep"
+        )
     return await services.indexes().ready(project_path)

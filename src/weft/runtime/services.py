@@ -48,6 +48,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the user trusts a project as it is now."""
     has_index: Callable[[str], bool]
     """Whether there is an index of a project that may be used."""
+    may_index: Callable[[str], bool]
+    """Whether one may be made without the user's asking; blocks for a look at the project."""
     indexes: Callable[[], IndexAccess]
     """The indexes of projects; loaded with the first use."""
     project_path: str

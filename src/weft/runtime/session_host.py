@@ -302,6 +302,14 @@ class SessionHost:
             (port.actor.last_used for port in ports if isinstance(port, LocalPort)), default=0
         )
 
+    @property
+    def projects(self) -> set[str]:
+        """The projects that sessions in this process work on."""
+        ports = self.registry.ports.values()
+        return {
+            port.actor.state.about.project_path for port in ports if isinstance(port, LocalPort)
+        }
+
     async def unload_idle(self, older_than_seconds: float) -> int:
         """Unload sessions that are neither used nor watched; returns how many.
 
