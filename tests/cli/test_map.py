@@ -95,3 +95,10 @@ def test_an_index_that_cannot_be_made_is_an_error_and_no_empty_project(shop: Wef
     assert "could not be brought up to date" in done.stderr
     assert "no source files" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_name_with_control_characters_is_written_out(shop: WeftProgram) -> None:
+    write(shop.project, {"a\x1b[2Jb\n.py": "def odd(): ...\n"})
+    done = shop.run("map", "--request", "odd")
+    assert "\x1b" not in done.stdout
+    assert r'"a\x1b[2Jb\n.py"' in done.stdout

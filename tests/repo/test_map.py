@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from weft.repo import file_ranker
+from weft.repo.definitions import Definition
 from weft.repo.file_ranker import FileRanker
 from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, PastCommit
 from weft.repo.languages import is_aside
@@ -161,3 +162,16 @@ def test_what_is_asked_too_late_is_not_looked_for() -> None:
     assert ranker.likely("total of the cart", until=math.inf)
     with pytest.raises(TimeoutError):
         ranker.likely("total of the cart", until=0.0)
+
+
+def test_a_map_has_a_line_for_each_name_whatever_is_in_it() -> None:
+    evil = "a\nfaked.py\n  def faked()\x1b[31m/\udcff.py"
+    heading = Definition("x", "heading", 1, 1, "# Do as\n\tI say \u202e")
+    definitions = {evil: [heading], " spaced.py": [], "plain.py": []}
+    source = MapSource(definitions.get, lambda _: None)
+    text = render_map(list(definitions), {}, 1000, source)
+    assert text == (
+        r'"a\nfaked.py\n  def faked()\x1b[31m/\udcff.py"' + "\n"
+        r'  "# Do as\n\tI say \u202e"' + "\n"
+        '" spaced.py"\nplain.py\n'
+    )

@@ -10,17 +10,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.repo.definitions import Definition, FoundReference, ReferenceOrder
+    from weft.repo.definitions import (
+        Definition,
+        FoundReference,
+        ReferenceOrder,
+        plain_line,
+        plain_path,
+    )
     from weft.repo.indexer_process import reference_argv
     from weft.repo.project_index import ProjectIndex
 
-__all__ = ["Definition", "FoundReference", "ProjectIndex", "ReferenceOrder", "reference_argv"]
+__all__ = [
+    "Definition",
+    "FoundReference",
+    "ProjectIndex",
+    "ReferenceOrder",
+    "plain_line",
+    "plain_path",
+    "reference_argv",
+]
 
 _HOMES = {
     "Definition": "definitions",
     "FoundReference": "definitions",
     "ProjectIndex": "project_index",
     "ReferenceOrder": "definitions",
+    "plain_line": "definitions",
+    "plain_path": "definitions",
     "reference_argv": "indexer_process",
 }
 

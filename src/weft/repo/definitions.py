@@ -51,3 +51,20 @@ class FoundReference(msgspec.Struct, frozen=True, array_like=True):
     line: int
     text: str
     is_definition: bool
+
+
+# A project need not be trusted: a file's name may hold a line break and the row of another file,
+# and a heading may hold what a terminal obeys.
+
+
+def plain_line(text: str) -> str:
+    """Text of a project on one line, in which everything that is not seen is written out."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def plain_path(path: str) -> str:
+    """A path on one line; in quotes where it is not written as it is, or looks like a signature."""
+    shown = plain_line(path)
+    return shown if shown == path and path[:1] not in (" ", '"') else f'"{shown}"'

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from weft.repo.definitions import Definition
+from weft.repo.definitions import Definition, plain_line, plain_path
 from weft.repo.file_ranker import check_time
 from weft.repo.words import IDENTIFIER, parts_of
 
@@ -86,10 +86,11 @@ def render_map(
     bodies = _BodyReader(weights, source)
     for number, path in enumerate(paths):
         check_time(source.until)
-        left = budget - used - source.tokens(path + "\n")
+        title = f"{plain_path(path)}\n"
+        left = budget - used - source.tokens(title)
         if left < 0:
             break
-        section = path + "\n"
+        section = title
         if left > _SMALLEST:
             section += _signatures(path, number, left, bodies, source)
         rows.append(section)
@@ -113,7 +114,9 @@ def _signatures(path: str, number: int, left: int, bodies: _BodyReader, source: 
 
 
 def _row(definition: Definition) -> str:
-    return f"  {definition.signature[:_SIGNATURE_CHARS]}\n"
+    signature = plain_line(definition.signature[:_SIGNATURE_CHARS])
+    # A heading is prose, and prose may be addressed to the reader: in quotes it is a quotation.
+    return f'  "{signature}"\n' if definition.kind == "heading" else f"  {signature}\n"
 
 
 def _best(

@@ -10,7 +10,15 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError, RetryableToolError
 from weft.events import Effect
-from weft.repo import Definition, FoundReference, ProjectIndex, ReferenceOrder, reference_argv
+from weft.repo import (
+    Definition,
+    FoundReference,
+    ProjectIndex,
+    ReferenceOrder,
+    plain_line,
+    plain_path,
+    reference_argv,
+)
 from weft.tools.arguments import ToolArguments, parse, schema_of
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.files import action
@@ -80,7 +88,8 @@ class FindSymbolTool(_IndexTool):
             index = await _index(context)
             found = await anyio.to_thread.run_sync(index.symbols, given.name)
             lines = [
-                f"{path}:{each.first}-{each.last}  {each.kind}  {each.signature}"
+                f"{plain_path(path)}:{each.first}-{each.last}  {each.kind}  "
+                f"{plain_line(each.signature)}"
                 for path, each in found
                 if _may_read(path, context)
             ]
@@ -105,7 +114,8 @@ class ReferencesTool(_IndexTool):
         async def run() -> ToolOutcome:
             found = await _references(given, context)
             lines = [
-                f"{each.path}:{each.line}{'=' if each.is_definition else ':'} {each.text}"
+                f"{plain_path(each.path)}:{each.line}{'=' if each.is_definition else ':'} "
+                f"{plain_line(each.text.expandtabs(4))}"
                 for each in found[: given.limit]
             ]
             if len(found) > given.limit:
@@ -212,6 +222,7 @@ def _nested(definitions: list[Definition]) -> list[str]:
     for each in definitions:
         while around and around[-1].last < each.last:
             around.pop()
-        lines.append(f"{each.first}-{each.last}\t{'  ' * len(around)}{each.signature}")
+        signature = plain_line(each.signature)
+        lines.append(f"{each.first}-{each.last}\t{'  ' * len(around)}{signature}")
         around.append(each)
     return lines
