@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 from hypothesis import given
@@ -37,6 +38,39 @@ def test_a_key_that_ran_out_of_time_leaves_the_rest_to_the_next() -> None:
     seen = [last in found.find(letters[:length]) for length in range(3, len(letters) + 1)]
     assert not any(seen[:4]), "it has looked at a part only"
     assert seen[-1]
+
+
+def test_a_name_that_many_have_is_found_at_the_top_too() -> None:
+    many = [f"a/m{number}/setup.py" for number in range(600)]
+    found = finder([*many, "setup.py", "z/setup.py.orig"]).find("setup.py")
+    assert found[0] == "setup.py"
+    assert finder([*(f"a/{n}/setup.cfg" for n in range(900)), "b/setup"]).find("setup")[0] == (
+        "b/setup"
+    )
+
+
+def test_the_shortest_of_many_with_the_letters_come_first() -> None:
+    many = [f"server/pages/part{number:04}/view.py" for number in range(900)]
+    assert finder([*many, "spv.py"]).find("spv.")[0] == "spv.py"
+    assert finder([*many, "src/pv.py"]).find("spvp")[0] == "src/pv.py"
+
+
+def test_letters_in_order_do_not_bring_a_touched_file_before_a_name() -> None:
+    paths = ["tests/a.py", "the/essential/store.py"]
+    assert finder(paths).find("test", ["the/essential/store.py"]) == paths
+    assert finder(paths).find("tess", ["the/essential/store.py"])[0] == "the/essential/store.py"
+
+
+def test_two_threads_may_ask_at_once() -> None:
+    many = [f"folder{number:05}/some_module_{number}.py" for number in range(20_000)]
+    found = finder(many)
+
+    def ask(number: int) -> bool:
+        typed = f"fldr{number}smdl" if number % 2 else f"fdr{number}mdl"
+        return found.find(typed)[0] == many[number]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ask, range(10_000, 10_050)))
 
 
 def test_an_empty_listing_finds_nothing() -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from threading import Lock
 from typing import Final
 
 MOST_FOUND: Final = 50
@@ -18,26 +20,31 @@ KEY_SECONDS: Final = 0.008
 _FEWEST_LETTERS: Final = 3
 _PIECE: Final = 100_000
 """Characters that are looked at between two looks at the clock; under two milliseconds."""
-_MOST_HITS: Final = 500
+_BY_LETTERS: Final = 2
+"""The rank of a path that only has the letters in order."""
+_MOST_HITS: Final = 200
+"""Of each kind: several times what is shown."""
 _MOST_KEPT: Final = 3_000
 """Hits with which a key stops looking: more letters will leave few of them."""
 
 
 class PathFinder:
-    """Finds paths of one listing.  Used by one thread."""
+    """Finds paths of one listing.  May be used by several threads."""
 
     def __init__(self, listing: str, clock: Callable[[], float] = time.perf_counter) -> None:
         """`listing` has a NUL behind each path."""
-        self._listing = listing
-        self._lower = listing.lower()
-        if len(self._lower) != len(listing):
+        # With a NUL before the first path as before all others.
+        self._listing = f"\0{listing}"
+        self._lower = self._listing.lower()
+        if len(self._lower) != len(self._listing):
             # A few letters get longer when they are made small: then the two texts do not fit.
-            self._lower = listing
+            self._lower = self._listing
         self._clock = clock
+        self._lock = Lock()
         self._typed = ""
         self._hits: list[tuple[int, int]] = []
         """Where the paths begin and end that have the letters that were typed."""
-        self._next = 0
+        self._next = 1
         """Up to where they were looked for."""
 
     def find(self, typed: str, touched: Sequence[str] = (), most: int = MOST_FOUND) -> list[str]:
@@ -46,31 +53,44 @@ class PathFinder:
         """
         wanted = typed.lower()
         if not wanted:
-            first = self._listing.split("\0", most)[:most]
+            first = self._listing.split("\0", most + 1)[1 : most + 1]
             return list(dict.fromkeys([*touched, *filter(None, first)]))[:most]
-        near = [path for path in touched if _rank(path.lower(), wanted) is not None]
-        places = self._with_piece(wanted)
-        if len(places) < most and len(wanted) >= _FEWEST_LETTERS:
-            places += self._with_letters(wanted)
         ranked = sorted(
             (rank, end - begin, self._listing[begin:end])
-            for begin, end in dict.fromkeys(places)
+            for begin, end in self._places(wanted, most)
             if (rank := _rank(self._lower[begin:end], wanted)) is not None
         )
-        return list(dict.fromkeys([*near, *(path for _, _, path in ranked)]))[:most]
+        near = [
+            (rank, path) for path in touched if (rank := _rank(path.lower(), wanted)) is not None
+        ]
+        # Letters in order are in many paths by chance: that a file was touched says less then.
+        found = [path for rank, path in near if rank < _BY_LETTERS]
+        found += [path for rank, _, path in ranked if rank < _BY_LETTERS]
+        found += [path for _, path in near]
+        found += [path for _, _, path in ranked]
+        return list(dict.fromkeys(found))[:most]
+
+    def _places(self, wanted: str, most: int) -> dict[tuple[int, int], None]:
+        with self._lock:
+            places = self._with_piece(wanted)
+            if len(places) < most and len(wanted) >= _FEWEST_LETTERS:
+                places += self._with_letters(wanted)
+            return dict.fromkeys(places)
 
     def _with_piece(self, wanted: str) -> list[tuple[int, int]]:
-        """Paths that have exactly this in them; those whose name begins so before the others."""
-        found: list[tuple[int, int]] = []
-        for piece in (f"/{wanted}", f"\0{wanted}", wanted):
-            place = self._lower.find(piece)
-            while place >= 0 and len(found) < _MOST_HITS:
-                path = self._path_at(place + (piece[0] == "\0"))
-                found.append(path)
-                place = self._lower.find(piece, path[1])
-        if self._lower.startswith(wanted) and self._listing:
-            found.append(self._path_at(0))
+        """Paths that have exactly this in them; of very many, also those that are or begin so."""
+        found = list(islice(self._with(wanted), _MOST_HITS))
+        if len(found) == _MOST_HITS:
+            for piece in (f"\0{wanted}", f"/{wanted}\0", f"/{wanted}"):
+                found += islice(self._with(piece), _MOST_HITS)
         return found
+
+    def _with(self, piece: str) -> Iterator[tuple[int, int]]:
+        place = self._lower.find(piece)
+        while place >= 0:
+            begin, end = self._path_at(place + (piece[0] == "\0"))
+            yield begin, end
+            place = self._lower.find(piece, end)
 
     def _path_at(self, place: int) -> tuple[int, int]:
         return self._lower.rfind("\0", 0, place) + 1, self._lower.index("\0", place)
@@ -78,7 +98,7 @@ class PathFinder:
     def _with_letters(self, wanted: str) -> list[tuple[int, int]]:
         """Paths that have these letters in this order, as far as the time of a key goes."""
         if not self._typed or not wanted.startswith(self._typed):
-            self._hits, self._next = [], 0
+            self._hits, self._next = [], 1
         self._typed = wanted
         letters = re.compile(
             "".join(f"[^\0{re.escape(each)}]*+{re.escape(each)}" for each in wanted)
@@ -97,7 +117,7 @@ class PathFinder:
                 if match.lastindex
             ]
             self._next = end
-        return self._hits[:_MOST_HITS]
+        return sorted(self._hits, key=lambda hit: hit[1] - hit[0])[:_MOST_HITS]
 
 
 def _rank(path: str, wanted: str) -> int | None:
@@ -109,4 +129,4 @@ def _rank(path: str, wanted: str) -> int | None:
     # Each `in` moves the iterator on, so this tests that the letters come in this order.
     letters = iter(path)
     has_letters = len(wanted) >= _FEWEST_LETTERS and all(each in letters for each in wanted)
-    return 2 if has_letters else None
+    return _BY_LETTERS if has_letters else None
