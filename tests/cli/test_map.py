@@ -17,6 +17,17 @@ def write(folder: Path, files: dict[str, str]) -> None:
         file.write_text(text)
 
 
+@pytest.fixture(autouse=True)
+def index_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by default."""
+    plain = WeftProgram.environment.__get__
+
+    def environment(weft: WeftProgram) -> dict[str, str]:
+        return {name: value for name, value in plain(weft).items() if name != "WEFT_REPO_INDEX"}
+
+    monkeypatch.setattr(WeftProgram, "environment", property(environment))
+
+
 @pytest.fixture
 def shop(weft: WeftProgram) -> WeftProgram:
     write(
@@ -102,3 +113,13 @@ def test_a_name_with_control_characters_is_written_out(shop: WeftProgram) -> Non
     done = shop.run("map", "--request", "odd")
     assert "\x1b" not in done.stdout
     assert r'"a\x1b[2Jb\n.py"' in done.stdout
+
+
+def test_there_is_no_map_where_the_setting_is_off(shop: WeftProgram) -> None:
+    off = {"WEFT_REPO_INDEX": "off"}
+    by_variable = shop.call("map", env=off)
+    write(shop.project, {".weft/config.toml": "repo.index = false\n"})
+    for done in (by_variable, shop.call("map")):
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "the setting repo.index is off" in done.stderr
+    assert not (shop.data / "index").exists()

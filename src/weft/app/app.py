@@ -188,9 +188,10 @@ class App:
         Raises:
             UsageError: the setting `repo.index` is off.
         """
+        from weft.app.index import IS_OFF, AppIndex
+
         if not self.config.get("repo.index"):
-            raise UsageError("there is no index: the setting repo.index is off")
-        from weft.app.index import AppIndex
+            raise UsageError(IS_OFF)
 
         return AppIndex(self.project_path, self._indexes())
 

@@ -11,6 +11,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.config.paths import WeftPaths
+from weft.config.settings import load_config
 from weft.errors import FinalToolError, UsageError
 from weft.project.path_finder import PathFinder
 from weft.repo.definitions import Definition
@@ -19,6 +20,7 @@ from weft.runtime.index_access import IndexAccess
 from weft.workspace import find_repository, ignore_of
 
 MOST_TOKENS = 100_000
+IS_OFF = "there is no index: the setting repo.index is off"
 _T = TypeVar("_T")
 
 
@@ -116,8 +118,25 @@ class AppIndex:
 
 
 def open_index(project: str, places: WeftPaths, environ: Mapping[str, str]) -> AppIndex:
-    """The index of a project without an application around it; the caller closes it."""
+    """The index of a project without an application around it; the caller closes it.
+
+    Raises:
+        UsageError: the setting `repo.index` is off, or settings cannot be read.
+    """
+    if not _is_on(project, places, environ):
+        raise UsageError(IS_OFF)
     return AppIndex(project, IndexAccess(places, environ))
+
+
+def _is_on(project: str, places: WeftPaths, environ: Mapping[str, str]) -> bool:
+    files: Mapping[str, bytes] = {}
+    if os.path.lexists(f"{project}/.weft"):
+        from weft.project.trust import look  # few projects have settings
+
+        files = look(project).files
+    # A project may switch its index off whether it is trusted or not.
+    config = load_config(user=places.config, project=project, environ=environ, files=files)
+    return bool(config.get("repo.index"))
 
 
 def listed_paths(project: str, places: WeftPaths) -> str:
