@@ -11,14 +11,24 @@ from pathlib import Path
 import pytest
 
 from tests.support.chat_driver import driven_chat
+from tests.support.git_history import git
 from tests.support.weft_program import WeftProgram, lines, text
 from weft.app import App, open_app
-from weft.cli.chat.screens.completion import ChatCompleter, FileCommands
+from weft.cli.chat.screens.completion import ChatCompleter, FileCommands, ProjectFileList
 from weft.cli.chat.screens.screen import ChoiceQuestion
 from weft.config.paths import places
+from weft.ids import CallUid
+from weft.messages import ToolResult
 from weft.project.slash_commands import command_problem
 from weft.repo.index_cache import IndexCache
-from weft.view import PermissionBlock, TableBlock, UserBlock
+from weft.view import (
+    LookupCard,
+    NoteBlock,
+    PermissionBlock,
+    TableBlock,
+    ToolCard,
+    UserBlock,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -308,20 +318,61 @@ def test_a_word_that_is_nearly_a_command_is_never_taken_for_it(weft: WeftProgram
         assert weft.call("-m", weft.script("Started."), *words).stdout == "Started.\n"
 
 
-def test_files_of_an_indexed_project_come_from_its_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def indexed_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A project whose index has a file that is not there, so that one sees where files are from."""
     monkeypatch.setenv("WEFT_HOME", str(tmp_path / "home"))
     project = tmp_path / "p"
     project.mkdir()
     (project / "seen.py").write_text("")
-    assert ChatCompleter(str(project)).items("@see")[0].text == "@seen.py "
     folder = places({"WEFT_HOME": str(tmp_path / "home")}).index_of(str(project))
     cache = IndexCache(folder / "cache.db", writes=True)
     cache.write_listing("deep/indexed.py\0bad\x1bname\0", {})
     cache.close()
-    assert ChatCompleter(str(project)).items("@see") == []
-    assert [item.text for item in ChatCompleter(str(project)).items("@dpindx")] == [
-        "@deep/indexed.py "
+    return str(project)
+
+
+def offered(completer: ChatCompleter, before: str) -> list[str]:
+    return [item.text for item in completer.items(before)]
+
+
+def test_files_of_an_indexed_project_come_from_its_index(indexed_project: str) -> None:
+    files = ProjectFileList(indexed_project, lambda: True)
+    completer = ChatCompleter(indexed_project, files=files)
+    assert completer.items("@see") == []
+    assert offered(completer, "@dpindx") == ["@deep/indexed.py "]
+    assert completer.items("@bad") == []
+
+
+def test_an_index_is_not_asked_for_files_where_the_setting_is_off(indexed_project: str) -> None:
+    completer = ChatCompleter(
+        indexed_project, files=ProjectFileList(indexed_project, lambda: False)
+    )
+    assert offered(completer, "@see") == ["@seen.py "]
+    assert completer.items("@dpindx") == []
+
+
+@pytest.mark.process
+def test_files_of_the_conversation_come_first_and_then_those_that_were_changed(
+    tmp_path: Path,
+) -> None:
+    for name in ("cart.py", "cart_a.py", "cart_changed.py", "cart_read.py", "cart_said.py"):
+        (tmp_path / name).write_text("1\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "x")
+    (tmp_path / "cart_changed.py").write_text("another text\n")
+    completer = ChatCompleter(str(tmp_path))
+    result = ToolResult(call_uid=CallUid("c"), text="1")
+    completer.saw([UserBlock(text="look", attached=("cart_said.py", "cart_gone.py"))])
+    card = ToolCard(name="read", args={"path": str(tmp_path / "cart_read.py")}, result=result)
+    odd = ToolCard(name="odd", args={"path": 7}, result=result)
+    completer.saw([LookupCard(cards=(card,)), odd, NoteBlock(text="x")])
+    assert offered(completer, "@cart") == [
+        "@cart_read.py ",
+        "@cart_said.py ",
+        "@cart_changed.py ",
+        "@cart.py ",
+        "@cart_a.py ",
     ]
-    assert ChatCompleter(str(project)).items("@bad") == []
+    assert offered(completer, "@")[:3] == ["@cart_read.py ", "@cart_said.py ", "@cart_changed.py "]

@@ -306,6 +306,18 @@ async def test_keys_that_outrun_the_list_of_completions_are_what_is_sent(tmp_pat
         assert driven.sent() == [LineSubmitted("@notes.txt ")]
 
 
+async def test_a_file_that_the_conversation_is_about_is_offered_first(tmp_path: Path) -> None:
+    for name in ("calc.py", "notes.txt"):
+        (tmp_path / name).write_text("")
+    async with driven_screen(tmp_path) as driven:
+        driven.screen.show(UserBlock(text="look", attached=("notes.txt",)))
+        await driven.type("@")
+        driven.redraw()
+        await driven.terminal.shows("calc.py")
+        await driven.type("\t\r")
+        assert driven.sent() == [LineSubmitted("@notes.txt ")]
+
+
 @pytest.mark.process
 async def test_a_command_of_the_user_may_be_the_status_line(tmp_path: Path) -> None:
     command = """tr ',' '\\n' | grep -c model; printf '\\033[2Jsecond'"""

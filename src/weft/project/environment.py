@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Final
 
@@ -105,6 +106,24 @@ def has_uncommitted_changes(project: str) -> bool:
     repository = _repository(project)
     changes = uncommitted_changes(repository) if repository is not None else None
     return changes is not None and bool(changes.files or changes.is_staged)
+
+
+def changed_files(project: str) -> list[str]:
+    """The files of a project that differ from its newest commit and are there, the newest first;
+    none where that cannot be told quickly.  Blocks.
+    """
+    repository = _repository(project)
+    changes = uncommitted_changes(repository) if repository is not None else None
+    if repository is None or changes is None:
+        return []
+    times: dict[str, int] = {}
+    for name in changes.files[:_MOST_NAMES]:
+        # From the top of the repository, of which the project may be a folder.
+        place = f"{repository.top}/{name}"
+        with suppress(OSError):
+            times[os.path.relpath(place, project)] = os.stat(place).st_mtime_ns
+    inside = [path for path in times if path[:3] != "../"]
+    return sorted(inside, key=times.__getitem__, reverse=True)
 
 
 @functools.cache

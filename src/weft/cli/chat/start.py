@@ -175,7 +175,7 @@ class _Start:
     def _terminal_screen(self) -> TerminalScreen:
         # Not at the top: the plain screen does without them, and they are slow to load.
         from weft.cli.chat.paint.theme import theme_of
-        from weft.cli.chat.screens.completion import FileCommands
+        from weft.cli.chat.screens.completion import FileCommands, ProjectFileList
         from weft.cli.chat.screens.terminal.status_line import PlaceReader
         from weft.cli.chat.screens.terminal.terminal_device import TerminalDevice
         from weft.cli.chat.screens.terminal_screen import ScreenSettings, TerminalScreen
@@ -205,6 +205,7 @@ class _Start:
             theme=theme,
             settings=settings,
             offered=FileCommands(app.project_path, app.places.config),
+            files=ProjectFileList(app.project_path, lambda: bool(app.config.get("repo.index"))),
             rewraps=not _cuts_rows(),
             place=place.read,
             look_at_place=place.look,

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from weft.cli.sanitize import clean_line
 from weft.config.paths import places
+from weft.project.environment import changed_files
 from weft.project.file_list import list_files
 from weft.project.path_finder import PathFinder
 from weft.project.slash_commands import COMMANDS, taken_names
+from weft.view import AnyBlock, LookupCard, ToolCard, UserBlock
 
 SHOWN = 50
+MOST_NEAR = 50
+"""Files of the conversation that come before others."""
 FRESH_SECONDS = 10.0
 
 
@@ -40,9 +44,14 @@ class CompletionItem(NamedTuple):
 class ChatCompleter:
     """Offers commands and files."""
 
-    def __init__(self, folder: str, offered: Callable[[], list[OfferedCommand]] = list) -> None:
+    def __init__(
+        self,
+        folder: str,
+        offered: Callable[[], list[OfferedCommand]] = list,
+        files: ProjectFileList | None = None,
+    ) -> None:
         """`offered` gives the commands from files, beside those that every screen has."""
-        self._files = ProjectFileList(folder)
+        self._files = files or ProjectFileList(folder)
         self._offered = offered
         self._known: list[OfferedCommand] = []
         """The commands from files, as the last look found them."""
@@ -59,6 +68,11 @@ class ChatCompleter:
         if item.text in self._used:
             self._used.remove(item.text)
         self._used.append(item.text)
+
+    def saw(self, blocks: Iterable[AnyBlock]) -> None:
+        """These are shown of the conversation: the files that they name come first from now on."""
+        for path in named_files(blocks):
+            self._files.near(path)
 
     def items(self, before: str) -> list[CompletionItem]:
         """What could stand behind this text; may take as long as listing the project does."""
@@ -148,33 +162,70 @@ def mention_at_end(text: str) -> str | None:
     return word[1:].strip('"') if word.startswith("@") else None
 
 
+def named_files(blocks: Iterable[AnyBlock]) -> Iterator[str]:
+    """The paths that blocks name: files that the user has attached, and those of tool calls."""
+    for block in blocks:
+        if isinstance(block, UserBlock):
+            yield from block.attached
+        elif isinstance(block, ToolCard | LookupCard):
+            for card in block.cards if isinstance(block, LookupCard) else (block,):
+                if isinstance(path := card.args.get("path"), str):
+                    yield path
+
+
 class ProjectFileList:
     """The files of a folder, looked for again when the last look is old.
 
-    From the index, where the project has one: it knows all of them, and what is ignored.
+    From the index, where the project has one and the setting is on: it knows all of them, and what
+    is ignored.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, uses_index: Callable[[], bool] = lambda: False) -> None:
         self._folder = folder
+        self._uses_index = uses_index
         self._listing = ""
         self._finder = PathFinder("")
+        self._changed: list[str] = []
+        """Files that differ from the newest commit."""
+        self._near: dict[str, None] = {}
+        """Files of the conversation, the newest last."""
         self._looked = float("-inf")
 
+    def near(self, path: str) -> None:
+        """This file is one of the conversation."""
+        if os.path.isabs(path):
+            path = os.path.relpath(path, self._folder)
+        path = os.path.normpath(path)
+        # Out and in again, because a dict keeps the place of a key that is only set.
+        self._near.pop(path, None)
+        self._near[path] = None
+        if len(self._near) > MOST_NEAR:
+            del self._near[next(iter(self._near))]
+
     def matching(self, word: str) -> list[str]:
-        """Files for what was typed: by name first, then anywhere in the path, then letters in
-        order; shorter first.
+        """Files for what was typed: those of the conversation and those that were changed first;
+        then by name, then anywhere in the path, then letters in order; shorter first.
         """
         if time.monotonic() - self._looked > FRESH_SECONDS:
             listing = self._indexed() or "".join(f"{path}\0" for path in list_files(self._folder))
             # The same finder as long as the files are the same: it goes on from key to key.
             if listing != self._listing:
                 self._listing, self._finder = listing, PathFinder(listing)
+            self._changed = changed_files(self._folder)
             self._looked = time.monotonic()
-        return self._finder.find(word, most=SHOWN)
+        # A copy: this runs in a thread, while the conversation goes on.
+        first = [*reversed(self._near.copy()), *self._changed]
+        found = self._finder.find(word, first, most=SHOWN)
+        # What a tool was called with need not be there, nor what was there a while ago.
+        known = set(first)
+        return [path for path in found if path not in known or self._can_be_picked(path)]
+
+    def _can_be_picked(self, path: str) -> bool:
+        return path.isprintable() and os.path.isfile(os.path.join(self._folder, path))
 
     def _indexed(self) -> str:
         where = places(os.environ)
-        if not (where.index_of(self._folder) / "cache.db").exists():
+        if not self._uses_index() or not (where.index_of(self._folder) / "cache.db").exists():
             return ""
         from weft.app.index import listed_paths  # only with an index
 

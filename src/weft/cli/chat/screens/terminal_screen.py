@@ -24,7 +24,11 @@ import msgspec
 from weft.cli.chat.paint.answer_flow import AnswerFlow
 from weft.cli.chat.paint.text_cells import fit, row_cells
 from weft.cli.chat.paint.theme import PaintTheme
-from weft.cli.chat.screens.completion import ChatCompleter, OfferedCommand
+from weft.cli.chat.screens.completion import (
+    ChatCompleter,
+    OfferedCommand,
+    ProjectFileList,
+)
 from weft.cli.chat.screens.external_editor import edited
 from weft.cli.chat.screens.line_input.input_draft import InputDraft
 from weft.cli.chat.screens.line_input.input_rows import InputRows
@@ -134,13 +138,14 @@ class TerminalScreen(ChatScreen):
         place: Callable[[], StatusPlace] = StatusPlace,
         look_at_place: Callable[[], None] = lambda: None,
         offered: Callable[[], list[OfferedCommand]] = list,
+        files: ProjectFileList | None = None,
         clock: Clock | None = None,
         settings: ScreenSettings | None = None,
         rewraps: bool = True,
     ) -> None:
-        """`offered` gives the commands from files and `look_at_place` looks at the work tree; both
-        are called in a thread.  `rewraps` says that the terminal breaks rows again when it gets
-        narrower.
+        """`offered` gives the commands from files, `files` finds files and `look_at_place` looks at
+        the work tree; they are called in a thread.  `rewraps` says that the terminal breaks rows
+        again when it gets narrower.
         """
         settings = settings or ScreenSettings()
         self._terminal = terminal
@@ -204,9 +209,10 @@ class TerminalScreen(ChatScreen):
         # Bounded: a stuck chat must not collect a key's auto-repeat without limit.
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
         self._group: anyio.abc.TaskGroup | None = None
+        self._completer = ChatCompleter(folder, offered, files)
         self.input = ChatInput(
             self,
-            completer=ChatCompleter(folder, offered),
+            completer=self._completer,
             history=LineHistory(history),
             clock=self._clock,
             vi=settings.vi_keys,
@@ -280,6 +286,7 @@ class TerminalScreen(ChatScreen):
         for block in blocks:
             self._shown.add(block)
         self._activity.handed_out(blocks)
+        self._completer.saw(blocks)
         self._place_due.set()
         self._work.set()
 
