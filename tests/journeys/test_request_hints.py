@@ -108,6 +108,20 @@ async def test_a_message_does_not_wait_for_a_slow_index(
         assert hints(model.requests[0]) == []
 
 
+async def test_a_hint_shows_no_definition_of_a_file_that_has_changed_since(shop: World) -> None:
+    """The index is brought up to date beside the turn, not before it."""
+    model = ScriptedModel(["one"])
+    async with shop.open(model, config=ON) as app:
+        await indexed(app)
+        shop.write("shop/cart.py", "class Basket:\n    def sum(self): return self.duty\n")
+        session = await app.sessions.start_session()
+        await session.send_message("The tax of a cart is wrong, and the receipt")
+    [hint] = hints(model.requests[0])
+    assert "shop/cart.py\n" in hint
+    assert "class Cart" not in hint
+    assert "def send_receipt" in hint
+
+
 async def test_the_text_of_a_project_stays_quoted_in_the_hint(shop: World) -> None:
     """A heading is written by whoever made the project."""
     model = ScriptedModel(["one"])

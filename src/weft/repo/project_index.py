@@ -11,6 +11,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple, TypeVar
@@ -155,7 +156,8 @@ class ProjectIndex:
     ) -> str:
         """A map of the few files that share words with a request; empty when none does.
 
-        Only of files that are still there: the index may be older than they are.
+        Only of files that are still there, and with definitions of those that are as they were
+        read: the index may be older than they are.
 
         Raises:
             TimeoutError: it is later than `until`, by the monotonic clock.
@@ -169,10 +171,21 @@ class ProjectIndex:
                 if (allows is None or allows(path)) and os.path.isfile(f"{self.project}/{path}")
             ]
             weights = self._ranker.word_weights(request)
-            source = MapSource(cache.definitions, self._text, letters=_HINTED_LETTERS, until=until)
+            current = partial(self._current, cache)
+            source = MapSource(current, self._text, letters=_HINTED_LETTERS, until=until)
             return render_map(there[:_HINTED_FILES], weights, tokens, source)
 
         return self._ask(hinted, "")
+
+    def _current(self, cache: IndexCache, path: str) -> list[Definition] | None:
+        """What a file defines, where it is as it was read."""
+        try:
+            about = os.lstat(f"{self.project}/{path}")
+        except OSError:
+            return None
+        if cache.size_and_time(path) != (about.st_size, about.st_mtime_ns):
+            return None
+        return cache.definitions(path)
 
     def _text(self, path: str) -> str | None:
         data = read_beneath(self.project, path, _MOST_READ)
