@@ -21,9 +21,8 @@ ANYWHERE = {
 """The root modules that everybody may import."""
 
 _PURE = "messages permissions redact events tree state decisions"
-_TO_SESSION = (
-    f"{_PURE} actors transport workspace store providers repo lsp context tools mcp loop session"
-)
+_BELOW_TOOLS = f"{_PURE} actors jsonrpc transport workspace store providers repo lsp context"
+_TO_SESSION = f"{_BELOW_TOOLS} tools mcp loop session"
 _TO_AGENTS = f"{_TO_SESSION} config hooks project agents loom export"
 
 MAY_IMPORT = {
@@ -36,12 +35,13 @@ MAY_IMPORT = {
     "view": "messages permissions redact events tree state",
     "decisions": "messages events",
     "actors": "",
+    "jsonrpc": "",
     "transport": "actors",
     "workspace": "actors",
     "store": "messages events actors",
     "providers": "messages actors transport",
     "repo": "workspace actors",
-    "lsp": "workspace actors",
+    "lsp": "workspace actors jsonrpc",
     "context": "messages events tree state",
     "tools": "messages permissions events workspace repo lsp",
     "mcp": "messages permissions tools actors",

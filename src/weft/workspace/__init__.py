@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from weft.workspace.git_repository import GitRepository, find_repository, read_pointer
     from weft.workspace.history.inotify import FolderWatches, InotifyEvent, InotifyWatcher
     from weft.workspace.ignore import IgnoreFile, ignore_of, read_ignore_file
+    from weft.workspace.process.piped import PipedProgram
     from weft.workspace.process.runner import LocalRunner, kill_orphans
     from weft.workspace.skipped_folders import SKIPPED_FOLDERS
 
@@ -59,6 +60,7 @@ __all__ = [
     "LineRange",
     "LocalRunner",
     "LocalWorkspace",
+    "PipedProgram",
     "ProcessCommand",
     "RunResult",
     "Runner",
@@ -92,6 +94,7 @@ _HOMES = {
     "LineRange": "boundaries.lines",
     "lines_of": "boundaries.lines",
     "LocalRunner": "process.runner",
+    "PipedProgram": "process.piped",
     "kill_orphans": "process.runner",
     "GitChanges": "git_changes",
     "GitRepository": "git_repository",

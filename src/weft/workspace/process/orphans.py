@@ -17,6 +17,7 @@ living ones.
 
 from __future__ import annotations
 
+import itertools
 import os
 import select
 import signal
@@ -36,6 +37,7 @@ _PARENT, _GROUP, _FLAGS, _STARTED, _START_CODE, _ENV_START, _ENV_END = 1, 2, 6, 
 """Places in what `_stat` returns."""
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD in the flags of `stat`: such a thread never has an environment."""
+_numbers = itertools.count(1)
 _LONG_SECONDS = 1.0
 """A command that ran longer may have used up every process number once.
 
@@ -48,6 +50,11 @@ def owner() -> str:
     """What our own marks begin with."""
     pid = os.getpid()
     return f"{_namespace('self')}.{pid}.{_started(pid)}"
+
+
+def new_mark() -> str:
+    """A mark for one more program of ours."""
+    return f"{owner()}.{next(_numbers)}"
 
 
 def forget_owner() -> None:

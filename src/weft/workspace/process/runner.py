@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import itertools
 import logging
 import os
 import signal
@@ -54,7 +53,6 @@ _CHUNK = 64 * 1024
 
 kill_orphans = orphans.kill_orphans
 _logger = logging.getLogger(__name__)
-_numbers = itertools.count(1)
 
 
 class LocalRunner(Runner):
@@ -98,7 +96,7 @@ class LocalRunner(Runner):
     async def run(
         self, command: ProcessCommand, on_output: Callable[[str], None] | None = None
     ) -> RunResult:
-        mark = f"{orphans.owner()}.{next(_numbers)}"
+        mark = orphans.new_mark()
         outer = f"{self._outer_mark}/" if self._outer_mark else ""
         added = {**command.env, orphans.MARK: outer + mark}
         environ = {**self._encoded, **_encoded(added)}

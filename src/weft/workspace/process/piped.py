@@ -1,0 +1,155 @@
+"""A program that runs beside us and is spoken to through its input and output: language servers.
+
+It lives in a session and group of its own with a scrubbed environment and bears a mark, so that
+everything it starts can be found and killed with it.  What it says in errors is kept as a short
+tail, for the sentence that explains why it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import anyio
+import anyio.abc
+
+from weft.errors import FinalToolError
+from weft.workspace.disk_threads import DiskThreads
+from weft.workspace.process import orphans
+
+_CHUNK: Final = 64 * 1024
+_TAIL: Final = 4096
+_REAP_SECONDS: Final = 2.0
+_FIRST_TO_GO: Final = 500
+"""Where memory runs out the kernel ends such programs before the user's."""
+
+
+class PipedProgram:
+    """One such program."""
+
+    def __init__(self, process: anyio.abc.Process, mark: str) -> None:
+        self._process = process
+        self._mark = mark
+        self._tail = b""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.returncode
+
+    @property
+    def errors(self) -> str:
+        """The end of what it wrote to standard error."""
+        return self._tail.decode(errors="replace").strip()
+
+    async def receive(self) -> bytes:
+        """What it says next; empty at the end."""
+        assert self._process.stdout is not None
+        try:
+            return await self._process.stdout.receive(_CHUNK)
+        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return b""
+
+    async def send(self, data: bytes) -> None:
+        """Say something.
+
+        Raises:
+            OSError, anyio.BrokenResourceError, anyio.ClosedResourceError: it does not listen.
+        """
+        assert self._process.stdin is not None
+        await self._process.stdin.send(data)
+
+    async def keep_errors(self) -> None:
+        """Read its errors, for ever: a program whose pipe is full stands still."""
+        assert self._process.stderr is not None
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            while True:
+                self._tail = (self._tail + await self._process.stderr.receive(_CHUNK))[-_TAIL:]
+
+    async def ends_within(self, seconds: float) -> bool:
+        """Wait for its exit; False when it takes longer."""
+        with anyio.move_on_after(seconds):
+            await self._process.wait()
+        return self._process.returncode is not None
+
+    def memory(self) -> int:
+        """Bytes that it and all it started hold in memory, by the kernel's books."""
+        return sum(_resident(pid) for pid in family_of(self._process.pid))
+
+    async def kill(self) -> None:
+        """End it at once with all that it started, and give everything back; shielded."""
+        with anyio.CancelScope(shield=True):
+            group = self._process.pid if self._process.returncode is None else 0
+            if group:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(group, signal.SIGKILL)
+            await DiskThreads().run(lambda: orphans.kill_marked(self._mark))
+            # Bounded: a process that hangs in the kernel cannot be waited for, and the pipes of one
+            # that was adopted may stay open.
+            await self.ends_within(_REAP_SECONDS)
+            with anyio.move_on_after(_REAP_SECONDS):
+                await self._process.aclose()
+
+
+async def start_piped(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    environ: Mapping[str, str],
+    pass_fds: Sequence[int] = (),
+) -> PipedProgram:
+    """Start a program, which gets these open files too.
+
+    Raises:
+        FinalToolError: it cannot be started.
+    """
+    mark = orphans.new_mark()
+    try:
+        process = await anyio.open_process(
+            list(argv),
+            cwd=cwd,
+            env={**environ, orphans.MARK: mark},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=pass_fds,
+        )
+    except (OSError, ValueError) as error:
+        raise FinalToolError(f"{argv[0]} does not start: {error}") from error
+    _end_first(process.pid)
+    return PipedProgram(process, mark)
+
+
+def _end_first(pid: int) -> None:
+    with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as file:
+        file.write(str(_FIRST_TO_GO))
+
+
+def family_of(pid: int) -> list[int]:
+    """The numbers of a process and of all that it started, as far as their parents live."""
+    found = [pid]
+    for each in found:
+        with suppress(OSError):
+            for task in os.listdir(f"/proc/{each}/task"):
+                with open(f"/proc/{each}/task/{task}/children", "rb") as file:
+                    found += map(int, file.read().split())
+    return found
+
+
+def _resident(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            _, resident, shared, *_ = file.read().split()
+    except (OSError, ValueError):
+        return 0
+    # Without what is shared: the pages of a program's file would count for each of its processes.
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,138 @@
+"""A sandbox for programs that only look: language servers and formatters.
+
+They see the disk as it is, and nothing of it can be written.  An overlay, as commands have it,
+would not do: it may go on showing a file that was replaced underneath, and these programs run for
+hours beside the edits that they are asked about.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+
+from weft.errors import FinalToolError
+from weft.workspace.base import ProcessCommand, Runner
+from weft.workspace.process.environment import scrubbed
+from weft.workspace.process.piped import PipedProgram, start_piped
+from weft.workspace.process.search_path import find_program
+from weft.workspace.sandbox.hidden import HiddenPaths
+from weft.workspace.sandbox.machine import SandboxOptions
+from weft.workspace.sandbox.seccomp import program
+
+_TRIAL_SECONDS = 10.0
+_TEMPORARY = ("/tmp", "/var/tmp")
+"""Empty folders of their own in these places, which go with the program."""
+
+
+class ReadOnlySandbox:
+    """What such programs of one application run in."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str],
+        hidden: Sequence[str] = (),
+        options: SandboxOptions | None = None,
+    ) -> None:
+        self._options = options or SandboxOptions()
+        self.environ = scrubbed(environ, self._options.passed)
+        home = environ.get("HOME", "")
+        shown = self._options.shown
+        self._hidden = HiddenPaths(os.path.realpath(home) if home else "", shown=shown)
+        self._hidden.add(hidden)
+        self._why_not: dict[str, str] = {}
+
+    async def why_not(self, root: str, runner: Runner) -> str:
+        """Why programs cannot run in it; empty when they can.  Found out by trying, once."""
+        if root not in self._why_not:
+            self._why_not[root] = await self._try(root, runner)
+        return self._why_not[root]
+
+    async def _try(self, root: str, runner: Runner) -> str:
+        bubblewrap = self._bubblewrap(root)
+        if bubblewrap is None:
+            return "bubblewrap (the program bwrap) is not installed"
+        trial = ProcessCommand(
+            argv=(*self._wrapper(bubblewrap, root, (), "/bin/true"), "/bin/true"),
+            cwd=root,
+            timeout_seconds=_TRIAL_SECONDS,
+            only_reads=True,
+        )
+        result = await runner.run(trial)
+        if result.exit_code == 0:
+            return ""
+        said = result.output.strip().splitlines()
+        return said[-1] if said else f"bubblewrap ends with {result.exit_code}"
+
+    def wrapped(
+        self, argv: Sequence[str], root: str, hidden: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """A command for a program that is run in it by a runner.
+
+        Raises:
+            FinalToolError: there is no bubblewrap.
+        """
+        bubblewrap = self._bubblewrap(root)
+        if bubblewrap is None:
+            raise FinalToolError("bubblewrap is not installed any more")
+        return (*self._wrapper(bubblewrap, root, hidden, argv[0]), *argv)
+
+    async def start(
+        self, argv: Sequence[str], root: str, hidden: Sequence[str] = ()
+    ) -> PipedProgram:
+        """Start a program in it that is spoken to.
+
+        Raises:
+            FinalToolError: it cannot be started.
+        """
+        code = program(os.uname().machine, secrets.randbits(63), unix_sockets=False)
+        wrapped = list(self.wrapped(argv, root, hidden))
+        filter_file = os.memfd_create("seccomp", 0)
+        try:
+            os.write(filter_file, code or b"")
+            os.lseek(filter_file, 0, os.SEEK_SET)
+            if code is not None:
+                wrapped[1:1] = ["--seccomp", str(filter_file)]
+            return await start_piped(
+                wrapped, cwd=root, environ=self.environ, pass_fds=(filter_file,)
+            )
+        finally:
+            os.close(filter_file)
+
+    def _bubblewrap(self, root: str) -> str | None:
+        # One in the project could be replaced by a command.
+        return find_program("bwrap", self.environ["PATH"], outside=[root])
+
+    def _wrapper(
+        self, bubblewrap: str, root: str, hidden: Sequence[str], started: str
+    ) -> list[str]:
+        """Bubblewrap and its options; what is mounted later lies over what was before."""
+        words = [
+            bubblewrap,
+            # As root `--unshare-all` alone keeps every capability, and a remount could make the
+            # disk writable.
+            *("--unshare-all", "--unshare-user", "--cap-drop", "ALL"),
+            *(["--share-net"] if self._options.network else []),
+            *("--new-session", "--die-with-parent"),
+            *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+        ]
+        for place in _TEMPORARY:
+            if os.path.isdir(place):
+                words += ["--tmpfs", place]
+        # A project or a program that lies in one of those folders has to be seen all the same.
+        words += ["--ro-bind", root, root]
+        real = os.path.dirname(os.path.realpath(started))
+        if any(real.startswith(f"{place}/") for place in _TEMPORARY):
+            words += ["--ro-bind", real, real]
+        for path in self._secrets(root, hidden):
+            cover = ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
+            words += cover
+        return [*words, "--setenv", "TMPDIR", "/tmp", "--chdir", root, "--"]
+
+    def _secrets(self, root: str, hidden: Sequence[str]) -> list[str]:
+        self._hidden.stamp()
+        named = [*self._hidden.of_machine([root]), *self._hidden.of_projects([root]), *hidden]
+        # By their real names: bubblewrap does not mount over a link.
+        real = dict.fromkeys(os.path.realpath(path) for path in named)
+        return [path for path in real if os.path.exists(path)]

@@ -1,0 +1,120 @@
+"""The life of a language server: started once, stopped, and never in a loop."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.support.language_project import PATIENCE, LanguageProject, language_project
+from weft.clock import ManualClock
+from weft.lsp import ServerLimits
+from weft.workspace.process.piped import family_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+
+async def until_not_running(project: LanguageProject) -> None:
+    with anyio.fail_after(PATIENCE):
+        await project.server.wait_end()
+
+
+def is_alive(pid: int) -> bool:
+    """False for one that is gone, or only waits to be reaped by whoever adopted it."""
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+async def test_a_stand_in_that_says_it_is_not_installed_is_started_once(tmp_path: Path) -> None:
+    async with language_project(tmp_path, "proxy") as project:
+        assert project.server.use() is not None
+        assert not await project.server.ready_within(PATIENCE)
+        assert project.server.state == "failed"
+        assert project.server.why.startswith("not installed: error: 'rust-analyzer'")
+        assert project.server.use() is None, "it is not started again"
+        assert project.server.state == "failed"
+
+
+async def test_a_program_that_speaks_no_protocol_has_failed_with_what_it_said(
+    tmp_path: Path,
+) -> None:
+    async with language_project(tmp_path, "garbage") as project:
+        project.server.use()
+        assert not await project.server.ready_within(PATIENCE)
+        assert project.server.state == "failed"
+        assert "listening on stdio" in project.server.why
+
+
+async def test_one_that_crashes_is_started_again_twice_and_then_no_more(tmp_path: Path) -> None:
+    async with language_project(tmp_path, "crash") as project:
+        for _ in range(3):
+            await project.ready()
+            project.edit("a.scr", "CRASH\n")
+            await until_not_running(project)
+            assert "it met the word" in project.server.why
+        assert project.server.use() is None
+        assert project.server.state == "failed"
+        assert "again and again" in project.server.why
+
+
+async def test_one_that_is_restarted_by_the_user_has_all_its_chances_again(tmp_path: Path) -> None:
+    async with language_project(tmp_path, "crash", limits=ServerLimits(restarts=0)) as project:
+        await project.ready()
+        project.edit("a.scr", "CRASH\n")
+        await until_not_running(project)
+        assert project.server.use() is None
+        await project.server.stop("restarted")
+        assert await project.messages("a.scr", "BUG 1\n") == ["BUG 1"]
+
+
+async def test_one_that_is_not_used_is_stopped_and_comes_back(tmp_path: Path) -> None:
+    clock = ManualClock()
+    limits = ServerLimits(idle_seconds=60.0, look_seconds=0.01)
+    async with language_project(tmp_path, clock=clock, limits=limits) as project:
+        await project.ready()
+        clock.advance(61.0)
+        await until_not_running(project)
+        assert (project.server.state, project.server.why) == ("stopped", "idle")
+        assert await project.messages("a.scr", "BUG 1\n") == ["BUG 1"]
+
+
+async def test_one_that_holds_too_much_memory_is_ended(tmp_path: Path) -> None:
+    limits = ServerLimits(max_memory=48 * 1024 * 1024, look_seconds=0.01)
+    async with language_project(tmp_path, "grow", limits=limits) as project:
+        await project.ready()
+        project.edit("a.scr", "def x\n")
+        await until_not_running(project)
+        assert "more than lsp.max_memory allows" in project.server.why
+
+
+async def test_nothing_that_it_started_outlives_it(tmp_path: Path) -> None:
+    async with language_project(tmp_path, "child") as project:
+        await project.messages("a.scr", "BUG 1\n")
+        assert project.server.pid is not None
+        pids = family_of(project.server.pid)
+        assert len(pids) >= 3, "bubblewrap, the server, and the child in a session of its own"
+        await project.server.stop("enough")
+        assert [pid for pid in pids if is_alive(pid)] == []
+
+
+async def test_it_can_write_nothing_and_see_no_secrets(tmp_path: Path) -> None:
+    from weft.workspace.sandbox.read_only import ReadOnlySandbox
+
+    (tmp_path / ".env").write_text("KEY=canary-1")
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "key").write_text("canary-2")
+    box = ReadOnlySandbox(environ=os.environ)
+    script = (
+        "cat .env hidden/key; touch written /etc/written; echo x > a; cat < /dev/tcp/127.0.0.1/1; "
+        "echo end"
+    )
+    program = await box.start(["/bin/bash", "-c", script], str(tmp_path), [str(hidden)])
+    said = b""
+    while chunk := await program.receive():
+        said += chunk
+    await program.kill()
+    assert said == b"end\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".env", "hidden"]
