@@ -65,6 +65,13 @@ EXAMPLES: dict[str, str] = {
     "environment.pass": 'environment.pass = ["NPM_TOKEN"]',
     "repo.index": "repo.index = false",
     "repo.watch": "repo.watch = false",
+    "lsp.enabled": "lsp.enabled = false",
+    "lsp.servers": '[lsp.servers.nimlangserver]\ncommand = ["nimlangserver"]\nsuffixes = [".nim"]',
+    "lsp.wait": "lsp.wait = 5.0",
+    "lsp.idle_stop": "lsp.idle_stop = 3600.0",
+    "lsp.max_memory": "lsp.max_memory = 4_294_967_296",
+    "formatters": '[formatters.prettier]\ncommand = ["prettier", "--stdin-filepath", "{path}"]\n'
+    'suffixes = [".ts", ".css"]',
     "session.idle_unload": "session.idle_unload = 600.0",
     "session.max_turns": "session.max_turns = 200",
     "permissions.mode": 'permissions.mode = "accept_edits"',

@@ -47,6 +47,18 @@ CALLS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         {"file_path": "/work/project/a.py", "edits": [{"old_string": "a", "new_string": "b"}]},
     ),
     ("apply_patch", {"patch": "*** Begin Patch"}, "ApplyPatch", {"patch": "*** Begin Patch"}),
+    (
+        "lsp",
+        {"path": "a.py", "action": "hover", "symbol": "x"},
+        "LSP",
+        {"file_path": "/work/project/a.py", "action": "hover", "symbol": "x"},
+    ),
+    (
+        "rename",
+        {"path": "a.py", "symbol": "x", "new_name": "y"},
+        "RenameSymbol",
+        {"file_path": "/work/project/a.py", "symbol": "x", "new_name": "y"},
+    ),
     ("list", {}, "LS", {}),
     ("list", {"path": "src"}, "LS", {"path": "/work/project/src"}),
     (

@@ -250,6 +250,24 @@ def test_a_project_without_code_loads_nothing_of_the_index(weft: WeftProgram) ->
     assert not (weft.data / "index").exists()
 
 
+def test_an_edit_loads_nothing_of_language_servers_where_there_is_none(weft: WeftProgram) -> None:
+    edit = {"do": "call", "name": "write", "args": {"path": "a.py", "content": "x = 1\n"}}
+    words = (
+        "-p",
+        "--permission-mode",
+        "accept_edits",
+        "-m",
+        weft.script([edit], "Done."),
+        "write it",
+    )
+    loaded = loaded_by(weft, *words, PATH="/nowhere")
+    assert (weft.project / "a.py").exists()
+    assert "weft.tools.builtin.write" in loaded
+    servers = ("weft.lsp", "weft.jsonrpc", "weft.runtime.workspaces.language")
+    assert not {name for name in loaded if name.startswith(servers)}
+    assert "weft.workspace.process.piped" not in loaded
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("modules", "rare"),

@@ -805,3 +805,4 @@ def test_a_hook_that_watches_edits_hears_of_patches(matcher: str) -> None:
     table = {"PreToolUse": [{"matcher": matcher, "command": "true"}]}
     [hook] = read_hooks(table, "a test")
     assert hook.matches("apply_patch")
+    assert hook.matches("rename") or matcher == "apply_patch"

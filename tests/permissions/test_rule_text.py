@@ -223,7 +223,7 @@ def test_what_is_allowed_in_our_spelling_is_only_what_is_named(
 
 
 def test_a_bare_tool_that_is_denied_is_taken_away_with_its_kind() -> None:
-    edits = ("edit", "multi_edit", "write", "apply_patch")
+    edits = ("edit", "multi_edit", "write", "apply_patch", "rename")
     assert taken_away("Edit") == taken_away("edit") == edits
     assert taken_away("Task") == ("agent",)
     assert taken_away("Bash(ls)") == ()

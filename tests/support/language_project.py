@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,7 +13,15 @@ import anyio
 from tests.support import scripted_language_server
 from weft.actors import Supervisor
 from weft.clock import Clock, SystemClock
-from weft.lsp import LanguageClient, LanguageServer, OpenDocument, ServerLimits, ServerSpec
+from weft.lsp import (
+    LanguageClient,
+    LanguageServer,
+    OpenDocument,
+    ServerLimits,
+    ServerPool,
+    ServerSpec,
+)
+from weft.workspace import LocalWorkspace
 from weft.workspace.process.piped import PipedProgram
 from weft.workspace.sandbox.read_only import ReadOnlySandbox
 
@@ -68,22 +76,49 @@ async def language_project(
     root: Path, *traps: str, limits: ServerLimits | None = None, clock: Clock | None = None
 ) -> AsyncIterator[LanguageProject]:
     """A server with these traps, in the sandbox; nothing of it is left at the end."""
+    async with supervised() as supervisor:
+        server = LanguageServer(
+            scripted_spec(*traps),
+            str(root),
+            launcher(root),
+            supervisor.start,
+            limits=limits or ServerLimits(look_seconds=0.02),
+            clock=clock or SystemClock(),
+        )
+        yield LanguageProject(root, server)
+
+
+@asynccontextmanager
+async def scripted_pool(root: Path, *traps: str) -> AsyncIterator[ServerPool]:
+    """A project whose only server is the scripted one."""
+    async with supervised() as supervisor:
+        yield ServerPool(
+            LocalWorkspace(str(root)),
+            [scripted_spec(*traps)],
+            lambda program: program,
+            launcher(root),
+            supervisor.start,
+            limits=ServerLimits(),
+            clock=SystemClock(),
+        )
+
+
+def launcher(root: Path) -> Callable[[ServerSpec], Awaitable[tuple[PipedProgram, ServerSpec]]]:
+    """Starts servers in the sandbox."""
     sandbox = ReadOnlySandbox(environ=os.environ)
 
     async def launch(spec: ServerSpec) -> tuple[PipedProgram, ServerSpec]:
         return await sandbox.start(spec.command, str(root)), spec
 
+    return launch
+
+
+@asynccontextmanager
+async def supervised() -> AsyncIterator[Supervisor]:
+    """What runs the tasks of servers, to its end."""
     supervisor = Supervisor()
     await supervisor.open()
-    server = LanguageServer(
-        scripted_spec(*traps),
-        str(root),
-        launch,
-        supervisor.start,
-        limits=limits or ServerLimits(look_seconds=0.02),
-        clock=clock or SystemClock(),
-    )
     try:
-        yield LanguageProject(root, server)
+        yield supervisor
     finally:
         await supervisor.aclose()

@@ -212,8 +212,9 @@ class ScriptedServer:
 
     def sources(self, uri: str) -> dict[str, str]:
         """Every file next to one, as it is open or on disk."""
-        folder = Path(unquote(urlsplit(uri).path)).parent
-        disk = {path.as_uri(): path.read_text("utf-8") for path in sorted(folder.glob("*.scr"))}
+        asked = Path(unquote(urlsplit(uri).path))
+        found = sorted(asked.parent.glob(f"*{asked.suffix or '.scr'}"))
+        disk = {path.as_uri(): path.read_text("utf-8") for path in found}
         return {**disk, **{each: text for each, (_, text) in self.texts.items()}}
 
     def places(self, params: dict[str, Any], pattern: str) -> list[tuple[str, dict[str, Any]]]:

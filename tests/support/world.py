@@ -72,9 +72,14 @@ class World:
         return weft.open(
             self.project,
             store or self.store(),
-            # Journeys through the sandbox say so: the others go the way that there is on every
-            # machine.
-            {"model.default": MODEL, "sandbox.mode": "off", **(config or {})},
+            # Journeys through the sandbox or with language servers say so: the others go the way
+            # that there is on every machine.
+            {
+                "model.default": MODEL,
+                "sandbox.mode": "off",
+                "lsp.enabled": False,
+                **(config or {}),
+            },
             environ=self.environ,
             providers={"scripted": ScriptedProvider(named)},
             sleep=sleep or self._wait,

@@ -16,7 +16,7 @@ from weft.errors import BadArguments, UsageError
 from weft.tools import ALL, CORE, INDEX_TOOLS, ToolArguments, builtin_tools, schema_of
 from weft.tools.arguments import parse
 from weft.tools.builtin.describe import describe
-from weft.tools.builtin.registry import MANIFEST
+from weft.tools.builtin.registry import MANIFEST, NAVIGATION_HOMES, NAVIGATION_MANIFEST
 
 
 class Inner(ToolArguments, frozen=True, kw_only=True):
@@ -89,6 +89,8 @@ def test_the_manifest_says_what_the_tools_say() -> None:
     """After a change to a tool: `python -m weft.tools.builtin.describe` writes it anew."""
     with open(MANIFEST, "rb") as file:
         assert file.read() == describe()
+    with open(NAVIGATION_MANIFEST, "rb") as file:
+        assert file.read() == describe(NAVIGATION_HOMES)
 
 
 @pytest.mark.process

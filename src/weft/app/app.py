@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.runtime.ports.socket_protocol import SummaryRequest
     from weft.runtime.repo_topic import RepoEvents, RepoTopic
     from weft.runtime.session_topic import SessionListEvents
+    from weft.runtime.workspaces.language_status import ServerStatus
     from weft.workspace.sandbox.machine import SandboxReport
 
 logger = logging.getLogger(__name__)
@@ -517,6 +518,30 @@ class App:
             return await confinement.probe(self.project_path)
         finally:
             await confinement.aclose()
+
+    async def language_servers(self) -> list[ServerStatus]:
+        """The language servers that are there for this project, and those that run in any process
+        of this user's, whether or not the app is open.
+
+        Raises:
+            UsageError: the settings of a server are not right.
+        """
+        from weft.runtime.workspaces.language_servers import server_status  # as above
+
+        return await server_status(
+            self.config,
+            environ=self._environ,
+            places=self.places,
+            project=self.project_path,
+            is_trusted=await self.is_trusted(),
+        )
+
+    def restart_language_servers(self) -> None:
+        """Have every process stop its language servers before it next uses one; those that had
+        failed are tried again."""
+        from weft.runtime.workspaces.language_status import StatusFolder  # as above
+
+        StatusFolder(self.places.home).ask_restart()
 
     # -- life
 

@@ -192,6 +192,43 @@ KEYS: dict[str, SettingKey] = {
         "and other programs that run for more than a few seconds.",
         safe=True,
     ),
+    "lsp.enabled": SettingKey(
+        kind=bool,
+        default=True,
+        about="Whether language servers that are on PATH, or configured, look at files that were "
+        "edited.",
+    ),
+    "lsp.servers": SettingKey(
+        kind=dict[str, dict[str, Any]],
+        default={},
+        about="Language servers by name: command, suffixes, language, enabled, beside (runs beside "
+        "another one), settings and options of [lsp.servers.NAME]; a known name changes a known "
+        "server.",
+        joins=True,
+    ),
+    "lsp.wait": SettingKey(
+        kind=float,
+        default=3.0,
+        about="Seconds that the result of an edit waits for language servers at most.",
+    ),
+    "lsp.idle_stop": SettingKey(
+        kind=float,
+        default=600.0,
+        about="Seconds after which a language server that is not used is stopped.",
+    ),
+    "lsp.max_memory": SettingKey(
+        kind=int,
+        default=2 * 1024 * 1024 * 1024,
+        about="Bytes of memory of a language server and its children beyond which it is ended.",
+    ),
+    "formatters": SettingKey(
+        kind=dict[str, dict[str, Any]],
+        default={},
+        about="Programs that format what models write to files, before it is shown and written: "
+        "command (reads the file from its input, prints the result; {path} is its path), suffixes "
+        "and enabled of [formatters.NAME].",
+        joins=True,
+    ),
     "session.idle_unload": SettingKey(
         kind=float,
         default=1800.0,

@@ -89,8 +89,8 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
             # Where it comes from, events that are about nothing by name pay no heed to matchers.
             return True
         names = spellings_of(subject)
-        if subject == "apply_patch":
-            # It edits and writes, whatever it is called: who watches those is told of it.
+        if subject in ("apply_patch", "rename"):
+            # They edit and write, whatever they are called: who watches those is told of them.
             names = (*names, *spellings_of("edit"), *spellings_of("write"))
         if self.callback is None:
             return any(re.fullmatch(self.matcher, name) for name in names)

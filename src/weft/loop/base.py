@@ -216,6 +216,22 @@ class SnapshotTaker(Protocol):
         ...
 
 
+class EditReporter(Protocol):
+    """What language servers say of the files that tools changed."""
+
+    def after_change(self, touched: Sequence[ChangedFile], *, waits: bool) -> Awaitable[str] | None:
+        """What to add to the result of a call that changed these files; empty for nothing, and None
+        where no one looks at them.
+
+        `waits`: the call was an edit, and its result may wait for an answer, a bounded time.
+        """
+        ...
+
+    def late(self) -> str:
+        """What has come since, for the next result; empty for nothing."""
+        ...
+
+
 class SharedBudget(Protocol):
     """The money and tokens that a session shares with the ones it works for, counted in
     one place.
@@ -316,6 +332,8 @@ class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Takes the snapshots of the project's files; None where there are none."""
     reach_rules: Callable[[], Awaitable[None]] | None = None
     """Waits until the gate knows the rules that hold; None where it always does."""
+    edit_reports: EditReporter | None = None
+    """Says what is wrong with edited files; None where no one does."""
 
 
 class ModelFallback(Protocol):

@@ -187,8 +187,26 @@ class ToolCallBatch:
     async def _run_intended(self, ready: ReadyCall) -> None:
         await self._intend(ready)
         outcome, duration_ms = await self._execute(ready)
-        self._record(ready.call, outcome, duration_ms)
+        try:
+            outcome = await self._with_report(ready, outcome)
+        finally:
+            # Also when the turn is aborted while it waits for the report: the effect has happened.
+            self._record(ready.call, outcome, duration_ms)
         await self._tell_hooks([ready])
+
+    async def _with_report(self, ready: ReadyCall, outcome: ToolOutcome) -> ToolOutcome:
+        """The outcome, with what language servers say of the files that the call changed."""
+        reports = self._env.edit_reports
+        if reports is None or not outcome.touched:
+            return outcome
+        waits = ready.prepared.action.kind == "edit"
+        report = reports.after_change(outcome.touched, waits=waits)
+        return outcome if report is None else self._extended(outcome, await report)
+
+    def _extended(self, outcome: ToolOutcome, report: str) -> ToolOutcome:
+        if not report:
+            return outcome
+        return msgspec.structs.replace(outcome, text=f"{outcome.text}\n{self._env.redact(report)}")
 
     async def _intend(self, *ready: ReadyCall) -> None:
         """Make the intents durable, together with all that is noted."""
@@ -601,6 +619,8 @@ class ToolCallBatch:
     def _record(self, call: ToolCall, outcome: ToolOutcome, duration_ms: int) -> None:
         """Note the result of a call; the outcome comes masked (`_masked_outcome`)."""
         limit = self._env.limits.result_characters
+        if (reports := self._env.edit_reports) is not None:
+            outcome = self._extended(outcome, reports.late())
         if rule := self._allowed_by.pop(call.call_uid, ""):
             outcome = msgspec.structs.replace(outcome, data={**outcome.data, "allowed_by": rule})
         facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)

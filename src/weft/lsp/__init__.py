@@ -4,18 +4,32 @@ Their programs are started by the caller, in a sandbox; knows no tool, no sessio
 """
 
 from weft.lsp.client import KnownDiagnostics, LanguageClient, OpenDocument
+from weft.lsp.code_queries import CodePlace, CodeQueries, CodeSymbol, RenameEdits
+from weft.lsp.edit_reports import EditReports
+from weft.lsp.positions import TextPlaces, edited
 from weft.lsp.server import LanguageServer, ServerLimits
+from weft.lsp.server_pool import ServerPool
 from weft.lsp.server_specs import KNOWN, ServerSpec, chosen, programs_by_suffix, suffix_of
+from weft.lsp.wire import TextEdit
 
 __all__ = [
     "KNOWN",
+    "CodePlace",
+    "CodeQueries",
+    "CodeSymbol",
+    "EditReports",
     "KnownDiagnostics",
     "LanguageClient",
     "LanguageServer",
     "OpenDocument",
+    "RenameEdits",
     "ServerLimits",
+    "ServerPool",
     "ServerSpec",
+    "TextEdit",
+    "TextPlaces",
     "chosen",
+    "edited",
     "programs_by_suffix",
     "suffix_of",
 ]

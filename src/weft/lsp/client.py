@@ -91,6 +91,7 @@ class LanguageClient:
         self._options: Mapping[str, Any] = {}
         self._pulls = False
         self._news = anyio.Event()
+        self._is_lost = False
         self.is_ready = False
         self.capabilities = ServerCapabilities()
         self.documents: dict[str, OpenDocument] = {}
@@ -150,7 +151,7 @@ class LanguageClient:
         }
         answer = await self.peer.request("initialize", params, _as(InitializeResult), seconds)
         self.capabilities = answer.capabilities
-        self._pulls = bool(answer.capabilities.diagnostic_provider)
+        self._pulls = self.can("diagnostic_provider")
         self.peer.notify("initialized", {})
         if self._settings:
             settings = {"settings": self._settings}
@@ -164,6 +165,12 @@ class LanguageClient:
         """Ask the server to end by itself."""
         await self.peer.request("shutdown", None, lambda raw: None, seconds)
         self.peer.notify("exit", None)
+
+    def lost(self, why: str) -> None:
+        """The server is gone: what waits for it, and what is asked from now on, fails."""
+        self._is_lost = True
+        self.peer.close(why)
+        self._tell()
 
     # -- documents
 
@@ -226,9 +233,9 @@ class LanguageClient:
 
     async def diagnostics(self, document: OpenDocument, version: int) -> KnownDiagnostics | None:
         """What the server says of this version, as soon as it does; None when the document has
-        another one by then.  Put a time limit around it.
+        another one by then, or the server is gone.  Put a time limit around it.
         """
-        while document.version == version:
+        while document.version == version and not self._is_lost:
             news = self._news
             known = document.fresh
             if known is not None and known.is_sure:
@@ -237,6 +244,10 @@ class LanguageClient:
                 return await self._settled(document)
             await news.wait()
         return None
+
+    async def news(self) -> None:
+        """Wait until something is said of any document."""
+        await self._news.wait()
 
     async def _settled(self, document: OpenDocument) -> KnownDiagnostics | None:
         """What it said last, when it says no more for a moment."""
@@ -321,6 +332,10 @@ class LanguageClient:
         news.set()
 
     # -- questions
+
+    def can(self, capability: str) -> bool:
+        """Whether the server has a capability; an empty table of options is one too."""
+        return getattr(self.capabilities, capability) not in (None, False)
 
     async def ask(
         self, method: str, params: Mapping[str, Any], kind: Any, seconds: float = 30.0

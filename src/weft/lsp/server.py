@@ -58,10 +58,13 @@ class LanguageServer:
         *,
         limits: ServerLimits,
         clock: Clock,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         """`launch` starts the program; it may hand back the spec with options that fit this
-        machine.  `start_task` runs what must outlive the caller.
+        machine.  `start_task` runs what must outlive the caller; `changed` is called when the state
+        has.
         """
+        self._changed = changed
         self.spec = spec
         self._root = root
         self._launch = launch
@@ -138,7 +141,7 @@ class LanguageServer:
         try:
             reason = await self._lived(client)
         finally:
-            client.peer.close(f"{self.spec.name} has ended")
+            client.lost(f"{self.spec.name} has ended")
             program, self._program = self._program, None
             self._scope = None
             if program is not None:
@@ -152,6 +155,7 @@ class LanguageServer:
             logger.info("language server %s failed: %s", self.spec.name, self.why)
         else:
             self.why = self._stopping or reason
+        self._changed()
 
     async def _lived(self, client: LanguageClient) -> str:
         """From start to end; says why it ended."""
@@ -161,6 +165,7 @@ class LanguageServer:
             self._fail(str(error))
             return ""
         program, reasons = self._program, list[str]()
+        self._changed()
         client.configure(spec.settings, spec.options)
         async with anyio.create_task_group() as group:
             self._scope = group.cancel_scope
@@ -201,6 +206,7 @@ class LanguageServer:
             return f"its handshake is not understood: {error}"
         self.state = "ready"
         self._ready.set()
+        self._changed()
         return ""
 
     async def _watched(self, client: LanguageClient, program: PipedProgram) -> str:
@@ -218,8 +224,7 @@ class LanguageServer:
 
     def _explain(self, reason: str, program: PipedProgram) -> None:
         """Why it ended by itself, and whether it may be started again."""
-        said = program.errors.splitlines()
-        last = said[-1].strip()[:300] if said else ""
+        last = _worst_line(program.errors)
         if reason == _ENDED:
             code = program.exit_code
             reason = f"ended with exit code {code}" + (f": {last}" if last else "")
@@ -239,6 +244,14 @@ class LanguageServer:
 
 
 _ENDED: Final = "ended"
+
+
+def _worst_line(errors: str) -> str:
+    """The line that says what is wrong: the first that names an error, for a backtrace may follow;
+    else the last."""
+    lines = [line.strip()[:300] for line in errors.splitlines() if line.strip()]
+    named = [line for line in lines if "error" in line.lower()]
+    return (named or lines[-1:] or [""])[0]
 
 
 class _Ending:

@@ -23,8 +23,14 @@ _C: Final = {
     **dict.fromkeys((".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx"), "cpp"),
     ".m": "objective-c",
 }
-# No program of the registry is asked for types: there is no network in the sandbox.
-_NO_DOWNLOADS: Final = {"disableAutomaticTypingAcquisition": True}
+_TYPESCRIPT: Final = {
+    # There is no network in the sandbox.
+    "disableAutomaticTypingAcquisition": True,
+    # The second process would answer before the project is read, and know of one file only.
+    "tsserver": {"useSyntaxServer": "never"},
+    # Else a rename where a name is imported only gives it another name there.
+    "preferences": {"providePrefixAndSuffixTextForRename": False},
+}
 # All of these run programs of the project.
 _NO_BUILDS: Final = {
     "checkOnSave": False,
@@ -67,7 +73,7 @@ KNOWN: Final = (
         name="typescript-language-server",
         command=("typescript-language-server", "--stdio"),
         languages=_SCRIPT,
-        options=_NO_DOWNLOADS,
+        options=_TYPESCRIPT,
         own_library="typescript/lib/tsserver.js",
     ),
     ServerSpec(name="vtsls", command=("vtsls", "--stdio"), languages=_SCRIPT),

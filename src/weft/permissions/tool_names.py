@@ -33,12 +33,14 @@ CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "references": "References",
         "outline": "Outline",
         "map": "Map",
+        "lsp": "LSP",
+        "rename": "RenameSymbol",  # as above
         "fetch": "WebFetch",
     }
 )
 """Our name of a tool → the one that Claude Code has for it."""
 
-EDITING_TOOLS: Final = ("edit", "multi_edit", "write", "apply_patch")
+EDITING_TOOLS: Final = ("edit", "multi_edit", "write", "apply_patch", "rename")
 """Every tool of ours that changes files by itself."""
 
 CLAUDE_ONLY: Final = frozenset(

@@ -181,6 +181,8 @@ class ClaudeDialect(ToolDialect):
                 _Field("background", "run_in_background"),
             ),
             "skill": (_Field("name", "skill"),),
+            "lsp": (file,),
+            "rename": (file,),
         }
 
     def _absolute(self, path: Any) -> Any:

@@ -38,7 +38,7 @@ from weft.runtime.services import Services
 from weft.runtime.tool_table import SessionTools, tool_table
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.session_prompt import SessionPrompt
-from weft.runtime.turns.tool_contexts import ToolContexts
+from weft.runtime.turns.tool_contexts import SessionLanguages, ToolContexts
 from weft.runtime.turns.turn_factory import SessionTurnFactory
 from weft.runtime.workspaces.session_workspace import SessionRecoveryProbe, SessionWorkspace
 from weft.session import (
@@ -537,10 +537,11 @@ class SessionRegistry:
             services.workspaces.added,
             partial(_snapshots, files, project_path, store),
         )
+        languages = SessionLanguages(services, workspace)
         index = (
             partial(_index, services, project_path) if services.config.get("repo.index") else None
         )
-        contexts = ToolContexts(workspace, files, host, services.redact, index)
+        contexts = ToolContexts(workspace, files, host, services.redact, languages, index)
         asking = self._asking.get(session_id, "wait")
         prompt = SessionPrompt(
             services,

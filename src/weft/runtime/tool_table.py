@@ -14,6 +14,8 @@ from weft.tools import Tool, builtin_tools
 
 AGENT = "agent"
 """The tool that every session makes for itself."""
+NAVIGATION = frozenset({"lsp", "rename"})
+"""Tools that ask language servers; a session makes them where some are there."""
 
 
 class SessionTools(msgspec.Struct, frozen=True):
@@ -45,7 +47,7 @@ def tool_table(
             names += [*table, *(() if AGENT in table else (AGENT,))]
             continue
         if isinstance(each, str):
-            if each not in table and each != AGENT:
+            if each not in table and each != AGENT and each not in NAVIGATION:
                 raise UsageError(f"no tool {each!r}; there are {', '.join(sorted(table))}")
             names.append(each)
             continue

@@ -14,6 +14,7 @@ from weft.tools.base import (
     BackgroundCommands,
     BackgroundOutput,
     DelegateTool,
+    FormattedContent,
     PreparedCall,
     ReadGuard,
     ReadLog,
@@ -32,6 +33,7 @@ from weft.tools.builtin.registry import (
     INDEX_TOOLS,
     BuiltinTool,
     builtin_tools,
+    navigation_tools,
 )
 from weft.workspace import ChangedFile
 
@@ -51,6 +53,7 @@ __all__ = [
     "BuiltinTool",
     "ChangedFile",
     "DelegateTool",
+    "FormattedContent",
     "FunctionTool",
     "OutputSchema",
     "PreparedCall",
@@ -65,6 +68,7 @@ __all__ = [
     "WaitRequest",
     "as_outcome",
     "builtin_tools",
+    "navigation_tools",
     "parse",
     "schema_of",
     "tool",

@@ -19,7 +19,8 @@ from weft.messages import Image
 from weft.permissions import ToolAction
 from weft.workspace import ChangedFile, ProcessCommand, Runner, RunResult, Workspace
 
-if TYPE_CHECKING:  # loaded where a project has an index
+if TYPE_CHECKING:  # loaded where a project has an index or a language server
+    from weft.lsp import CodeQueries
     from weft.repo import ProjectIndex
 
 
@@ -184,6 +185,14 @@ class ReadGuard(Protocol):
         ...
 
 
+class FormattedContent(msgspec.Struct, frozen=True, kw_only=True):
+    """The new content of a file as formatters made it."""
+
+    data: bytes
+    note: str = ""
+    """What the model should know; empty when nothing was changed."""
+
+
 MAX_REMEMBERED = 10_000
 """How many files a `ReadLog` remembers."""
 
@@ -228,6 +237,10 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The rules about reading; None where there can be none."""
     index: Callable[[], Awaitable[ProjectIndex]] | None = None
     """The index of the project, brought up to date; None where it is switched off."""
+    code: Callable[[], Awaitable[CodeQueries]] | None = None
+    """The way to language servers; None where there can be none."""
+    format: Callable[[str, bytes], Awaitable[FormattedContent]] | None = None
+    """Makes of a new content what the user's formatters make of it; None without any."""
     masked: Callable[[str], Awaitable[str]] | None = None
     """A text without its secrets, for what is shown in another form than as text: a result's text
     is masked anyway.

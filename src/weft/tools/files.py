@@ -14,7 +14,7 @@ from weft.errors import FinalToolError, RetryableToolError
 from weft.events import FileTouched
 from weft.ids import BlobId
 from weft.permissions import ToolAction, is_protected
-from weft.tools.base import PreparedCall, ToolContext, ToolOutcome
+from weft.tools.base import FormattedContent, PreparedCall, ToolContext, ToolOutcome
 from weft.tools.diff import bounded, unified
 from weft.tools.text import DecodedText, decode, in_lf
 from weft.workspace import FileState
@@ -25,6 +25,11 @@ NOTE_CHANGED = (
     "The file had been changed since you read it; the edit still fitted and was applied to "
     "the new version."
 )
+
+
+_UNFORMATTED = "not formatted: that would change lines outside the boundary"
+_MOST_FORMATTED = 40
+"""Lines of what a formatter changed that the model is shown."""
 
 
 class EditTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,9 +109,8 @@ async def prepare_change(
     Raises:
         FinalToolError: a boundary forbids it.
     """
-    # While preparing, so that a change outside the boundaries is refused before the user is asked
-    # about it.
-    await context.workspace.vet(target.path, target.state, data)
+    content = await vetted_content(target, data, context)
+    data = content.data
     after = BlobId(hashlib.sha256(data).hexdigest())
 
     async def run() -> ToolOutcome:
@@ -118,7 +122,8 @@ async def prepare_change(
         seen = {target.path: after}
         # The record is bounded; what was approved stands whole in its request.
         kept = {"diff": bounded(preview), "read": seen}
-        return ToolOutcome(text=summary(), touched=(touched,), data=kept)
+        text = f"{summary()}\n{content.note}" if content.note else summary()
+        return ToolOutcome(text=text, touched=(touched,), data=kept)
 
     # All of it, whatever its length: what is not shown cannot be approved.
     preview = change_preview(target, data)
@@ -131,6 +136,40 @@ async def prepare_change(
         keeps=keeps_of(target),
         facts=new_folders(target, context),
     )
+
+
+async def vetted_content(target: EditTarget, data: bytes, context: ToolContext) -> FormattedContent:
+    """The content that is to be written, formatted where that is wanted and may be.
+
+    While preparing, so that the user is shown exactly this, and a change outside the boundaries is
+    refused before they are asked about it.
+
+    Raises:
+        FinalToolError: a boundary forbids it.
+    """
+    vet = context.workspace.vet
+    if context.format is None:
+        await vet(target.path, target.state, data)
+        return FormattedContent(data=data)
+    made = await context.format(target.path, data)
+    try:
+        await vet(target.path, target.state, made.data)
+    except FinalToolError:
+        if made.data == data:
+            raise
+        # A formatter looks at the whole file, of which only some lines may be changed.
+        await vet(target.path, target.state, data)
+        return FormattedContent(data=data, note=_UNFORMATTED)
+    if made.data == data:
+        return made
+    return FormattedContent(data=made.data, note=f"{made.note}:\n{_format_diff(data, made.data)}")
+
+
+def _format_diff(before: bytes, after: bytes) -> str:
+    old, new = _readable(before) or "", _readable(after) or ""
+    lines = unified(in_lf(old), in_lf(new), "").split("\n")[2:]
+    more = len(lines) - _MOST_FORMATTED
+    return "\n".join(lines if more <= 0 else [*lines[:_MOST_FORMATTED], f"… {more} more lines"])
 
 
 def new_folders(target: EditTarget, context: ToolContext) -> tuple[FileTouched, ...]:

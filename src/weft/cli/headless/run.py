@@ -233,7 +233,8 @@ class _Run:
         from weft.api.options import builtin_tool_names  # only for those who ask
 
         hidden = self._app.host.unused_edits(model)
-        names = builtin_tool_names(has_skills=has_skills, has_agents=True)
+        has_servers = self._app.host.services.workspaces.has_servers()
+        names = builtin_tool_names(has_skills=has_skills, has_agents=True, has_servers=has_servers)
         return [name for name in names if name not in hidden]
 
     def _may_act(self) -> bool:

@@ -7,24 +7,38 @@ commands: a file that a turn has read need not be read again by the next.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from weft.errors import UsageError
 from weft.events import Fact, SystemNote, ToolOutput
 from weft.ids import BlobId, CallUid
-from weft.loop import CallJournal, Commit, PermissionGate, TurnJournal, touched_facts
+from weft.loop import (
+    CallJournal,
+    Commit,
+    EditReporter,
+    PermissionGate,
+    TurnJournal,
+    touched_facts,
+)
 from weft.project.masked_text import masked_in_pieces
 from weft.redact import Redactor
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.workspaces.file_history import FileHistoryRunner
 from weft.runtime.workspaces.session_workspace import SessionWorkspace
 from weft.state import SessionState
-from weft.tools import ReadLog, ToolContext, ToolOutcome
+from weft.tools import ChangedFile, FormattedContent, ReadLog, ToolContext, ToolOutcome
 
 if TYPE_CHECKING:
+    from weft.lsp import CodeQueries, EditReports
     from weft.repo import ProjectIndex
     from weft.runtime.background_commands import BackgroundShells
+    from weft.runtime.services import Services
+    from weft.runtime.workspaces.language_servers import ProjectLanguages
+
+logger = logging.getLogger(__name__)
 
 
 class ToolContexts:
@@ -36,8 +50,10 @@ class ToolContexts:
         files: FileHistoryRunner,
         host: SessionAgentHost,
         redact: Redactor,
+        languages: SessionLanguages,
         index: Callable[[], Awaitable[ProjectIndex]] | None = None,
     ) -> None:
+        self.languages = languages
         self._index = index
         self.workspace = workspace
         self.files = files
@@ -57,6 +73,8 @@ class ToolContexts:
             background=self._shells,
             read_guard=self.workspace.read_guard,
             index=self._index,
+            code=self.languages.queries,
+            format=self.languages.formatter,
             masked=partial(masked_in_pieces, self._redact),
         )
 
@@ -107,3 +125,74 @@ class ToolContexts:
             for path, digest in state.reads.seen.items():
                 self._reads.saw(path, digest)
         return self._reads
+
+
+class SessionLanguages(EditReporter):
+    """What language servers say of one session's edits, and the way to ask them.
+
+    Nothing of them is loaded before a file is changed for whose language one is there.
+    """
+
+    def __init__(self, services: Services, workspace: SessionWorkspace) -> None:
+        self._services = services
+        self._workspace = workspace
+        self._reports: EditReports | None = None
+
+    def after_change(self, touched: Sequence[ChangedFile], *, waits: bool) -> Awaitable[str] | None:
+        workspaces, root = self._services.workspaces, self._workspace.workspace.root
+        paths = [
+            each.path
+            for each in touched
+            if each.action != "deleted"
+            and not each.path.startswith("/")
+            and workspaces.may_be_served(each.path, root)
+        ]
+        if not paths and self._reports is None:
+            return None
+        return self._contained(paths or [each.path for each in touched], waits=waits)
+
+    async def _contained(self, paths: Sequence[str], *, waits: bool) -> str:
+        try:
+            return await self._report(paths, waits=waits)
+        except Exception as error:
+            # The edit is done, whatever fails in what looks at it afterwards.
+            logger.exception("language servers could not be asked")
+            return f"(language servers could not be asked: {error})"
+
+    async def _report(self, paths: Sequence[str], *, waits: bool) -> str:
+        project = await self._project()
+        if self._reports is None or self._reports.pool is not project.pool:
+            self._reports = project.reports()
+        return await self._reports.after_change(paths, waits=waits)
+
+    async def _project(self) -> ProjectLanguages:
+        workspaces = self._services.workspaces
+        plain = workspaces.workspace(self._workspace.workspace.root)
+        registry = workspaces.languages(self._services)
+        return await registry.project(plain, self._workspace.read_guard)
+
+    @property
+    def formatter(self) -> Callable[[str, bytes], Awaitable[FormattedContent]] | None:
+        """What new contents go through; None where no formatter is configured."""
+        return self._format if self._services.config.get("formatters") else None
+
+    async def _format(self, path: str, data: bytes) -> FormattedContent:
+        from weft.runtime.workspaces.formatters import ProjectFormatters, formatters_of
+
+        try:
+            settings = formatters_of(self._services.config.get("formatters"))
+            launcher = (await self._project()).launcher
+        except UsageError as error:
+            return FormattedContent(data=data, note=f"not formatted: {error}")
+        return await ProjectFormatters(settings, launcher).format(path, data)
+
+    async def queries(self) -> CodeQueries:
+        """The way to ask them.
+
+        Raises:
+            UsageError: the settings are not right.
+        """
+        return (await self._project()).queries()
+
+    def late(self) -> str:
+        return "" if self._reports is None else self._reports.late()

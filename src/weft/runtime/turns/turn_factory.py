@@ -232,6 +232,7 @@ class SessionTurnFactory(TurnFactory):
             unreported_changes=self._contexts.files.unreported_changes,
             snapshots=self._contexts.workspace,
             reach_rules=self.reach_rules,
+            edit_reports=self._contexts.languages,
         )
 
     def _renewed(self, environment: TurnEnvironment, options: Mapping[str, Any]) -> TurnEnvironment:

@@ -14,12 +14,12 @@ from weft.errors import UsageError
 from weft.loop import TurnLimits
 from weft.messages import ModelName
 from weft.runtime.services import Services
-from weft.runtime.tool_table import named_tools
+from weft.runtime.tool_table import NAVIGATION, named_tools
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.prompt_files import PromptFiles
 from weft.state import SessionState
 from weft.thinking_levels import THINKING_LEVELS, KnownLevels, thinking_level
-from weft.tools import COMPANIONS, Tool
+from weft.tools import COMPANIONS, Tool, navigation_tools
 
 if TYPE_CHECKING:  # loaded with the first structured result: it costs start-up time
     from weft.tools import SubmitTool
@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # loaded with the first structured result: it costs start-up 
 SUBMIT_NAMES: Final = ("submit", "submit_result")
 """What the tool is called that takes a structured result."""
 
+_MADE_HERE: Final = NAVIGATION | {"skill"}
+"""Tools that there are only where the project, or the machine, has something for them."""
 _LIMITS: Final = frozenset(TurnLimits.__struct_fields__)
 
 
@@ -44,6 +46,7 @@ class TurnSettings:
     ) -> None:
         """`lent` are tools that only messages that name them have."""
         self._config = services.config
+        self._has_servers = services.workspaces.has_servers
         self._models = services.models
         self._files = files
         self._tools = tools
@@ -102,7 +105,7 @@ class TurnSettings:
         if wanted == "all":
             table = dict(self._tools)
         else:
-            plain = [name for name in wanted if name != "skill"] if "skill" in wanted else wanted
+            plain = [name for name in wanted if name not in _MADE_HERE]
             table = named_tools(plain, {**self._tools, **self._lent})
             # How some models edit: offered with what it stands in for.
             if "edit" in table and "apply_patch" in self._tools:
@@ -114,6 +117,12 @@ class TurnSettings:
             from weft.project.skill_tool import SkillTool  # only where there are skills
 
             table["skill"] = SkillTool(skills)
+        if (wanted == "all" or not NAVIGATION.isdisjoint(wanted)) and self._has_servers():
+            table |= {
+                name: tool
+                for name, tool in navigation_tools().items()
+                if wanted == "all" or name in wanted
+            }
         return table
 
     def can_call_tools(self, state: SessionState, options: Mapping[str, Any]) -> bool:

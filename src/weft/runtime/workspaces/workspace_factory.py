@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -20,7 +20,39 @@ from weft.workspace import Runner, Workspace
 from weft.workspace.local import LocalWorkspace
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
+    from weft.runtime.services import Services
+    from weft.runtime.workspaces.language_servers import LanguageRegistry
     from weft.runtime.workspaces.sandbox import SandboxFactory
+
+_PYTHON_SERVERS = (
+    "ty",
+    "pyright-langserver",
+    "basedpyright-langserver",
+    "pyrefly",
+    "ruff",
+)
+_SCRIPT_SERVERS = ("typescript-language-server", "vtsls")
+SERVER_PROGRAMS: Final = {
+    **dict.fromkeys((".py", ".pyi"), _PYTHON_SERVERS),
+    **dict.fromkeys((".ts", ".mts", ".cts", ".tsx"), _SCRIPT_SERVERS),
+    **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), _SCRIPT_SERVERS),
+    **dict.fromkeys((".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".m"), ("clangd",)),
+    ".go": ("gopls",),
+    ".rs": ("rust-analyzer",),
+    ".zig": ("zls",),
+    ".lua": ("lua-language-server",),
+    ".php": ("intelephense",),
+    **dict.fromkeys((".sh", ".bash"), ("bash-language-server",)),
+}
+"""The programs of known language servers by suffix.  Here, because most runs have none of them on
+PATH and must not load what knows more; a test holds it equal to `lsp.programs_by_suffix`.
+"""
+# Without ruff, which only lints, and without what may be a stand-in.
+_MAIN_PROGRAMS: Final = sorted(
+    {each for all in SERVER_PROGRAMS.values() for each in all} - {"ruff", "rust-analyzer"}
+)
+PROJECT_PROGRAMS: Final = ("node_modules/.bin", ".venv/bin", "venv/bin")
+"""Where a project has programs of its own."""
 
 
 class WorkspaceFactory:
@@ -48,6 +80,9 @@ class WorkspaceFactory:
         self._workspaces: dict[str, Workspace] = {}
         self._hidden: list[Path] = []
         self._sandbox: SandboxFactory | None = None
+        self._languages: LanguageRegistry | None = None
+        self._has_servers: bool | None = None
+        self._served: dict[tuple[str, str], bool] = {}
 
     @cached_property
     def runner(self) -> Runner:
@@ -134,6 +169,58 @@ class WorkspaceFactory:
             )
         return self._sandbox
 
+    def may_be_served(self, path: str, project: str) -> bool:
+        """Whether a language server may be there for this file; a few looks at `PATH`, once a
+        suffix.
+        """
+        suffix = os.path.splitext(path)[1].lower()
+        key = (suffix, project)
+        if key not in self._served:
+            self._served[key] = self._config.get("lsp.enabled") and self._has_server(
+                suffix, project
+            )
+        return self._served[key]
+
+    def _has_server(self, suffix: str, project: str) -> bool:
+        if self._config.get("lsp.servers"):
+            return True
+        folders = [f"{project}/{folder}" for folder in PROJECT_PROGRAMS]
+        path = ":".join([*folders, self._environ.get("PATH", "")])
+        return _is_any_on(path, SERVER_PROGRAMS.get(suffix, ()))
+
+    @property
+    def _rustup(self) -> str:
+        return self._environ.get("RUSTUP_HOME") or f"{self._places.user}/.rustup"
+
+    def has_servers(self) -> bool:
+        """Whether some language server that can be asked about code is on PATH, or configured."""
+        if self._has_servers is None:
+            path = self._environ.get("PATH", "")
+            self._has_servers = self._config.get("lsp.enabled") and (
+                bool(self._config.get("lsp.servers"))
+                or _is_any_on(path, _MAIN_PROGRAMS)
+                or _has_rust_analyzer(path, self._rustup)
+            )
+        return self._has_servers
+
+    def languages(self, services: Services) -> LanguageRegistry:
+        """The language servers of the application."""
+        if self._languages is None:
+            from weft.runtime.workspaces.language_servers import LanguageRegistry
+
+            self._languages = LanguageRegistry(
+                self._config,
+                environ=self._environ,
+                places=self._places,
+                hidden=self._hidden,
+                is_sandboxed=self.may_be_sandboxed,
+                supervisor=services.supervisor,
+                clock=services.clock,
+                is_trusted=services.is_trusted,
+                runner=self.runner,
+            )
+        return self._languages
+
     def hide(self, files: Sequence[Path]) -> None:
         """Keep commands from seeing these files and folders, from now on."""
         self._hidden += files
@@ -142,8 +229,29 @@ class WorkspaceFactory:
 
     async def aclose(self) -> None:
         """End the sandbox, with every command in it."""
+        if self._languages is not None:
+            self._languages.close()
         if self._sandbox is not None:
             await self._sandbox.aclose()
+
+
+def _is_any_on(path: str, programs: Sequence[str]) -> bool:
+    # One system call for each, and no exception where there is nothing: this is on the way to the
+    # first request.  Which of them may be started is decided elsewhere.
+    folders = dict.fromkeys(path.split(":"))
+    return any(os.access(f"{folder}/{each}", os.X_OK) for folder in folders for each in programs)
+
+
+def _has_rust_analyzer(path: str, rustup: str) -> bool:
+    """Whether there is one behind the program of that name: rustup puts a stand-in on PATH for
+    every component, installed or not."""
+    if not _is_any_on(path, ["rust-analyzer"]):
+        return False
+    if not _is_any_on(path, ["rustup"]):
+        return True
+    toolchains = f"{rustup}/toolchains"
+    found = os.listdir(toolchains) if os.path.isdir(toolchains) else []
+    return _is_any_on(":".join(f"{toolchains}/{each}/bin" for each in found), ["rust-analyzer"])
 
 
 def holds_home(path: str, home: Path) -> bool:

@@ -5,14 +5,22 @@ weft.tools.builtin.describe`, after a change to one.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 import msgspec
 
-from weft.tools.builtin.registry import HOMES, MANIFEST, BuiltinEntry, load
+from weft.tools.builtin.registry import (
+    HOMES,
+    MANIFEST,
+    NAVIGATION_HOMES,
+    NAVIGATION_MANIFEST,
+    BuiltinEntry,
+    load,
+)
 
 
-def describe() -> bytes:
-    """What the manifest must hold."""
+def describe(names: Iterable[str] = HOMES) -> bytes:
+    """What the manifest of these tools must hold."""
     entries = [
         BuiltinEntry(
             name=tool.name,
@@ -21,12 +29,13 @@ def describe() -> bytes:
             effect=tool.effect,
             timeout_seconds=tool.timeout_seconds,
         )
-        for tool in map(load, HOMES)
+        for tool in map(load, names)
     ]
     return msgspec.json.format(msgspec.json.encode(entries), indent=1) + b"\n"
 
 
 if __name__ == "__main__":
-    with open(MANIFEST, "wb") as target:
-        target.write(describe())
-    sys.stdout.write(f"wrote {MANIFEST}\n")
+    for path, names in ((MANIFEST, HOMES), (NAVIGATION_MANIFEST, NAVIGATION_HOMES)):
+        with open(path, "wb") as target:
+            target.write(describe(names))
+        sys.stdout.write(f"wrote {path}\n")

@@ -52,6 +52,10 @@ HOMES = {
     "wait": ("wait", "WaitTool"),
 }
 """Module and class of each tool, in the order in which models read of them."""
+NAVIGATION_MANIFEST = os.path.join(os.path.dirname(__file__), "navigation.json")
+NAVIGATION_HOMES = {"lsp": ("language", "LspTool"), "rename": ("language", "RenameTool")}
+"""The tools that ask language servers.  Apart from the others: few machines have a server for
+the language at hand, and what describes a tool stays in memory."""
 
 
 class BuiltinEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,15 +90,20 @@ def builtin_tools() -> dict[str, Tool]:
     return {entry.name: BuiltinTool(entry) for entry in _entries()}
 
 
+def navigation_tools() -> dict[str, Tool]:
+    """The tools that ask language servers."""
+    return {entry.name: BuiltinTool(entry) for entry in _entries(NAVIGATION_MANIFEST)}
+
+
 # Read once: the schemas of one set weigh more than all else that an idle session holds.
 @cache
-def _entries() -> tuple[BuiltinEntry, ...]:
-    with open(MANIFEST, "rb") as file:
+def _entries(manifest: str = MANIFEST) -> tuple[BuiltinEntry, ...]:
+    with open(manifest, "rb") as file:
         return msgspec.json.decode(file.read(), type=tuple[BuiltinEntry, ...])
 
 
 def load(name: str) -> Tool:
     """The tool itself, code and all."""
-    module, kind = HOMES[name]
+    module, kind = HOMES[name] if name in HOMES else NAVIGATION_HOMES[name]
     tool: Tool = getattr(import_module(f"{__package__}.{module}"), kind)()
     return tool

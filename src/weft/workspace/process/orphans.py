@@ -57,6 +57,13 @@ def new_mark() -> str:
     return f"{owner()}.{next(_numbers)}"
 
 
+def is_owner_alive(mark: str) -> bool:
+    """True when the process whose marks begin like this still runs, in our own pid namespace."""
+    space, _, rest = mark.partition(".")
+    pid, _, started = rest.partition(".")
+    return space == _namespace("self") and pid.isdigit() and _started(int(pid)) == started
+
+
 def forget_owner() -> None:
     """After a fork the child is another owner."""
     owner.cache_clear()

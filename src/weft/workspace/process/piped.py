@@ -82,7 +82,7 @@ class PipedProgram:
 
     def memory(self) -> int:
         """Bytes that it and all it started hold in memory, by the kernel's books."""
-        return sum(_resident(pid) for pid in family_of(self._process.pid))
+        return memory_of(self._process.pid)
 
     async def kill(self) -> None:
         """End it at once with all that it started, and give everything back; shielded."""
@@ -132,6 +132,11 @@ async def start_piped(
 def _end_first(pid: int) -> None:
     with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as file:
         file.write(str(_FIRST_TO_GO))
+
+
+def memory_of(pid: int) -> int:
+    """Bytes that a process and all it started hold in memory."""
+    return sum(_resident(each) for each in family_of(pid))
 
 
 def family_of(pid: int) -> list[int]:

@@ -1,0 +1,175 @@
+"""Which files of a project import which, by the words of their import lines.
+
+Good enough to know whom an edit may have broken; the language server then says what is wrong.  It
+reads at most some thousand files, and each one again only when it has changed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from weft.lsp.server_specs import suffix_of
+from weft.lsp.wire import CHANGED, CREATED, DELETED
+from weft.workspace import ignore_of
+
+MOST_FILES: Final = 5_000
+MOST_BYTES: Final = 256 * 1024
+"""Of the beginning of a file, where imports are."""
+
+_WORDS: Final = re.compile(rb"[A-Za-z_]\w*")
+_PYTHON: Final = re.compile(
+    rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)|import[ \t]+([^\n]*))",
+    re.MULTILINE,
+)
+_SCRIPT: Final = re.compile(rb"""(?:from|import|require)\s*\(?\s*["']([^"'\n]+)["']""")
+_C: Final = re.compile(rb"""^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]""", re.MULTILINE)
+_RUST: Final = re.compile(rb"^[ \t]*(?:pub[^\n]*?)?(?:use|mod)[ \t]+([^;\n]+)", re.MULTILINE)
+_FAMILIES: Final = {
+    "python": (_PYTHON, (".py", ".pyi")),
+    "script": (_SCRIPT, (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs")),
+    "c": (_C, (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".m")),
+    "rust": (_RUST, (".rs",)),
+}
+_FAMILY: Final = {suffix: name for name, (_, suffixes) in _FAMILIES.items() for suffix in suffixes}
+_MAIN_NAMES: Final = frozenset({"__init__", "index", "mod", "lib"})
+"""Files that are imported by the name of their folder."""
+
+
+class _IndexedFile(msgspec.Struct, frozen=True):
+    stamp: tuple[int, int]
+    words: frozenset[bytes]
+
+
+class ImportIndex:
+    """The import lines of one project.  It reads the disk and blocks: use it in a thread."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._files: dict[str, dict[str, _IndexedFile]] = {}
+        """For each family, by absolute path."""
+
+    def update(self, path: str) -> list[tuple[str, int]]:
+        """Look at all files of the language of `path` again.
+
+        Says which have changed since the last time, as the protocol counts kinds of changes.
+        """
+        family = _FAMILY.get(suffix_of(path))
+        if family is None:
+            return []
+        before = self._files.get(family)
+        self._files[family] = found = self._look(family, before or {})
+        return [] if before is None else _differences(before, found)
+
+    def importers(self, path: str, most: int) -> list[str]:
+        """Files that import this one, the nearest first."""
+        family = _FAMILY.get(suffix_of(path))
+        if family is None:
+            return []
+        name = _import_name(path)
+        found = [
+            each
+            for each, indexed in self._files.get(family, {}).items()
+            if each != path and name in indexed.words
+        ]
+        return sorted(found, key=lambda each: _distance(each, path))[:most]
+
+    def mentions(self, path: str, name: str, most: int) -> list[str]:
+        """Files of the language of `path` in which a name stands as a word, the nearest first."""
+        family = _FAMILY.get(suffix_of(path))
+        word = re.compile(rb"(?<!\w)%b(?!\w)" % re.escape(name.encode()))
+        found = [each for each in self._files.get(family or "", {}) if _holds(each, word)]
+        return sorted(found, key=lambda each: _distance(each, path))[:most]
+
+    def _look(self, family: str, before: dict[str, _IndexedFile]) -> dict[str, _IndexedFile]:
+        pattern, suffixes = _FAMILIES[family]
+        found: dict[str, _IndexedFile] = {}
+        for entry in self._walk(suffixes):
+            with suppress(OSError):
+                about = entry.stat(follow_symlinks=False)
+                if not stat.S_ISREG(about.st_mode):
+                    continue
+                stamp = (about.st_mtime_ns, about.st_size)
+                known = before.get(entry.path)
+                if known is None or known.stamp != stamp:
+                    known = _IndexedFile(stamp, _words_in(entry.path, pattern))
+                found[entry.path] = known
+            if len(found) >= MOST_FILES:
+                break
+        return found
+
+    def _walk(self, suffixes: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
+        waiting = [(self._root, ignore_of(self._root))]
+        while waiting:
+            folder, ignore = waiting.pop()
+            try:
+                entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            except OSError:
+                continue
+            for entry in entries:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if not is_folder and not entry.name.lower().endswith(suffixes):
+                    continue
+                if ignore.ignores(entry.name, is_folder=is_folder):
+                    continue
+                if is_folder:
+                    waiting.append((entry.path, ignore.below(entry.name, entry.path)))
+                else:
+                    yield entry
+
+
+def _differences(
+    before: dict[str, _IndexedFile], after: dict[str, _IndexedFile]
+) -> list[tuple[str, int]]:
+    gone = [(path, DELETED) for path in before.keys() - after.keys()]
+    changed = [
+        (path, CREATED if path not in before else CHANGED)
+        for path, indexed in after.items()
+        if path not in before or before[path].stamp != indexed.stamp
+    ]
+    return sorted(gone) + changed
+
+
+def _beginning(path: str) -> bytes:
+    # Not through a link: it may have been put in the file's place since it was listed.
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(file, MOST_BYTES)
+    finally:
+        os.close(file)
+
+
+def _holds(path: str, word: re.Pattern[bytes]) -> bool:
+    try:
+        return word.search(_beginning(path)) is not None
+    except OSError:
+        return False
+
+
+def _words_in(path: str, pattern: re.Pattern[bytes]) -> frozenset[bytes]:
+    found: set[bytes] = set()
+    for match in pattern.finditer(_beginning(path)):
+        for group in match.groups():
+            found.update(_WORDS.findall(group or b""))
+    return frozenset(found)
+
+
+def _import_name(path: str) -> bytes:
+    """The word by which others import a file."""
+    folder, _, name = path.rpartition("/")
+    stem = name.partition(".")[0]
+    named = folder.rpartition("/")[2] if stem in _MAIN_NAMES else stem
+    # A name such as `a-b` is two words in an import line too; the longest says most.
+    words = _WORDS.findall(os.fsencode(named))
+    return max(words, key=len) if words else b"\0"
+
+
+def _distance(one: str, other: str) -> tuple[int, str]:
+    shared = len(os.path.commonpath([one, other]).split("/"))
+    return (one.count("/") + other.count("/") - 2 * shared, one)

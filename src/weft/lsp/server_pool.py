@@ -1,0 +1,174 @@
+"""The language servers of one project, and the files that they are shown.
+
+All sessions on the project share them.  A file is shown to a server as it lies on disk: what has
+changed there is shown again before the next question.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from typing import Final
+
+import anyio.to_thread
+
+from weft.clock import Clock
+from weft.errors import ToolError
+from weft.jsonrpc import PeerClosed
+from weft.lsp.client import LanguageClient, OpenDocument
+from weft.lsp.import_index import ImportIndex
+from weft.lsp.server import LanguageServer, ServerLimits
+from weft.lsp.server_specs import ServerSpec, chosen, suffix_of
+from weft.workspace import PipedProgram, Workspace
+
+MOST_BYTES: Final = 1024 * 1024
+"""Larger files are not shown to a server."""
+MOST_IMPORTERS: Final = 5
+MOST_MENTIONS: Final = 48
+"""Fewer than a client may have open, so that none of them is closed by the last one."""
+
+
+class ServerPool:
+    """What serves one project."""
+
+    def __init__(
+        self,
+        files: Workspace,
+        specs: Sequence[ServerSpec],
+        find: Callable[[str], str | None],
+        launch: Callable[[ServerSpec], Awaitable[tuple[PipedProgram, ServerSpec]]],
+        start_task: Callable[[Callable[[], Awaitable[None]], str], None],
+        *,
+        limits: ServerLimits,
+        clock: Clock,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`find` says where a program is that may be started; None where there is none.
+
+        `changed` is called when a server starts, is ready, or ends.
+        """
+        self._changed = changed
+        self.root = files.root
+        self._files = files
+        self._specs = specs
+        self._find = find
+        self._launch = launch
+        self._start_task = start_task
+        self._limits = limits
+        self._clock = clock
+        self._imports = ImportIndex(self.root)
+        self.servers: dict[str, LanguageServer] = {}
+        """Those that were started, by name."""
+
+    def servers_for(self, path: str) -> list[LanguageServer]:
+        """The servers of a file's language, started or not."""
+        return [self._server(spec) for spec in chosen(suffix_of(path), self._specs, self._find)]
+
+    def _server(self, spec: ServerSpec) -> LanguageServer:
+        if spec.name not in self.servers:
+            self.servers[spec.name] = LanguageServer(
+                spec,
+                self.root,
+                self._launch,
+                self._start_task,
+                limits=self._limits,
+                clock=self._clock,
+                changed=self._changed,
+            )
+        return self.servers[spec.name]
+
+    async def restart(self) -> None:
+        """Stop all servers; the next use starts them again, those that had failed too."""
+        for server in self.servers.values():
+            await server.stop("restarted")
+
+    # -- files
+
+    def place_of(self, path: str) -> str:
+        """The absolute path of one that the workspace names."""
+        return path if path.startswith("/") else f"{self.root.rstrip('/')}/{path}"
+
+    async def text_of(self, path: str) -> str | None:
+        """What a file holds; None for one that is gone, too large, or no UTF-8."""
+        try:
+            found = await self._files.peek(self._files.relative(path), limit=MOST_BYTES)
+        except ToolError:
+            return None
+        return None if found is None or found.truncated else decoded(found.data)
+
+    async def show(self, server: LanguageServer, path: str) -> OpenDocument | None:
+        """Have a server look at a file as it is now; None when it cannot be shown.
+
+        Raises:
+            PeerClosed: the server has ended.
+        """
+        client, stamp = server.use(), stamp_of(path)
+        text = await self.text_of(path)
+        if client is None or text is None:
+            return None
+        language = server.spec.languages.get(suffix_of(path), "plaintext")
+        document = client.sync(path, language, text)
+        # Taken before the text was read: a change in between makes it old, and is shown next time.
+        document.stamp = stamp
+        return document
+
+    async def show_changed(
+        self, client: LanguageClient, server: LanguageServer, but: Collection[str] = ()
+    ) -> None:
+        """Show the open files, `but` these, that were changed on disk; those that are gone are
+        closed."""
+        for document in list(client.documents.values()):
+            stamp = stamp_of(document.path)
+            if stamp == document.stamp or document.path in but:
+                continue
+            if stamp is None:
+                client.close(document.path)
+            else:
+                await self.show(server, document.path)
+
+    async def importers(self, paths: Iterable[str]) -> list[str]:
+        """Files that import one of these, as few as one can look at; the running servers are told
+        what else has changed on disk since the last time."""
+        edited = list(paths)
+
+        def look() -> tuple[list[tuple[str, int]], list[str]]:
+            changed: list[tuple[str, int]] = []
+            found: dict[str, None] = {}
+            for path in edited:
+                changed += self._imports.update(path)
+                found |= dict.fromkeys(self._imports.importers(path, MOST_IMPORTERS))
+            return changed, [path for path in found if path not in edited][:MOST_IMPORTERS]
+
+        changed, found = await anyio.to_thread.run_sync(look)
+        for server in self.servers.values():
+            if server.client is not None:
+                try:
+                    server.client.files_changed(changed)
+                except PeerClosed:
+                    continue  # it has ended; its next start reads the disk anyway
+        return found
+
+    async def mentions(self, path: str, name: str) -> list[str]:
+        """Files of the same language in which a name stands."""
+
+        def look() -> list[str]:
+            return self._imports.mentions(path, name, MOST_MENTIONS)
+
+        return await anyio.to_thread.run_sync(look)
+
+
+def stamp_of(path: str) -> tuple[int, int, int] | None:
+    """What tells one version of a file on disk from another; None without a file."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size, about.st_ino
+
+
+def decoded(data: bytes) -> str | None:
+    """The text of a file as servers take it; None when it is no UTF-8."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        return None

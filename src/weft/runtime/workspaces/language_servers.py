@@ -1,0 +1,407 @@
+"""Language servers as the settings want them: which may be started, where from, and in what.
+
+Programs come from the user's `PATH` or from the settings.  Those of the project itself count only
+in a folder that the user trusts.  They run in a sandbox that can write nothing; without a sandbox
+they run in trusted folders only, because the files of a project can make them run its programs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from weft.actors import Supervisor
+from weft.clock import Clock
+from weft.config.paths import WeftPaths
+from weft.config.settings import Config
+from weft.errors import FinalToolError, UsageError
+from weft.lsp import KNOWN, CodeQueries, EditReports, ServerLimits, ServerPool, ServerSpec, chosen
+from weft.runtime.workspaces.language_status import RunningServer, ServerStatus, StatusFolder
+from weft.runtime.workspaces.read_guard import SessionReadGuard
+from weft.runtime.workspaces.workspace_factory import PROJECT_PROGRAMS
+from weft.workspace import (
+    LocalRunner,
+    PipedProgram,
+    ProcessCommand,
+    Runner,
+    RunResult,
+    Workspace,
+)
+from weft.workspace.process.piped import start_piped
+from weft.workspace.process.search_path import find_program
+from weft.workspace.sandbox.machine import SandboxOptions
+from weft.workspace.sandbox.read_only import ReadOnlySandbox
+
+
+class ServerSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One `[lsp.servers.NAME]`."""
+
+    command: list[str] = []
+    suffixes: list[str] = []
+    language: str = ""
+    """The protocol's name of the language; by default the suffix without its dot."""
+    enabled: bool = True
+    beside: bool = False
+    """Runs beside the main server of the language, as linters do."""
+    settings: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+
+
+def configured_specs(given: Mapping[str, Mapping[str, Any]]) -> list[ServerSpec]:
+    """The known servers as the settings change them, and those that they add; these come first.
+
+    Raises:
+        UsageError: a table is not right.
+    """
+    known = {spec.name: spec for spec in KNOWN}
+    added: list[ServerSpec] = []
+    for name, table in given.items():
+        try:
+            setting = msgspec.convert(table, ServerSetting)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"lsp.servers.{name}: {error}") from error
+        base = known.pop(name, None)
+        if setting.enabled:
+            added.append(_with_setting(name, base, setting))
+    return [*added, *known.values()]
+
+
+def _with_setting(name: str, base: ServerSpec | None, setting: ServerSetting) -> ServerSpec:
+    languages = {
+        suffix if suffix.startswith(".") else f".{suffix}": setting.language or suffix.lstrip(".")
+        for suffix in setting.suffixes
+    }
+    if base is None and not (setting.command and languages):
+        raise UsageError(f"lsp.servers.{name} needs a command and suffixes")
+    if setting.command and "/" in (first := setting.command[0]) and not first.startswith("/"):
+        raise UsageError(
+            f"lsp.servers.{name}: {first!r} is neither a program on PATH nor an absolute path"
+        )
+    base = base or ServerSpec(name=name, command=("",), languages={})
+    return msgspec.structs.replace(
+        base,
+        command=tuple(setting.command) or base.command,
+        languages=languages or base.languages,
+        role="beside" if setting.beside else base.role,
+        settings={**base.settings, **setting.settings},
+        options={**base.options, **setting.options},
+    )
+
+
+class LanguageRegistry:
+    """The language servers of one application, by project."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        environ: Mapping[str, str],
+        places: WeftPaths,
+        hidden: Sequence[Path],
+        is_sandboxed: bool,
+        supervisor: Supervisor,
+        clock: Clock,
+        is_trusted: Callable[[str], Awaitable[bool]],
+        runner: Runner,
+    ) -> None:
+        """`hidden` names files and folders that servers must not see; `is_sandboxed` is false where
+        programs run as they are."""
+        self._config = config
+        self._supervisor = supervisor
+        self._clock = clock
+        self._is_trusted = is_trusted
+        self._runner = runner
+        self._is_sandboxed = is_sandboxed
+        self._box = ReadOnlySandbox(
+            environ=environ,
+            hidden=[str(path.resolve()) for path in (places.home, places.config, *hidden)],
+            options=SandboxOptions(
+                network=config.get("sandbox.network"),
+                shown=tuple(config.get("sandbox.show")),
+                passed=tuple(config.get("environment.pass")),
+            ),
+        )
+        self._status = StatusFolder(places.home)
+        self._restarted = self._status.restarted
+        self._projects: dict[str, ProjectLanguages] = {}
+
+    async def project(self, files: Workspace, guard: SessionReadGuard) -> ProjectLanguages:
+        """The servers of a project; files that this session must not read are hidden from those
+        that are started from now on.
+
+        Raises:
+            UsageError: the settings are not right.
+        """
+        await self._heed_restart()
+        found = self._projects.get(files.root)
+        if found is None:
+            found = self._projects[files.root] = ProjectLanguages(
+                files,
+                await self._launcher(files.root),
+                configured_specs(self._config.get("lsp.servers")),
+                self._supervisor,
+                self._clock,
+                self._limits,
+                self._write_status,
+                self._config.get("lsp.wait"),
+            )
+        found.launcher.concealed = guard.concealed
+        return found
+
+    @property
+    def _limits(self) -> ServerLimits:
+        return ServerLimits(
+            idle_seconds=self._config.get("lsp.idle_stop"),
+            max_memory=self._config.get("lsp.max_memory"),
+        )
+
+    async def _launcher(self, root: str) -> ServerLauncher:
+        mode = self._config.get("sandbox.mode") if self._is_sandboxed else "off"
+        trusted = await self._is_trusted(root)
+        return ServerLauncher(root, self._box, self._runner, mode=mode, is_trusted=trusted)
+
+    async def _heed_restart(self) -> None:
+        """Stop all servers if the user has asked for that, here or in another process; all that was
+        found out about the projects is then found out anew."""
+        asked = self._status.restarted
+        if asked != self._restarted:
+            self._restarted = asked
+            projects, self._projects = self._projects, {}
+            for project in projects.values():
+                await project.pool.restart()
+
+    def _write_status(self) -> None:
+        self._status.write(
+            [
+                RunningServer(
+                    name=server.spec.name,
+                    project=project.pool.root,
+                    state=server.state,
+                    why=server.why,
+                    pid=server.pid or 0,
+                )
+                for project in self._projects.values()
+                for server in project.pool.servers.values()
+            ]
+        )
+
+    def close(self) -> None:
+        """The servers have ended with the tasks that ran them; take their record away."""
+        self._status.remove()
+
+
+class ProjectLanguages:
+    """The servers of one project."""
+
+    def __init__(
+        self,
+        files: Workspace,
+        launcher: ServerLauncher,
+        specs: Sequence[ServerSpec],
+        supervisor: Supervisor,
+        clock: Clock,
+        limits: ServerLimits,
+        changed: Callable[[], None],
+        wait_seconds: float,
+    ) -> None:
+        self.launcher = launcher
+        self._wait_seconds = wait_seconds
+        self.pool = ServerPool(
+            files,
+            specs,
+            launcher.find,
+            launcher.launch,
+            supervisor.start,
+            limits=limits,
+            clock=clock,
+            changed=changed,
+        )
+
+    def reports(self) -> EditReports:
+        """What tells a session what servers say of its edits."""
+        return EditReports(self.pool, self._wait_seconds)
+
+    def queries(self) -> CodeQueries:
+        """The way to ask servers about code."""
+        return CodeQueries(self.pool)
+
+
+class ServerLauncher:
+    """Finds and starts the servers and formatters of one project."""
+
+    def __init__(
+        self, root: str, box: ReadOnlySandbox, runner: Runner, *, mode: str, is_trusted: bool
+    ) -> None:
+        """`mode` is that of the sandbox: auto, on or off."""
+        self.root = root
+        self._box = box
+        self._runner = runner
+        self._mode = mode
+        self._is_trusted = is_trusted
+        self._found: dict[str, str | None] = {}
+        self.concealed: Callable[[], Awaitable[tuple[str, ...]]] | None = None
+        """Files that no server may see, besides those that no program sees."""
+
+    def find(self, program: str) -> str | None:
+        """Where a program is that may be started; None where there is none."""
+        if program not in self._found:
+            self._found[program] = self._look(program)
+        return self._found[program]
+
+    def _look(self, program: str) -> str | None:
+        if program.startswith("/"):
+            return program if os.access(program, os.X_OK) else None
+        path = self._box.environ["PATH"]
+        if not self._is_trusted:
+            return find_program(program, path, outside=[self.root])
+        # Its own first: they have the version that the project is written for.
+        own = ":".join(f"{self.root}/{folder}" for folder in PROJECT_PROGRAMS)
+        return find_program(program, f"{own}:{path}")
+
+    async def launch(self, spec: ServerSpec) -> tuple[PipedProgram, ServerSpec]:
+        """Start a server.
+
+        Raises:
+            FinalToolError: it cannot, or may not, be started here.
+        """
+        program = self.find(spec.program)
+        if program is None:
+            raise FinalToolError(f"{spec.program} is not on PATH")
+        spec = self._with_library(spec, program)
+        argv = (program, *spec.command[1:])
+        hidden, is_confined = await self._confinement("language servers")
+        if is_confined:
+            return await self._box.start(argv, self.root, hidden), spec
+        return await start_piped(argv, cwd=self.root, environ=self._box.environ), spec
+
+    async def filtered(self, command: Sequence[str], data: bytes, seconds: float) -> RunResult:
+        """Run a program that reads its input and prints what it makes of it.
+
+        Raises:
+            ToolError: it cannot, or may not, be started here.
+        """
+        program = self.find(command[0])
+        if program is None:
+            raise FinalToolError(f"{command[0]} is not on PATH")
+        argv = (program, *command[1:])
+        hidden, is_confined = await self._confinement("formatters")
+        if is_confined:
+            argv = self._box.wrapped(argv, self.root, hidden)
+        return await self._runner.run(
+            ProcessCommand(
+                argv=argv,
+                cwd=self.root,
+                stdin=data,
+                timeout_seconds=seconds,
+                only_reads=True,
+                errors_apart=True,
+            )
+        )
+
+    async def _confinement(self, programs: str) -> tuple[tuple[str, ...], bool]:
+        """What is hidden from a program that is started now, and whether it is confined."""
+        hidden = () if self.concealed is None else await self.concealed()
+        if why := await self._why_unconfined():
+            self._refuse_unconfined(why, hidden, programs)
+        return hidden, not why
+
+    async def _why_unconfined(self) -> str:
+        if self._mode == "off":
+            return "the sandbox is off"
+        return await self._box.why_not(self.root, self._runner)
+
+    def _refuse_unconfined(self, why: str, hidden: Sequence[str], programs: str) -> None:
+        if self._mode == "on":
+            raise FinalToolError(f"it may only run in the sandbox, and there is none: {why}")
+        if not self._is_trusted:
+            raise FinalToolError(
+                f"without a sandbox ({why}) {programs} run only in folders that you trust"
+            )
+        if hidden:
+            raise FinalToolError(
+                f"without a sandbox ({why}) nothing hides the files that it may not read"
+            )
+
+    def _with_library(self, spec: ServerSpec, program: str) -> ServerSpec:
+        """With the library next to the server's own package, where it would otherwise load the
+        project's."""
+        if not spec.own_library or self._is_trusted:
+            return spec
+        folder = os.path.realpath(program)
+        while (folder := os.path.dirname(folder)) != "/":
+            library = os.path.join(folder, "node_modules", spec.own_library)
+            if os.path.isfile(library):
+                tsserver = {**spec.options.get("tsserver", {}), "path": library}
+                options = {**spec.options, "tsserver": tsserver}
+                return msgspec.structs.replace(spec, options=options)
+        raise FinalToolError(
+            f"it has no {spec.own_library} of its own, and the project's is used only in folders "
+            "that you trust"
+        )
+
+
+async def server_status(
+    config: Config,
+    *,
+    environ: Mapping[str, str],
+    places: WeftPaths,
+    project: str,
+    is_trusted: bool,
+) -> list[ServerStatus]:
+    """The servers that are there for a project, those that run for it, and those of others.
+
+    Raises:
+        UsageError: the settings are not right.
+    """
+    running = StatusFolder(places.home).read()
+    here = {each.name: each for each in running if each.project == project}
+    found = _found_here(config, environ, project, is_trusted=is_trusted)
+    rows = [_with_state(row, here.pop(row.name, None)) for row in found]
+    others = [each for each in running if each.project != project or each.name in here]
+    return [*rows, *(_with_state(ServerStatus(name=each.name), each) for each in others)]
+
+
+def _found_here(
+    config: Config, environ: Mapping[str, str], project: str, *, is_trusted: bool
+) -> list[ServerStatus]:
+    """The configured servers, and the known ones that are there."""
+    configured = config.get("lsp.servers")
+    specs = configured_specs(configured)
+    box = ReadOnlySandbox(environ=environ)
+    runner = LocalRunner(environ)
+    launcher = ServerLauncher(project, box, runner, mode="off", is_trusted=is_trusted)
+    rows: list[ServerStatus] = []
+    for spec in specs:
+        program = launcher.find(spec.program)
+        if program is None and spec.name not in configured:
+            continue
+        served = [each for each in spec.languages if spec in chosen(each, specs, launcher.find)]
+        state = "not found" if program is None else "not started" if served else "not used"
+        rows.append(
+            ServerStatus(
+                name=spec.name,
+                project=project,
+                program=program or spec.program,
+                suffixes=tuple(served or spec.languages),
+                state=state,
+                why="" if served or program is None else "another one serves these files",
+            )
+        )
+    return rows
+
+
+def _with_state(row: ServerStatus, running: RunningServer | None) -> ServerStatus:
+    if running is None:
+        return row
+    return msgspec.structs.replace(
+        row,
+        project=running.project,
+        state=running.state,
+        why=running.why,
+        pid=running.pid,
+        memory=running.memory,
+    )

@@ -1,0 +1,170 @@
+"""Changes of several files by one call: judged, shown, intended and carried out together.
+
+Everything is worked out before anything is written; where a write is then refused, those before it
+are reported as done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+
+import msgspec
+
+from weft.errors import ToolError
+from weft.events import Fact
+from weft.ids import BlobId
+from weft.permissions import ToolAction
+from weft.tools.base import PreparedCall, ToolContext, ToolOutcome
+from weft.tools.diff import bounded
+from weft.tools.files import (
+    EditTarget,
+    action,
+    change_preview,
+    keeps_of,
+    new_folders,
+    vetted_content,
+)
+from weft.workspace import ChangedFile
+
+# No other tool deletes a file, so only a rule for patches themselves allows that.
+_ACTS_AS = {"changed": "edit", "added": "write"}
+
+
+class FileChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One file, and what it is to hold."""
+
+    target: EditTarget
+    data: bytes | None
+    """None: it is removed."""
+    verb: str
+
+    @property
+    def after(self) -> str:
+        """The hash of what it will hold; empty for a file that is removed."""
+        return "" if self.data is None else hashlib.sha256(self.data).hexdigest()
+
+
+async def prepare_changes(
+    tool: str, changes: list[FileChange], context: ToolContext, summary: str = ""
+) -> PreparedCall:
+    """A call that makes these changes in their order; its result begins with `summary`.
+
+    Raises:
+        FinalToolError: a boundary forbids one of them.
+    """
+    keeps: dict[BlobId, bytes] = {}
+    facts: list[Fact] = []
+    changes, notes = await _vetted(changes, context)
+    for change in changes:
+        keeps |= keeps_of(change.target)
+        facts += [fact for fact in new_folders(change.target, context) if fact not in facts]
+    preview = _preview(changes)
+
+    async def run() -> ToolOutcome:
+        outcome = await _applied(changes, preview, context, summary)
+        text = "\n".join((outcome.text, *notes))
+        return msgspec.structs.replace(outcome, text=text)
+
+    return PreparedCall(
+        action=_action(tool, changes, context),
+        run=run,
+        preview=preview,
+        pre_hashes={change.target.path: change.target.hash for change in changes},
+        post_hashes={change.target.path: change.after for change in changes},
+        pre_modes={
+            change.target.path: stat.S_IFREG | change.target.state.mode
+            for change in changes
+            if change.data is None and change.target.state is not None
+        },
+        keeps=keeps,
+        facts=tuple(facts),
+    )
+
+
+async def _vetted(
+    changes: list[FileChange], context: ToolContext
+) -> tuple[list[FileChange], list[str]]:
+    """The changes with formatted contents, and what the model should know of that."""
+    vetted: list[FileChange] = []
+    notes: list[str] = []
+    for change in changes:
+        if change.data is None:
+            await context.workspace.vet(change.target.path, change.target.state, b"")
+            vetted.append(change)
+            continue
+        content = await vetted_content(change.target, change.data, context)
+        vetted.append(msgspec.structs.replace(change, data=content.data))
+        if content.note:
+            notes.append(f"{change.target.path}: {content.note}")
+    return vetted, notes
+
+
+def _action(tool: str, changes: list[FileChange], context: ToolContext) -> ToolAction:
+    each = [
+        msgspec.structs.replace(
+            action(tool, change.target.path, context, edits=True),
+            acts_as=_ACTS_AS.get(change.verb, ""),
+            removes=change.data is None,
+        )
+        for change in changes
+    ]
+    if len(each) == 1:
+        return each[0]
+    named = ", ".join(part.target for part in each)
+    return ToolAction(tool=tool, kind="edit", target=named, parts=tuple(each))
+
+
+def _preview(changes: list[FileChange]) -> str:
+    shown = [change_preview(change.target, change.data) for change in changes]
+    if len(shown) == 1:
+        return shown[0]
+    # Without the two lines that name the file: between other lines they would look like changed
+    # ones.
+    return "\n".join(
+        f"*** {change.target.path} ({change.verb})\n{_without_names(diff)}"
+        for change, diff in zip(changes, shown, strict=True)
+    )
+
+
+def _without_names(diff: str) -> str:
+    return diff.split("\n", 2)[2] if diff.startswith("--- ") else diff
+
+
+async def _applied(
+    changes: list[FileChange], preview: str, context: ToolContext, summary: str
+) -> ToolOutcome:
+    """All changes in their order; where one is refused, those before it are reported as done."""
+    touched: list[ChangedFile] = []
+    error: ToolError | None = None
+    for change in changes:
+        try:
+            touched.append(await _written(change, context))
+        except ToolError as refused:
+            if not touched:
+                raise
+            error = refused
+            break
+    done = changes[: len(touched)]
+    lines = [summary] if summary else []
+    lines += [f"{change.verb} {change.target.path}" for change in done]
+    if error is not None:
+        left = ", ".join(change.target.path for change in changes[len(done) :])
+        lines.append(f"{error}.  Not done: {left}")
+    seen = {change.target.path: change.after for change in done if change.data is not None}
+    names = [change.target.path for change in done]
+    kept = {"diff": bounded(preview), "read": seen, "files": names}
+    return ToolOutcome(
+        text="\n".join(lines), touched=tuple(touched), data=kept, is_error=error is not None
+    )
+
+
+async def _written(change: FileChange, context: ToolContext) -> ChangedFile:
+    target = change.target
+    if change.data is None:
+        assert target.state is not None
+        return await context.workspace.remove(target.path, expected=target.state.hash)
+    expected = None if target.state is None else target.state.hash
+    touched = await context.workspace.write(target.path, change.data, expected=expected)
+    context.reads.saw(target.path, BlobId(change.after))
+    return touched

@@ -1,0 +1,92 @@
+"""Diagnostics as the model reads them."""
+
+from __future__ import annotations
+
+from weft.lsp.client import KnownDiagnostics
+from weft.lsp.diagnostic_text import FileFindings, ShownProblems, said_by
+from weft.lsp.wire import CodeDiagnostic, TextPosition, TextRange
+
+
+def problem(
+    line: int, message: str, severity: int | None = 1, character: int = 0
+) -> CodeDiagnostic:
+    place = TextPosition(line=line, character=character)
+    return CodeDiagnostic(
+        range=TextRange(start=place, end=place), message=message, severity=severity
+    )
+
+
+def findings(
+    *items: CodeDiagnostic,
+    path: str = "a.py",
+    is_edited: bool = True,
+    text: str = "",
+    is_sure: bool = True,
+) -> FileFindings:
+    known = KnownDiagnostics(version=1, items=items, is_sure=is_sure)
+    return FileFindings(path=path, text=text, encoding="utf-16", known=known, is_edited=is_edited)
+
+
+def test_errors_come_before_warnings_and_hints_are_left_out() -> None:
+    said = said_by(
+        "ty",
+        [findings(problem(5, "warn", 2), problem(9, "worse"), problem(1, "hint", 4))],
+        ShownProblems(),
+    )
+    assert said == ["ty: 2 problems", "a.py:10:1 error: worse", "a.py:6:1 warning: warn"]
+
+
+def test_a_problem_without_a_severity_counts_as_an_error() -> None:
+    assert said_by("ty", [findings(problem(0, "x", None))], ShownProblems())[1].endswith("error: x")
+
+
+def test_columns_are_counted_in_characters() -> None:
+    said = said_by("ty", [findings(problem(0, "x", 1, 3), text="🎉é!")], ShownProblems())
+    assert said[1] == "a.py:1:3 error: x"
+
+
+def test_no_more_than_ten_lines_and_the_rest_is_counted() -> None:
+    said = said_by("ty", [findings(*(problem(n, f"e{n}") for n in range(30)))], ShownProblems())
+    assert len(said) == 12
+    assert said[0] == "ty: 30 problems"
+    assert said[-1] == "… and 20 more"
+
+
+def test_a_message_of_many_lines_becomes_one_that_is_not_too_long() -> None:
+    said = said_by("ty", [findings(problem(0, "a\n\tb  c" + "x" * 999))], ShownProblems())
+    assert said[1].startswith("a.py:1:1 error: a b cx")
+    assert len(said[1]) < 250
+
+
+def test_of_files_that_import_the_edited_one_only_errors_are_shown() -> None:
+    said = said_by(
+        "ty",
+        [
+            findings(),
+            findings(problem(0, "broken"), problem(1, "w", 2), path="b.py", is_edited=False),
+        ],
+        ShownProblems(),
+    )
+    assert said == ["ty: 1 problem", "in files that import it:", "b.py:1:1 error: broken"]
+
+
+def test_old_warnings_are_counted_and_errors_of_the_edited_file_repeated() -> None:
+    shown = ShownProblems()
+    said_by("ty", [findings(problem(0, "e"), problem(1, "w", 2))], shown)
+    again = said_by("ty", [findings(problem(4, "e"), problem(5, "w", 2))], shown)
+    assert again == ["ty: 2 problems, 1 of them shown before", "a.py:5:1 error: e"]
+    said_by("ty", [findings()], shown)
+    back = said_by("ty", [findings(problem(5, "w", 2))], shown)
+    assert back == ["ty: 1 problem", "a.py:6:1 warning: w"], "it was gone in between"
+
+
+def test_a_warning_that_was_left_out_of_an_importer_is_new_when_that_file_is_edited() -> None:
+    shown = ShownProblems()
+    said_by("ty", [findings(problem(0, "w", 2), path="b.py", is_edited=False)], shown)
+    said = said_by("ty", [findings(problem(0, "w", 2), path="b.py")], shown)
+    assert said == ["ty: 1 problem", "b.py:1:1 warning: w"]
+
+
+def test_what_names_no_version_says_so() -> None:
+    said = said_by("x", [findings(is_sure=False)], ShownProblems())
+    assert said == ["x: no problems (it names no version: this may lag behind the last edit)"]

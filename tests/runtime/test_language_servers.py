@@ -1,0 +1,154 @@
+"""Which language servers may be started, and from where."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from weft.config.paths import places
+from weft.config.settings import Config
+from weft.errors import FinalToolError, UsageError
+from weft.lsp import KNOWN, programs_by_suffix
+from weft.runtime.workspaces.language_servers import ServerLauncher, configured_specs
+from weft.runtime.workspaces.workspace_factory import SERVER_PROGRAMS, WorkspaceFactory
+from weft.workspace import LocalRunner
+from weft.workspace.sandbox.read_only import ReadOnlySandbox
+
+
+def program(folder: Path, name: str) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    file.write_text("#!/bin/sh\nexit 1\n")
+    file.chmod(0o755)
+    return str(file)
+
+
+def launcher(root: Path, path: Path, *, trusted: bool, mode: str = "auto") -> ServerLauncher:
+    root.mkdir(exist_ok=True)
+    environ = {"PATH": str(path), "HOME": str(root.parent)}
+    box = ReadOnlySandbox(environ=environ)
+    return ServerLauncher(str(root), box, LocalRunner(environ), mode=mode, is_trusted=trusted)
+
+
+def test_the_quick_table_names_the_programs_of_the_known_servers() -> None:
+    assert programs_by_suffix() == SERVER_PROGRAMS
+
+
+@pytest.mark.parametrize("folder", ["node_modules/.bin", ".venv/bin", "venv/bin"])
+def test_a_program_of_the_project_counts_only_in_a_trusted_folder(
+    tmp_path: Path, folder: str
+) -> None:
+    own = program(tmp_path / "p" / folder, "ty")
+    assert launcher(tmp_path / "p", tmp_path, trusted=False).find("ty") is None
+    assert launcher(tmp_path / "p", tmp_path, trusted=True).find("ty") == own
+
+
+def test_a_program_on_path_that_lies_in_the_project_is_not_the_users(tmp_path: Path) -> None:
+    inside = tmp_path / "p" / "bin"
+    program(inside, "ty")
+    assert launcher(tmp_path / "p", inside, trusted=False).find("ty") is None
+
+
+def test_the_users_program_is_found(tmp_path: Path) -> None:
+    theirs = program(tmp_path / "bin", "ty")
+    assert launcher(tmp_path / "p", tmp_path / "bin", trusted=False).find("ty") == theirs
+
+
+@pytest.mark.anyio
+async def test_where_the_sandbox_is_required_and_missing_nothing_is_started(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "bin"
+    program(path, "ty")  # and no bwrap on this path
+    spec = KNOWN[0]
+    with pytest.raises(FinalToolError, match="only run in the sandbox"):
+        await launcher(tmp_path / "p", path, trusted=True, mode="on").launch(spec)
+    with pytest.raises(FinalToolError, match="folders that you trust"):
+        await launcher(tmp_path / "p", path, trusted=False).launch(spec)
+
+
+@pytest.mark.anyio
+async def test_without_a_sandbox_nothing_hides_what_may_not_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "bin"
+    program(path, "ty")
+    start = launcher(tmp_path / "p", path, trusted=True, mode="off")
+
+    async def concealed() -> tuple[str, ...]:
+        return ("/secret",)
+
+    start.concealed = concealed
+    with pytest.raises(FinalToolError, match="nothing hides"):
+        await start.launch(KNOWN[0])
+
+
+@pytest.mark.anyio
+async def test_the_projects_typescript_is_not_loaded_unless_it_is_trusted(tmp_path: Path) -> None:
+    modules = tmp_path / "lib" / "node_modules"
+    path = modules / ".bin"
+    program(path, "typescript-language-server")
+    spec = next(each for each in KNOWN if each.own_library)
+    untrusted = launcher(tmp_path / "p", path, trusted=False)
+    with pytest.raises(FinalToolError, match=r"no typescript/lib/tsserver.js of its own"):
+        await untrusted.launch(spec)
+    library = program(modules / "typescript" / "lib", "tsserver.js")
+    found = untrusted._with_library(spec, str(path / "typescript-language-server"))
+    assert found.options["tsserver"]["path"] == library
+
+
+def test_settings_add_change_and_switch_off_servers() -> None:
+    specs = configured_specs(
+        {
+            "mine": {"command": ["/opt/mine", "-x"], "suffixes": ["foo", ".bar"]},
+            "ty": {"enabled": False},
+            "clangd": {"command": ["clangd", "--log=error"]},
+        }
+    )
+    named = {spec.name: spec for spec in specs}
+    assert specs[0].name == "mine"
+    assert named["mine"].languages == {".foo": "foo", ".bar": "bar"}
+    assert "ty" not in named
+    assert named["clangd"].command == ("clangd", "--log=error")
+    assert ".cpp" in named["clangd"].languages
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"command": ["x"]}, "needs a command and suffixes"),
+        ({"suffixes": [".x"]}, "needs a command and suffixes"),
+        ({"command": ["./x"], "suffixes": [".x"]}, "neither a program on PATH nor an absolute"),
+        ({"comand": ["x"]}, "comand"),
+        ({"command": "x"}, "lsp.servers.mine"),
+    ],
+)
+def test_a_table_that_is_not_right_is_named(table: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        configured_specs({"mine": table})
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_stand_in_of_rustup_counts_only_with_its_component(
+    tmp_path: Path, installed: bool
+) -> None:
+    environ = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    for name in ("rustup", "rust-analyzer"):
+        program(tmp_path / "bin", name)
+    toolchain = tmp_path / ".rustup" / "toolchains" / "stable" / "bin"
+    program(toolchain, "rust-analyzer" if installed else "rustc")
+    factory = WorkspaceFactory(Config({}), environ=environ, places=places(environ))
+    assert factory.has_servers() == installed
+
+
+def test_whether_a_server_may_be_there_is_answered_from_path_alone(tmp_path: Path) -> None:
+    environ = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    factory = WorkspaceFactory(Config({}), environ=environ, places=places(environ))
+    project = str(tmp_path / "p")
+    assert not factory.may_be_served("a.py", project)
+    assert not factory.may_be_served("README", project)
+    program(tmp_path / "bin", "gopls")
+    assert factory.may_be_served("x/a.go", project)
+    assert not factory.may_be_served("a.py", project)
+    assert factory._languages is None
+    assert os.listdir(tmp_path) == ["bin"]
