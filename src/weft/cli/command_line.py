@@ -32,6 +32,7 @@ _MODULES = {
     "config": "weft.cli.commands.config",
     "doctor": "weft.cli.commands.doctor",
     "auth": "weft.cli.commands.auth",
+    "lsp": "weft.cli.commands.lsp",
     "completion": "weft.cli.commands.completion",
 }
 """Where each command lives; its `run` takes the arguments and returns the exit code."""

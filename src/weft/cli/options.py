@@ -579,6 +579,20 @@ VERBS: tuple[CommandSpec, ...] = (
             CommandSpec("logout", "Delete a provider's key", "PROVIDER"),
         ),
     ),
+    CommandSpec(
+        "lsp",
+        "Show language servers, or restart them",
+        default="status",
+        verbs=(
+            CommandSpec(
+                "status",
+                "Show the language servers for this project, and those that run",
+                "",
+                (JSON,),
+            ),
+            CommandSpec("restart", "Stop all that run; they start again when they are needed"),
+        ),
+    ),
     CommandSpec("completion", "Print a completion script for bash, zsh or fish", "SHELL"),
     CommandSpec("help", "Explain a command, or 'exit-codes', 'slash' or 'keys'", "[topic]"),
 )
