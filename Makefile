@@ -13,6 +13,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCAL := $(VENV)/.local-ready
 ORACLES := $(VENV)/oracles
+SERVERS := $(VENV)/servers
 
 export PROMPT DIR
 WORKERS ?= 2
@@ -78,13 +79,21 @@ soak: $(READY) ## Twenty sessions in one application for an hour (MINUTES=5 for 
 # Beside the environment, not in it: the SDKs bring versions of their own of what we depend on, and the
 # suite runs without them.
 .PHONY: oracles
-oracles: $(ORACLES)/.ready ## Judge our requests by the vendors' own SDKs, over real sockets
+oracles: $(ORACLES)/.ready $(SERVERS)/.ready ## Judge us by the vendors' own SDKs and by real language servers
 	PYTHONPATH=$(ORACLES) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/oracles tests/providers/test_oracles.py
 
 $(ORACLES)/.ready: pyproject.toml | $(READY)
 	$(BIN)/python -m pip install --quiet --upgrade --target $(ORACLES) --group oracles
 	# Only for its data file: with what it depends on, it would be 220 MB.
 	$(BIN)/python -m pip install --quiet --upgrade --no-deps --target $(ORACLES) litellm
+	touch $@
+
+# In an environment of their own: they are programs, and none of them is imported.
+$(SERVERS)/.ready: pyproject.toml | $(READY)
+	$(BIN)/python -m venv $(SERVERS)
+	$(BIN)/python -m pip --python $(SERVERS)/bin/python install --quiet --upgrade --group servers
+	if command -v npm >/dev/null; then npm install --silent --no-fund --no-audit \
+	  --prefix $(SERVERS) typescript-language-server@5 typescript@5 pyright@1; fi
 	touch $@
 
 .PHONY: walks
