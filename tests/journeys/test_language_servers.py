@@ -302,3 +302,48 @@ async def test_the_user_sees_what_runs_and_can_have_it_started_again(plain_world
         assert second[0].pid != first[0].pid
     gone = await other.language_servers()
     assert [row.state for row in gone if row.name == "scripted"] == ["not started"]
+
+
+def lsp(action: str, path: str, **more: str) -> list[CallTool]:
+    return [CallTool(name="lsp", args={"action": action, "path": path, **more})]
+
+
+@pytest.mark.parametrize("verdict", ["deny", "ask"])
+async def test_a_rule_about_reading_holds_for_what_language_servers_show(
+    plain_world: World, verdict: str
+) -> None:
+    """Neither asked for, nor as an importer, nor as a place or a symbol in an answer."""
+    plain_world.write("names.py", "def canary_a\n")
+    plain_world.write("secret.py", "import names\nuse canary_a\ndef canary_b\nBUG canary_c\n")
+    said = await said_after(
+        plain_world,
+        lsp("symbols", "secret.py"),
+        lsp("diagnostics", "secret.py"),
+        lsp("symbols", "names.py", query="canary_b"),
+        lsp("references", "names.py", symbol="canary_a"),
+        [CallTool(name="read", args={"path": "names.py"})],
+        edit("names.py", "def canary_a", "def other"),
+        config={**settings(), f"permissions.{verdict}": ["read(secret.py)"]},
+    )
+    assert "canary_b" not in said[0]
+    assert "canary_c" not in said[1]
+    assert said[2] == "no symbol like 'canary_b'"
+    assert said[3] == "names.py:1:5 def canary_a"
+    assert said[5] == "edited names.py: 1 replacement\nscripted: no problems"
+
+
+async def test_a_file_that_may_not_be_read_is_no_part_of_a_rename(plain_world: World) -> None:
+    plain_world.write("names.py", "def old\n")
+    plain_world.write("secret.py", "import names\nuse old\n")
+    said = await said_after(
+        plain_world,
+        [CallTool(name="rename", args={"path": "names.py", "symbol": "old", "new_name": "new"})],
+        [CallTool(name="rename", args={"path": "secret.py", "symbol": "old", "new_name": "new"})],
+        config=settings(permissions__deny=["read(secret.py)"]),
+    )
+    assert said[0].splitlines()[:2] == [
+        "renamed old to new: 1 place in 1 file",
+        "changed names.py",
+    ]
+    assert "may not be read" in said[1]
+    assert plain_world.read("secret.py") == "import names\nuse old\n"

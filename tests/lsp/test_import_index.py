@@ -41,7 +41,7 @@ def test_a_file_that_imports_another_is_found(
     write(tmp_path, f"unrelated{Path(importer).suffix}", "calc = 1  # import calc\n")
     index = ImportIndex(str(tmp_path))
     index.update(path)
-    assert index.importers(path, 5) == [found]
+    assert index.importers(path) == [found]
 
 
 def test_what_is_ignored_or_a_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
@@ -53,16 +53,16 @@ def test_what_is_ignored_or_a_link_out_of_the_project_is_not_read(tmp_path: Path
     (root / "link.py").symlink_to(write(tmp_path, "out.py", "import calc\n"))
     index = ImportIndex(str(root))
     index.update(path)
-    assert index.importers(path, 5) == []
+    assert index.importers(path) == []
 
 
-def test_the_nearest_come_first_and_no_more_than_asked_for(tmp_path: Path) -> None:
+def test_the_nearest_come_first(tmp_path: Path) -> None:
     path = write(tmp_path, "a/b/calc.py", "")
     far = [write(tmp_path, f"z{number}.py", "import calc\n") for number in range(5)]
     near = write(tmp_path, "a/b/near.py", "import calc\n")
     index = ImportIndex(str(tmp_path))
     index.update(path)
-    assert index.importers(path, 3) == [near, *far[:2]]
+    assert index.importers(path) == [near, *far]
 
 
 def test_changes_since_the_last_look_are_named(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_changes_since_the_last_look_are_named(tmp_path: Path) -> None:
     new = write(tmp_path, "new.py", "import a\n")
     assert index.update(path) == [(gone, DELETED), (path, CHANGED), (new, CREATED)]
     assert index.update(path) == []
-    assert index.importers(path, 5) == [new]
+    assert index.importers(path) == [new]
 
 
 def test_files_in_which_a_name_stands_as_a_word_are_found(tmp_path: Path) -> None:
@@ -85,11 +85,10 @@ def test_files_in_which_a_name_stands_as_a_word_are_found(tmp_path: Path) -> Non
     write(tmp_path, "no.py", "areas = subarea\n")
     index = ImportIndex(str(tmp_path))
     index.update(path)
-    assert index.mentions(path, "area", 5) == [path, near, far]
-    assert index.mentions(path, "area", 2) == [path, near]
+    assert index.mentions(path, "area") == [path, near, far]
 
 
 def test_a_language_without_imports_that_we_know_has_none(tmp_path: Path) -> None:
     index = ImportIndex(str(tmp_path))
     assert index.update(str(tmp_path / "a.zig")) == []
-    assert index.importers(str(tmp_path / "a.zig"), 5) == []
+    assert index.importers(str(tmp_path / "a.zig")) == []

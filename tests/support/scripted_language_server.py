@@ -214,7 +214,7 @@ class ScriptedServer:
         """Every file next to one, as it is open or on disk."""
         asked = Path(unquote(urlsplit(uri).path))
         found = sorted(asked.parent.glob(f"*{asked.suffix or '.scr'}"))
-        disk = {path.as_uri(): path.read_text("utf-8") for path in found}
+        disk = {path.as_uri(): text for path in found if (text := read_file(path)) is not None}
         return {**disk, **{each: text for each, (_, text) in self.texts.items()}}
 
     def places(self, params: dict[str, Any], pattern: str) -> list[tuple[str, dict[str, Any]]]:
@@ -275,6 +275,14 @@ class ScriptedServer:
         for uri, place in self.places(params, r"\b({})\b"):
             changes.setdefault(uri, []).append({"range": place, "newText": params["newName"]})
         return {"changes": changes}
+
+
+def read_file(path: Path) -> str | None:
+    """None for one that the sandbox hides, or that is no text."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def at(line: int) -> dict[str, Any]:

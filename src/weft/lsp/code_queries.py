@@ -19,7 +19,7 @@ from weft.lsp.client import LanguageClient, OpenDocument
 from weft.lsp.diagnostic_text import FileFindings, ShownProblems, said_by
 from weft.lsp.positions import column, lines_of_text, path_of, units
 from weft.lsp.server import LanguageServer
-from weft.lsp.server_pool import ServerPool
+from weft.lsp.server_pool import MayShow, ServerPool
 from weft.lsp.wire import (
     SYMBOL_KINDS,
     FileEdits,
@@ -74,8 +74,10 @@ class RenameEdits(msgspec.Struct, frozen=True):
 class CodeQueries:
     """Asks the servers of one project."""
 
-    def __init__(self, pool: ServerPool) -> None:
+    def __init__(self, pool: ServerPool, may_show: MayShow = lambda path: True) -> None:
+        """`may_show` says of a file whether the session that asks may read it."""
         self._pool = pool
+        self._may_show = may_show
 
     async def places(self, kind: PlaceKind, path: str, line: int, name: str) -> list[CodePlace]:
         """Where the name that stands in this line is defined, or used."""
@@ -109,6 +111,7 @@ class CodeQueries:
 
     async def diagnostics(self, path: str) -> list[str]:
         """What each server says of a file now."""
+        self._refuse_hidden(path)
         lines: list[str] = []
         for server in self._pool.servers_for(path):
             try:
@@ -152,7 +155,7 @@ class CodeQueries:
         """Show the server the files in which a name stands: without a project file of their own
         kind, clangd and tsserver know of open files only.
         """
-        found = await self._pool.mentions(asked.document.path, name)
+        found = await self._pool.mentions(asked.document.path, name, self._may_show)
         opened = asked.client.documents
         try:
             shown = [
@@ -174,6 +177,7 @@ class CodeQueries:
     # -- servers
 
     async def _asked(self, path: str, capability: str) -> _AskedServer:
+        self._refuse_hidden(path)
         servers = self._pool.servers_for(path)
         if not servers:
             raise FinalToolError(f"there is no language server for {self.shown_path(path)!r}")
@@ -189,6 +193,14 @@ class CodeQueries:
             errors.append(f"{server.spec.name} does not answer such questions")
         raise FinalToolError("; ".join(errors))
 
+    def _refuse_hidden(self, path: str) -> None:
+        # Also where the user has just allowed the call: the sandbox of the servers hides the file.
+        if not self._may_show(path):
+            raise FinalToolError(
+                f"a rule says that {self.shown_path(path)!r} may not be read, so language servers "
+                "are not shown it"
+            )
+
     async def _shown(self, server: LanguageServer, path: str) -> _AskedServer:
         client = server.use()
         if client is not None and not await server.ready_within(START_WAIT):
@@ -198,8 +210,8 @@ class CodeQueries:
         if client is None:
             raise FinalToolError(f"it is not available: {server.why}")
         try:
-            await self._pool.importers([path])
-            await self._pool.show_changed(client, server, [path])
+            await self._pool.importers([path], self._may_show)
+            await self._pool.show_changed(client, server, self._may_show, [path])
             document = await self._pool.show(server, path)
         except PeerClosed as error:
             raise RetryableToolError(f"{error}; try again") from error
@@ -215,7 +227,7 @@ class CodeQueries:
 
     def _code_place(self, asked: _AskedServer, found: FileLocation) -> list[CodePlace]:
         path = path_of(found.uri)
-        if not path:
+        if not path or not self._may_show(path):
             return []
         start = found.range.start
         document = asked.client.documents.get(path)

@@ -16,7 +16,7 @@ from weft.jsonrpc import PeerClosed
 from weft.lsp.client import KnownDiagnostics, LanguageClient, OpenDocument
 from weft.lsp.diagnostic_text import FileFindings, ShownProblems, said_by
 from weft.lsp.server import LanguageServer
-from weft.lsp.server_pool import ServerPool, stamp_of
+from weft.lsp.server_pool import MayShow, ServerPool, stamp_of
 
 MOST_EDITED: Final = 8
 """Files of one change that are looked at; after a change of more, servers are only told."""
@@ -43,8 +43,12 @@ class _Awaited(msgspec.Struct, frozen=True):
 class EditReports:
     """The reports of one session."""
 
-    def __init__(self, pool: ServerPool, wait_seconds: float) -> None:
+    def __init__(
+        self, pool: ServerPool, wait_seconds: float, may_show: MayShow = lambda path: True
+    ) -> None:
+        """`may_show` says of a file whether this session may read it."""
         self.pool = pool
+        self._may_show = may_show
         self._seconds = wait_seconds
         self._shown = ShownProblems()
         self._awaited: dict[tuple[str, str], _Awaited] = {}
@@ -55,10 +59,10 @@ class EditReports:
         model wants to know.  Without that only what runs is told of it.
         """
         places = [self.pool.place_of(path) for path in paths]
-        known = [path for path in places if self.pool.servers_for(path)]
+        known = [path for path in places if self._may_show(path) and self.pool.servers_for(path)]
         if not known:
             return ""
-        importers = await self.pool.importers(known)
+        importers = await self.pool.importers(known, self._may_show)
         if not waits or len(known) > MOST_EDITED:
             await self._tell_running()
             return ""
@@ -81,7 +85,7 @@ class EditReports:
         for server in self.pool.servers.values():
             if (client := server.client) is not None:
                 try:
-                    await self.pool.show_changed(client, server)
+                    await self.pool.show_changed(client, server, self._may_show)
                 except PeerClosed:
                     continue  # its end is told with the next edit
 
@@ -93,7 +97,7 @@ class EditReports:
             return []
         checks: list[_Awaited] = []
         try:
-            await self.pool.show_changed(client, server, {*edited, *importers})
+            await self.pool.show_changed(client, server, self._may_show, {*edited, *importers})
             # The edited ones first: the others are to be looked at in their light.
             mine = [path for path in edited if server in self.pool.servers_for(path)]
             for path in (*mine, *importers):
@@ -184,7 +188,7 @@ class EditReports:
         """What has come since, of files that are still as they were then."""
         by_server: dict[str, list[_Awaited]] = {}
         for key, each in list(self._awaited.items()):
-            if not each.is_current:
+            if not (each.is_current and self._may_show(each.document.path)):
                 del self._awaited[key]
             elif (known := each.document.fresh) is not None and _is_news(each, known):
                 self._remember(each, known)

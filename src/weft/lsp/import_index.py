@@ -67,7 +67,7 @@ class ImportIndex:
         self._files[family] = found = self._look(family, before or {})
         return [] if before is None else _differences(before, found)
 
-    def importers(self, path: str, most: int) -> list[str]:
+    def importers(self, path: str) -> list[str]:
         """Files that import this one, the nearest first."""
         family = _FAMILY.get(suffix_of(path))
         if family is None:
@@ -78,14 +78,14 @@ class ImportIndex:
             for each, indexed in self._files.get(family, {}).items()
             if each != path and name in indexed.words
         ]
-        return sorted(found, key=lambda each: _distance(each, path))[:most]
+        return sorted(found, key=lambda each: _distance(each, path))
 
-    def mentions(self, path: str, name: str, most: int) -> list[str]:
+    def mentions(self, path: str, name: str) -> list[str]:
         """Files of the language of `path` in which a name stands as a word, the nearest first."""
         family = _FAMILY.get(suffix_of(path))
         word = re.compile(rb"(?<!\w)%b(?!\w)" % re.escape(name.encode()))
         found = [each for each in self._files.get(family or "", {}) if _holds(each, word)]
-        return sorted(found, key=lambda each: _distance(each, path))[:most]
+        return sorted(found, key=lambda each: _distance(each, path))
 
     def _look(self, family: str, before: dict[str, _IndexedFile]) -> dict[str, _IndexedFile]:
         pattern, suffixes = _FAMILIES[family]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from typing import Final
+from itertools import islice
+from typing import Final, TypeAlias
 
 import anyio.to_thread
 
@@ -20,6 +21,9 @@ from weft.lsp.import_index import ImportIndex
 from weft.lsp.server import LanguageServer, ServerLimits
 from weft.lsp.server_specs import ServerSpec, chosen, suffix_of
 from weft.workspace import PipedProgram, Workspace
+
+MayShow: TypeAlias = Callable[[str], bool]
+"""Whether a session may be shown what stands in a file, by its absolute path."""
 
 MOST_BYTES: Final = 1024 * 1024
 """Larger files are not shown to a server."""
@@ -113,20 +117,24 @@ class ServerPool:
         return document
 
     async def show_changed(
-        self, client: LanguageClient, server: LanguageServer, but: Collection[str] = ()
+        self,
+        client: LanguageClient,
+        server: LanguageServer,
+        may_show: MayShow,
+        but: Collection[str] = (),
     ) -> None:
-        """Show the open files, `but` these, that were changed on disk; those that are gone are
-        closed."""
+        """Show the open files, `but` these, that were changed on disk; those that are gone, or may
+        not be shown any more, are closed."""
         for document in list(client.documents.values()):
-            stamp = stamp_of(document.path)
-            if stamp == document.stamp or document.path in but:
+            stamp = stamp_of(document.path) if may_show(document.path) else None
+            if stamp is not None and (stamp == document.stamp or document.path in but):
                 continue
             if stamp is None:
                 client.close(document.path)
             else:
                 await self.show(server, document.path)
 
-    async def importers(self, paths: Iterable[str]) -> list[str]:
+    async def importers(self, paths: Iterable[str], may_show: MayShow) -> list[str]:
         """Files that import one of these, as few as one can look at; the running servers are told
         what else has changed on disk since the last time."""
         edited = list(paths)
@@ -136,8 +144,8 @@ class ServerPool:
             found: dict[str, None] = {}
             for path in edited:
                 changed += self._imports.update(path)
-                found |= dict.fromkeys(self._imports.importers(path, MOST_IMPORTERS))
-            return changed, [path for path in found if path not in edited][:MOST_IMPORTERS]
+                found |= dict.fromkeys(self._imports.importers(path))
+            return changed, [path for path in found if path not in edited]
 
         changed, found = await anyio.to_thread.run_sync(look)
         for server in self.servers.values():
@@ -146,15 +154,16 @@ class ServerPool:
                     server.client.files_changed(changed)
                 except PeerClosed:
                     continue  # it has ended; its next start reads the disk anyway
-        return found
+        return list(islice(filter(may_show, found), MOST_IMPORTERS))
 
-    async def mentions(self, path: str, name: str) -> list[str]:
+    async def mentions(self, path: str, name: str, may_show: MayShow) -> list[str]:
         """Files of the same language in which a name stands."""
 
         def look() -> list[str]:
-            return self._imports.mentions(path, name, MOST_MENTIONS)
+            return self._imports.mentions(path, name)
 
-        return await anyio.to_thread.run_sync(look)
+        found = await anyio.to_thread.run_sync(look)
+        return list(islice(filter(may_show, found), MOST_MENTIONS))
 
 
 def stamp_of(path: str) -> tuple[int, int, int] | None:

@@ -22,7 +22,9 @@ from weft.errors import did_you_mean
 from weft.permissions.policy import PermissionRule, Verdict
 from weft.permissions.tool_names import CLAUDE_NAMES, CLAUDE_ONLY, EDITING_TOOLS, our_tool_name
 
-_READS: Final = ("read", "grep", "find", "list")
+_READS: Final = ("read", "grep", "find", "list", "lsp")
+_SHOWN_BY: Final = ("read", "grep", "lsp")
+"""Tools that show what stands in files."""
 _PATHS: Final = frozenset({*EDITING_TOOLS, *_READS})
 """Tools whose patterns are paths."""
 _WITHOUT_TARGET: Final = frozenset({"todo"})
@@ -191,7 +193,7 @@ def _family(tool: str, *, has_pattern: bool) -> tuple[str, ...]:
     if tool == "edit" or (has_pattern and tool in EDITING_TOOLS):
         return EDITING_TOOLS
     if tool == "read":
-        return _READS if has_pattern else ("read", "grep")
+        return _READS if has_pattern else _SHOWN_BY
     return (tool,)
 
 

@@ -162,7 +162,7 @@ class SessionLanguages(EditReporter):
     async def _report(self, paths: Sequence[str], *, waits: bool) -> str:
         project = await self._project()
         if self._reports is None or self._reports.pool is not project.pool:
-            self._reports = project.reports()
+            self._reports = project.reports(self._workspace.read_guard)
         return await self._reports.after_change(paths, waits=waits)
 
     async def _project(self) -> ProjectLanguages:
@@ -192,7 +192,7 @@ class SessionLanguages(EditReporter):
         Raises:
             UsageError: the settings are not right.
         """
-        return (await self._project()).queries()
+        return (await self._project()).queries(self._workspace.read_guard)
 
     def late(self) -> str:
         return "" if self._reports is None else self._reports.late()

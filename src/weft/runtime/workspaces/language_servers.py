@@ -221,13 +221,13 @@ class ProjectLanguages:
             changed=changed,
         )
 
-    def reports(self) -> EditReports:
+    def reports(self, guard: SessionReadGuard) -> EditReports:
         """What tells a session what servers say of its edits."""
-        return EditReports(self.pool, self._wait_seconds)
+        return EditReports(self.pool, self._wait_seconds, guard.may_show)
 
-    def queries(self) -> CodeQueries:
-        """The way to ask servers about code."""
-        return CodeQueries(self.pool)
+    def queries(self, guard: SessionReadGuard) -> CodeQueries:
+        """The way of a session to ask servers about code."""
+        return CodeQueries(self.pool, guard.may_show)
 
 
 class ServerLauncher:

@@ -55,6 +55,10 @@ class SessionReadGuard(ReadGuard):
         decision = self._gate.decide(action)
         return "" if decision.verdict == "allow" else decision.reason
 
+    def may_show(self, place: str) -> bool:
+        """Whether what stands in a file may be shown, by its absolute path."""
+        return not (self.has_rules and self.forbids(self._named(place)))
+
     def forbidden_among(self, paths: Iterable[str]) -> set[str]:
         """Those of these paths that a rule forbids; nearly nothing where there is no rule."""
         return {path for path in paths if self.forbids(path)} if self.has_rules else set()
