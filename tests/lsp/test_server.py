@@ -10,8 +10,10 @@ import pytest
 
 from tests.support.language_project import PATIENCE, LanguageProject, language_project
 from weft.clock import ManualClock
+from weft.errors import FinalToolError
 from weft.lsp import ServerLimits
 from weft.workspace.process.piped import family_of
+from weft.workspace.sandbox.read_only import ReadOnlySandbox
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -100,8 +102,6 @@ async def test_nothing_that_it_started_outlives_it(tmp_path: Path) -> None:
 
 
 async def test_it_can_write_nothing_and_see_no_secrets(tmp_path: Path) -> None:
-    from weft.workspace.sandbox.read_only import ReadOnlySandbox
-
     (tmp_path / ".env").write_text("KEY=canary-1")
     hidden = tmp_path / "hidden"
     hidden.mkdir()
@@ -118,3 +118,10 @@ async def test_it_can_write_nothing_and_see_no_secrets(tmp_path: Path) -> None:
     await program.kill()
     assert said == b"end\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == [".env", "hidden"]
+
+
+async def test_where_no_filter_of_system_calls_is_known_nothing_is_started(tmp_path: Path) -> None:
+    box = ReadOnlySandbox(environ=os.environ, machine="riscv1024")
+    assert "riscv1024" in await box.why_not(str(tmp_path))
+    with pytest.raises(FinalToolError, match="riscv1024"):
+        await box.start(["/bin/true"], str(tmp_path))

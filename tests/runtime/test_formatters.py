@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,33 @@ async def test_one_that_fails_leaves_the_content_as_it_was_written(
     assert "not formatted by tidy: " in said[0]
     assert why in said[0]
     assert sorted(path.name for path in plain_world.project.iterdir()) == ["a.txt"]
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+async def test_a_formatter_reaches_no_unix_socket(plain_world: World) -> None:
+    """The sandbox shows the disk, and with it the sockets of the servers that listen there."""
+    ask = "import socket; socket.socket(socket.AF_UNIX); print('reached')"
+    said = await results_of(
+        plain_world,
+        settings([sys.executable, "-I", "-S", "-c", ask]),
+        call("write", path="a.txt", content="a \n"),
+    )
+    assert plain_world.read("a.txt") == "a \n"
+    assert "Operation not permitted" in said[0]
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+@pytest.mark.parametrize("printed", [rb"\xff", rb"a\xe2\x82b", rb"\xf0\x9f\x8eb"])
+async def test_what_is_no_text_is_not_written(plain_world: World, printed: bytes) -> None:
+    """Also where what stands for the wrong bytes is as long as they are."""
+    command = ["printf", printed.decode()]
+    said = await results_of(
+        plain_world, settings(command), call("write", path="a.txt", content="a \n")
+    )
+    assert plain_world.read("a.txt") == "a \n"
+    assert "not formatted by tidy: what it printed is not UTF-8" in said[0]
 
 
 @pytest.mark.anyio

@@ -13,7 +13,6 @@ from weft.errors import FinalToolError, UsageError
 from weft.lsp import KNOWN, programs_by_suffix
 from weft.runtime.workspaces.language_servers import ServerLauncher, configured_specs
 from weft.runtime.workspaces.workspace_factory import SERVER_PROGRAMS, WorkspaceFactory
-from weft.workspace import LocalRunner
 from weft.workspace.sandbox.read_only import ReadOnlySandbox
 
 
@@ -29,7 +28,7 @@ def launcher(root: Path, path: Path, *, trusted: bool, mode: str = "auto") -> Se
     root.mkdir(exist_ok=True)
     environ = {"PATH": str(path), "HOME": str(root.parent)}
     box = ReadOnlySandbox(environ=environ)
-    return ServerLauncher(str(root), box, LocalRunner(environ), mode=mode, is_trusted=trusted)
+    return ServerLauncher(str(root), box, mode=mode, is_trusted=trusted)
 
 
 def test_the_quick_table_names_the_programs_of_the_known_servers() -> None:

@@ -17,7 +17,7 @@ import msgspec
 from weft.errors import ToolError, UsageError
 from weft.runtime.workspaces.language_servers import ServerLauncher
 from weft.tools import FormattedContent
-from weft.workspace import RunResult
+from weft.workspace.process.piped import FilterResult
 
 MOST_BYTES: Final = 1024 * 1024
 """Larger contents are written as they are."""
@@ -84,13 +84,7 @@ class ProjectFormatters:
             raise ToolError("the file is too large")
         place = path if path.startswith("/") else f"{self._launcher.root}/{path}"
         command = [word.replace(_PATH, place) for word in setting.command]
-        result = await self._launcher.filtered(command, data, SECONDS)
-        if result.timed_out:
-            raise ToolError(f"it took longer than {SECONDS:g} s")
-        if result.exit_code:
-            said = (result.errors or result.output).strip().splitlines()
-            last = said[-1][:_MOST_CHARACTERS] if said else "it says nothing"
-            raise ToolError(f"exit code {result.exit_code}: {last}")
+        result = await self._launcher.filtered(command, data, seconds=SECONDS, most=4 * MOST_BYTES)
         made = _output_of(result)
         # A program that ignores its input, or formats files in place, prints nothing.
         if not made.strip() and data.strip():
@@ -98,13 +92,17 @@ class ProjectFormatters:
         return made
 
 
-def _output_of(result: RunResult) -> bytes:
-    if not result.truncated:
-        made = result.output.encode()
-    elif result.full_output is not None and len(result.full_output) == result.total_bytes:
-        made = result.full_output
-    else:
+def _output_of(result: FilterResult) -> bytes:
+    if result.is_too_long:
         raise ToolError("it printed too much")
-    if len(made) != result.total_bytes:
-        raise ToolError("what it printed is not UTF-8")
-    return made
+    if result.exit_code is None:
+        raise ToolError(f"it took longer than {SECONDS:g} s")
+    if result.exit_code:
+        said = (result.errors or result.output.decode(errors="replace")).strip().splitlines()
+        last = said[-1][:_MOST_CHARACTERS] if said else "it says nothing"
+        raise ToolError(f"exit code {result.exit_code}: {last}")
+    try:
+        result.output.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ToolError("what it printed is not UTF-8") from error
+    return result.output

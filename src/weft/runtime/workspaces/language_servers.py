@@ -23,15 +23,8 @@ from weft.lsp import KNOWN, CodeQueries, EditReports, ServerLimits, ServerPool, 
 from weft.runtime.workspaces.language_status import RunningServer, ServerStatus, StatusFolder
 from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.runtime.workspaces.workspace_factory import PROJECT_PROGRAMS
-from weft.workspace import (
-    LocalRunner,
-    PipedProgram,
-    ProcessCommand,
-    Runner,
-    RunResult,
-    Workspace,
-)
-from weft.workspace.process.piped import start_piped
+from weft.workspace import PipedProgram, Workspace
+from weft.workspace.process.piped import FilterResult, run_filter, start_piped
 from weft.workspace.process.search_path import find_program
 from weft.workspace.sandbox.machine import SandboxOptions
 from weft.workspace.sandbox.read_only import ReadOnlySandbox
@@ -106,7 +99,6 @@ class LanguageRegistry:
         supervisor: Supervisor,
         clock: Clock,
         is_trusted: Callable[[str], Awaitable[bool]],
-        runner: Runner,
     ) -> None:
         """`hidden` names files and folders that servers must not see; `is_sandboxed` is false where
         programs run as they are."""
@@ -114,7 +106,6 @@ class LanguageRegistry:
         self._supervisor = supervisor
         self._clock = clock
         self._is_trusted = is_trusted
-        self._runner = runner
         self._is_sandboxed = is_sandboxed
         self._box = ReadOnlySandbox(
             environ=environ,
@@ -162,7 +153,7 @@ class LanguageRegistry:
     async def _launcher(self, root: str) -> ServerLauncher:
         mode = self._config.get("sandbox.mode") if self._is_sandboxed else "off"
         trusted = await self._is_trusted(root)
-        return ServerLauncher(root, self._box, self._runner, mode=mode, is_trusted=trusted)
+        return ServerLauncher(root, self._box, mode=mode, is_trusted=trusted)
 
     async def _heed_restart(self) -> None:
         """Stop all servers if the user has asked for that, here or in another process; all that was
@@ -233,13 +224,10 @@ class ProjectLanguages:
 class ServerLauncher:
     """Finds and starts the servers and formatters of one project."""
 
-    def __init__(
-        self, root: str, box: ReadOnlySandbox, runner: Runner, *, mode: str, is_trusted: bool
-    ) -> None:
+    def __init__(self, root: str, box: ReadOnlySandbox, *, mode: str, is_trusted: bool) -> None:
         """`mode` is that of the sandbox: auto, on or off."""
         self.root = root
         self._box = box
-        self._runner = runner
         self._mode = mode
         self._is_trusted = is_trusted
         self._found: dict[str, str | None] = {}
@@ -272,13 +260,11 @@ class ServerLauncher:
         if program is None:
             raise FinalToolError(f"{spec.program} is not on PATH")
         spec = self._with_library(spec, program)
-        argv = (program, *spec.command[1:])
-        hidden, is_confined = await self._confinement("language servers")
-        if is_confined:
-            return await self._box.start(argv, self.root, hidden), spec
-        return await start_piped(argv, cwd=self.root, environ=self._box.environ), spec
+        return await self._started((program, *spec.command[1:]), "language servers"), spec
 
-    async def filtered(self, command: Sequence[str], data: bytes, seconds: float) -> RunResult:
+    async def filtered(
+        self, command: Sequence[str], data: bytes, *, seconds: float, most: int
+    ) -> FilterResult:
         """Run a program that reads its input and prints what it makes of it.
 
         Raises:
@@ -287,20 +273,14 @@ class ServerLauncher:
         program = self.find(command[0])
         if program is None:
             raise FinalToolError(f"{command[0]} is not on PATH")
-        argv = (program, *command[1:])
-        hidden, is_confined = await self._confinement("formatters")
+        started = await self._started((program, *command[1:]), "formatters")
+        return await run_filter(started, data, seconds=seconds, most=most)
+
+    async def _started(self, argv: Sequence[str], programs: str) -> PipedProgram:
+        hidden, is_confined = await self._confinement(programs)
         if is_confined:
-            argv = self._box.wrapped(argv, self.root, hidden)
-        return await self._runner.run(
-            ProcessCommand(
-                argv=argv,
-                cwd=self.root,
-                stdin=data,
-                timeout_seconds=seconds,
-                only_reads=True,
-                errors_apart=True,
-            )
-        )
+            return await self._box.start(argv, self.root, hidden)
+        return await start_piped(argv, cwd=self.root, environ=self._box.environ)
 
     async def _confinement(self, programs: str) -> tuple[tuple[str, ...], bool]:
         """What is hidden from a program that is started now, and whether it is confined."""
@@ -312,7 +292,7 @@ class ServerLauncher:
     async def _why_unconfined(self) -> str:
         if self._mode == "off":
             return "the sandbox is off"
-        return await self._box.why_not(self.root, self._runner)
+        return await self._box.why_not(self.root)
 
     def _refuse_unconfined(self, why: str, hidden: Sequence[str], programs: str) -> None:
         if self._mode == "on":
@@ -372,8 +352,7 @@ def _found_here(
     configured = config.get("lsp.servers")
     specs = configured_specs(configured)
     box = ReadOnlySandbox(environ=environ)
-    runner = LocalRunner(environ)
-    launcher = ServerLauncher(project, box, runner, mode="off", is_trusted=is_trusted)
+    launcher = ServerLauncher(project, box, mode="off", is_trusted=is_trusted)
     rows: list[ServerStatus] = []
     for spec in specs:
         program = launcher.find(spec.program)

@@ -217,7 +217,6 @@ class WorkspaceFactory:
                 supervisor=services.supervisor,
                 clock=services.clock,
                 is_trusted=services.is_trusted,
-                runner=self.runner,
             )
         return self._languages
 

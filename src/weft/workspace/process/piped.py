@@ -1,4 +1,5 @@
-"""A program that runs beside us and is spoken to through its input and output: language servers.
+"""A program that runs beside us and is spoken to through its input and output: language servers,
+and formatters.
 
 It lives in a session and group of its own with a scrubbed environment and bears a mark, so that
 everything it starts can be found and killed with it.  What it says in errors is kept as a short
@@ -16,6 +17,7 @@ from typing import Final
 
 import anyio
 import anyio.abc
+import msgspec
 
 from weft.errors import FinalToolError
 from weft.workspace.disk_threads import DiskThreads
@@ -24,6 +26,8 @@ from weft.workspace.process import orphans
 _CHUNK: Final = 64 * 1024
 _TAIL: Final = 4096
 _REAP_SECONDS: Final = 2.0
+_DRAIN_SECONDS: Final = 0.5
+"""How long the pipes of a filter that has ended are read on; what it left running may hold them."""
 _FIRST_TO_GO: Final = 500
 """Where memory runs out the kernel ends such programs before the user's."""
 
@@ -67,12 +71,21 @@ class PipedProgram:
         assert self._process.stdin is not None
         await self._process.stdin.send(data)
 
+    async def end_input(self) -> None:
+        """Say nothing more."""
+        assert self._process.stdin is not None
+        await self._process.stdin.aclose()
+
     async def keep_errors(self) -> None:
         """Read its errors, for ever: a program whose pipe is full stands still."""
         assert self._process.stderr is not None
         with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             while True:
                 self._tail = (self._tail + await self._process.stderr.receive(_CHUNK))[-_TAIL:]
+
+    async def wait(self) -> None:
+        """Wait for its exit."""
+        await self._process.wait()
 
     async def ends_within(self, seconds: float) -> bool:
         """Wait for its exit; False when it takes longer."""
@@ -127,6 +140,71 @@ async def start_piped(
         raise FinalToolError(f"{argv[0]} does not start: {error}") from error
     _end_first(process.pid)
     return PipedProgram(process, mark)
+
+
+class FilterResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program made of its input."""
+
+    output: bytes
+    errors: str
+    exit_code: int | None
+    """None: it took too long, and was ended."""
+    is_too_long: bool = False
+    """It printed more than was wanted, and was ended."""
+
+
+async def run_filter(
+    program: PipedProgram, data: bytes, *, seconds: float, most: int
+) -> FilterResult:
+    """Give a program its whole input and take at most so many bytes until its end; nothing of it
+    is left then."""
+    pipes = _FilterPipes(program, data, most)
+    code: int | None = None
+    try:
+        with anyio.move_on_after(seconds):
+            async with anyio.create_task_group() as group:
+                group.start_soon(pipes.feed)
+                group.start_soon(pipes.drain, group.cancel_scope)
+                # Its exit is its end, and not that of its pipes: some leave a helper running.
+                await program.wait()
+                code = program.exit_code
+                with anyio.move_on_after(_DRAIN_SECONDS):
+                    await pipes.closed.wait()
+                group.cancel_scope.cancel()
+    finally:
+        await program.kill()
+    return FilterResult(
+        output=bytes(pipes.output),
+        errors=program.errors,
+        exit_code=code,
+        is_too_long=len(pipes.output) > most,
+    )
+
+
+class _FilterPipes:
+    """What goes into a filter, and what comes out of it."""
+
+    def __init__(self, program: PipedProgram, data: bytes, most: int) -> None:
+        self._program = program
+        self._data = data
+        self._most = most
+        self.output = bytearray()
+        self.closed = anyio.Event()
+
+    async def feed(self) -> None:
+        # One that does not read its input may still print something.
+        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._program.send(self._data)
+            await self._program.end_input()
+
+    async def drain(self, scope: anyio.CancelScope) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._program.keep_errors)
+            while chunk := await self._program.receive():
+                self.output += chunk
+                if len(self.output) > self._most:
+                    scope.cancel()
+        self.closed.set()
 
 
 def _end_first(pid: int) -> None:

@@ -12,9 +12,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from weft.errors import FinalToolError
-from weft.workspace.base import ProcessCommand, Runner
 from weft.workspace.process.environment import scrubbed
-from weft.workspace.process.piped import PipedProgram, start_piped
+from weft.workspace.process.piped import PipedProgram, run_filter, start_piped
 from weft.workspace.process.search_path import find_program
 from weft.workspace.sandbox.hidden import HiddenPaths
 from weft.workspace.sandbox.machine import SandboxOptions
@@ -34,7 +33,10 @@ class ReadOnlySandbox:
         environ: Mapping[str, str],
         hidden: Sequence[str] = (),
         options: SandboxOptions | None = None,
+        machine: str = "",
     ) -> None:
+        """`machine` is the kind of processor; empty: this one."""
+        self._machine = machine or os.uname().machine
         self._options = options or SandboxOptions()
         self.environ = scrubbed(environ, self._options.passed)
         home = environ.get("HOME", "")
@@ -43,40 +45,22 @@ class ReadOnlySandbox:
         self._hidden.add(hidden)
         self._why_not: dict[str, str] = {}
 
-    async def why_not(self, root: str, runner: Runner) -> str:
+    async def why_not(self, root: str) -> str:
         """Why programs cannot run in it; empty when they can.  Found out by trying, once."""
         if root not in self._why_not:
-            self._why_not[root] = await self._try(root, runner)
+            self._why_not[root] = await self._try(root)
         return self._why_not[root]
 
-    async def _try(self, root: str, runner: Runner) -> str:
-        bubblewrap = self._bubblewrap(root)
-        if bubblewrap is None:
-            return "bubblewrap (the program bwrap) is not installed"
-        trial = ProcessCommand(
-            argv=(*self._wrapper(bubblewrap, root, (), "/bin/true"), "/bin/true"),
-            cwd=root,
-            timeout_seconds=_TRIAL_SECONDS,
-            only_reads=True,
-        )
-        result = await runner.run(trial)
+    async def _try(self, root: str) -> str:
+        try:
+            trial = await self.start(["/bin/true"], root)
+        except FinalToolError as error:
+            return str(error)
+        result = await run_filter(trial, b"", seconds=_TRIAL_SECONDS, most=0)
         if result.exit_code == 0:
             return ""
-        said = result.output.strip().splitlines()
+        said = result.errors.splitlines()
         return said[-1] if said else f"bubblewrap ends with {result.exit_code}"
-
-    def wrapped(
-        self, argv: Sequence[str], root: str, hidden: Sequence[str] = ()
-    ) -> tuple[str, ...]:
-        """A command for a program that is run in it by a runner.
-
-        Raises:
-            FinalToolError: there is no bubblewrap.
-        """
-        bubblewrap = self._bubblewrap(root)
-        if bubblewrap is None:
-            raise FinalToolError("bubblewrap is not installed any more")
-        return (*self._wrapper(bubblewrap, root, hidden, argv[0]), *argv)
 
     async def start(
         self, argv: Sequence[str], root: str, hidden: Sequence[str] = ()
@@ -86,14 +70,20 @@ class ReadOnlySandbox:
         Raises:
             FinalToolError: it cannot be started.
         """
-        code = program(os.uname().machine, secrets.randbits(63), unix_sockets=False)
-        wrapped = list(self.wrapped(argv, root, hidden))
+        bubblewrap = self._bubblewrap(root)
+        if bubblewrap is None:
+            raise FinalToolError("bubblewrap (the program bwrap) is not installed")
+        code = program(self._machine, secrets.randbits(63), unix_sockets=False)
+        # The network namespace does not hold back unix sockets: they are reached by their paths,
+        # and whoever listens on one may do anything.
+        if code is None:
+            raise FinalToolError(f"no filter of system calls is known for {self._machine}")
         filter_file = os.memfd_create("seccomp", 0)
         try:
-            os.write(filter_file, code or b"")
+            os.write(filter_file, code)
             os.lseek(filter_file, 0, os.SEEK_SET)
-            if code is not None:
-                wrapped[1:1] = ["--seccomp", str(filter_file)]
+            options = self._wrapper(root, hidden, argv[0])
+            wrapped = [bubblewrap, "--seccomp", str(filter_file), *options, *argv]
             return await start_piped(
                 wrapped, cwd=root, environ=self.environ, pass_fds=(filter_file,)
             )
@@ -104,12 +94,9 @@ class ReadOnlySandbox:
         # One in the project could be replaced by a command.
         return find_program("bwrap", self.environ["PATH"], outside=[root])
 
-    def _wrapper(
-        self, bubblewrap: str, root: str, hidden: Sequence[str], started: str
-    ) -> list[str]:
-        """Bubblewrap and its options; what is mounted later lies over what was before."""
+    def _wrapper(self, root: str, hidden: Sequence[str], started: str) -> list[str]:
+        """The options of bubblewrap; what is mounted later lies over what was before."""
         words = [
-            bubblewrap,
             # As root `--unshare-all` alone keeps every capability, and a remount could make the
             # disk writable.
             *("--unshare-all", "--unshare-user", "--cap-drop", "ALL"),
