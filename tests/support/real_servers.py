@@ -16,7 +16,7 @@ from tests.support.source_code import ROOT
 from weft.clock import SystemClock
 from weft.lsp import KNOWN, ServerLimits, ServerPool
 from weft.runtime.workspaces.language_servers import ServerLauncher
-from weft.workspace import LocalRunner, LocalWorkspace
+from weft.workspace import LocalWorkspace
 from weft.workspace.sandbox.read_only import ReadOnlySandbox
 
 SERVERS = ROOT / ".venv" / "servers"
@@ -101,7 +101,7 @@ async def real_pool(root: Path, server: str) -> AsyncIterator[ServerPool]:
     path = ":".join([*map(str, FOLDERS), os.environ["PATH"]])
     environ = {**os.environ, "PATH": path}
     box = ReadOnlySandbox(environ=environ)
-    launcher = ServerLauncher(str(root), box, LocalRunner(environ), mode="auto", is_trusted=False)
+    launcher = ServerLauncher(str(root), box, mode="auto", is_trusted=False)
     specs = [each for each in KNOWN if each.name == server]
     async with supervised() as supervisor:
         yield ServerPool(
