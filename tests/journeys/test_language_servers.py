@@ -127,12 +127,12 @@ async def document_of(app: App, world: World, name: str) -> OpenDocument:
     services = app.host.services
     registry = services.workspaces.languages(services)
     while True:
-        project = registry._projects.get(str(world.project))
-        server = project and project.pool.servers.get("scripted")
-        client = server and server.client
-        document = client and client.documents.get(str(world.project / name))
-        if document:
-            return document
+        for project in registry._projects.values():
+            server = project.pool.servers.get("scripted")
+            client = server and server.client
+            document = client and client.documents.get(str(world.project / name))
+            if document:
+                return document
         await anyio.sleep(0.005)
 
 
@@ -347,3 +347,37 @@ async def test_a_file_that_may_not_be_read_is_no_part_of_a_rename(plain_world: W
     ]
     assert "may not be read" in said[1]
     assert plain_world.read("secret.py") == "import names\nuse old\n"
+
+
+SEES = ["def x\nuse canary\n", "def x\n"]
+"""`canary` is defined in a file of which only some may know."""
+
+
+async def test_a_file_that_comes_to_be_hidden_is_hidden_from_a_running_server(
+    plain_world: World,
+) -> None:
+    """What the sandbox hides is fixed when a program starts: another one is started then."""
+    said = await said_after(
+        plain_world,
+        write("a.py", SEES[1]),
+        [CallTool(name="shell", args={"command": "echo def canary > new.secret.py"})],
+        write("b.py", SEES[0]),
+        config=settings(permissions__deny=["read(*.secret.py)"]),
+    )
+    assert said[0].endswith("scripted: no problems")
+    assert said[2].endswith("b.py:2:1 error: canary is not defined [scripted]")
+
+
+async def test_what_is_to_be_hidden_from_now_on_is_hidden_from_servers_too(
+    plain_world: World,
+) -> None:
+    plain_world.write("late.py", "def canary\n")
+    model = ScriptedModel([write("a.py", SEES[0]), "one", write("b.py", SEES[0]), "two"])
+    async with plain_world.open(model, config=settings()) as app:
+        session = await app.sessions.start_session(session_id="s", auto_approve=True)
+        await session.send_message("do it")
+        first = results(model)[-1]
+        app.host.services.workspaces.hide([plain_world.project / "late.py"])
+        await session.send_message("again")
+    assert first.endswith("scripted: no problems")
+    assert "b.py:2:1 error: canary is not defined" in results(model)[-1]

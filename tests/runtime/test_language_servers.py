@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.support.language_project import PATIENCE, SCRIPT, supervised
+from weft.clock import SystemClock
 from weft.config.paths import places
-from weft.config.settings import Config
+from weft.config.settings import Config, SettingValue
 from weft.errors import FinalToolError, UsageError
+from weft.ids import SessionId
 from weft.lsp import KNOWN, programs_by_suffix
-from weft.runtime.workspaces.language_servers import ServerLauncher, configured_specs
+from weft.permissions import PermissionRule
+from weft.runtime.workspaces.language_servers import (
+    LanguageRegistry,
+    ServerLauncher,
+    configured_specs,
+)
+from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.runtime.workspaces.workspace_factory import SERVER_PROGRAMS, WorkspaceFactory
+from weft.session.permission_gate import GrantedPermissions, SessionPermissionGate
+from weft.state import SessionState
+from weft.workspace import LocalWorkspace
 from weft.workspace.sandbox.read_only import ReadOnlySandbox
 
 
@@ -24,11 +39,13 @@ def program(folder: Path, name: str) -> str:
     return str(file)
 
 
-def launcher(root: Path, path: Path, *, trusted: bool, mode: str = "auto") -> ServerLauncher:
+def launcher(
+    root: Path, path: Path, *, trusted: bool, mode: str = "auto", hidden: tuple[str, ...] = ()
+) -> ServerLauncher:
     root.mkdir(exist_ok=True)
     environ = {"PATH": str(path), "HOME": str(root.parent)}
     box = ReadOnlySandbox(environ=environ)
-    return ServerLauncher(str(root), box, mode=mode, is_trusted=trusted)
+    return ServerLauncher(str(root), box, mode=mode, is_trusted=trusted, hidden=hidden)
 
 
 def test_the_quick_table_names_the_programs_of_the_known_servers() -> None:
@@ -72,12 +89,7 @@ async def test_where_the_sandbox_is_required_and_missing_nothing_is_started(
 async def test_without_a_sandbox_nothing_hides_what_may_not_be_read(tmp_path: Path) -> None:
     path = tmp_path / "bin"
     program(path, "ty")
-    start = launcher(tmp_path / "p", path, trusted=True, mode="off")
-
-    async def concealed() -> tuple[str, ...]:
-        return ("/secret",)
-
-    start.concealed = concealed
+    start = launcher(tmp_path / "p", path, trusted=True, mode="off", hidden=("/secret",))
     with pytest.raises(FinalToolError, match="nothing hides"):
         await start.launch(KNOWN[0])
 
@@ -151,3 +163,70 @@ def test_whether_a_server_may_be_there_is_answered_from_path_alone(tmp_path: Pat
     assert not factory.may_be_served("a.py", project)
     assert factory._languages is None
     assert os.listdir(tmp_path) == ["bin"]
+
+
+def guard_of(root: Path, *denied: str) -> SessionReadGuard:
+    """Of a session that may not read these files."""
+    rules = tuple(PermissionRule(verdict="deny", tool="read", pattern=each) for each in denied)
+    state = SessionState(session_id=SessionId("s"))
+    guard = SessionReadGuard(str(root))
+    guard.follow(
+        SessionPermissionGate(state, rules=rules, asking="no", granted=GrantedPermissions())
+    )
+    return guard
+
+
+@asynccontextmanager
+async def registry(
+    root: Path, is_trusted: Callable[[], bool] = lambda: False
+) -> AsyncIterator[LanguageRegistry]:
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(root.parent)}
+    command = [sys.executable, "-I", "-S", SCRIPT]
+    servers = {"scripted": {"command": command, "suffixes": [".scr"]}}
+
+    async def trusts(path: str) -> bool:
+        return is_trusted()
+
+    async with supervised() as supervisor:
+        yield LanguageRegistry(
+            Config({"lsp.servers": [SettingValue(servers, "test")]}),
+            environ=environ,
+            places=places(environ),
+            hidden=(),
+            is_sandboxed=True,
+            supervisor=supervisor,
+            clock=SystemClock(),
+            is_trusted=trusts,
+        )
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+async def test_sessions_that_may_read_different_files_share_no_server(tmp_path: Path) -> None:
+    """What one may read must not come to the other through a server that both ask."""
+    for name in ("a.scr", "b.scr"):
+        (tmp_path / name).write_text("def x\n")
+    files = LocalWorkspace(str(tmp_path))
+    free, alike = guard_of(tmp_path), guard_of(tmp_path)
+    held = guard_of(tmp_path, "b.scr")
+    async with registry(tmp_path) as languages:
+        first = await languages.project(files, free)
+        assert await languages.project(files, alike) is first
+        second = await languages.project(files, held)
+        assert second is not first
+        assert await languages.project(files, free) is first
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+async def test_servers_that_no_session_may_use_any_more_are_stopped(tmp_path: Path) -> None:
+    files, guard = LocalWorkspace(str(tmp_path)), guard_of(tmp_path, "*.secret")
+    async with registry(tmp_path) as languages:
+        first = await languages.project(files, guard)
+        (server,) = first.pool.servers_for(str(tmp_path / "a.scr"))
+        assert server.use() is not None
+        assert await server.ready_within(PATIENCE), server.why
+        (tmp_path / "new.secret").write_text("canary")
+        second = await languages.project(files, guard)
+        assert second is not first
+        assert (server.state, server.client) == ("stopped", None)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from weft.errors import UsageError
+from weft.errors import ToolError, UsageError
 from weft.events import Fact, SystemNote, ToolOutput
 from weft.ids import BlobId, CallUid
 from weft.loop import (
@@ -182,7 +182,7 @@ class SessionLanguages(EditReporter):
         try:
             settings = formatters_of(self._services.config.get("formatters"))
             launcher = (await self._project()).launcher
-        except UsageError as error:
+        except (UsageError, ToolError) as error:
             return FormattedContent(data=data, note=f"not formatted: {error}")
         return await ProjectFormatters(settings, launcher).format(path, data)
 

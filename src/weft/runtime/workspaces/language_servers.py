@@ -11,6 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -85,6 +86,14 @@ def _with_setting(name: str, base: ServerSpec | None, setting: ServerSetting) ->
     )
 
 
+class _ServedProject(msgspec.Struct, frozen=True):
+    """What servers are shared by: a project, as some sessions see it."""
+
+    root: str
+    is_trusted: bool
+    hidden: tuple[str, ...]
+
+
 class LanguageRegistry:
     """The language servers of one application, by project."""
 
@@ -118,30 +127,57 @@ class LanguageRegistry:
         )
         self._status = StatusFolder(places.home)
         self._restarted = self._status.restarted
-        self._projects: dict[str, ProjectLanguages] = {}
+        self._must_restart = False
+        self._projects: dict[_ServedProject, ProjectLanguages] = {}
+        self._users: WeakKeyDictionary[SessionReadGuard, _ServedProject] = WeakKeyDictionary()
 
     async def project(self, files: Workspace, guard: SessionReadGuard) -> ProjectLanguages:
-        """The servers of a project; files that this session must not read are hidden from those
-        that are started from now on.
+        """The servers of a project for a session.  Those that share them may not read the same
+        files, which are hidden from the servers: what a program was shown cannot be taken back, so
+        others are started when more is to be hidden.
 
         Raises:
             UsageError: the settings are not right.
+            FinalToolError: not all files can be hidden that this session may not read.
         """
         await self._heed_restart()
-        found = self._projects.get(files.root)
-        if found is None:
-            found = self._projects[files.root] = ProjectLanguages(
-                files,
-                await self._launcher(files.root),
-                configured_specs(self._config.get("lsp.servers")),
-                self._supervisor,
-                self._clock,
-                self._limits,
-                self._write_status,
-                self._config.get("lsp.wait"),
-            )
-        found.launcher.concealed = guard.concealed
-        return found
+        key = _ServedProject(
+            root=files.root,
+            is_trusted=await self._is_trusted(files.root),
+            hidden=tuple(sorted(await guard.hidden_files())),
+        )
+        before = self._users.get(guard)
+        self._users[guard] = key
+        if before is not None and before not in self._users.values():
+            await self._stop(before)
+        # Not before: another session may have made it while this one waited.
+        if key not in self._projects:
+            self._projects[key] = self._made(files, key)
+        return self._projects[key]
+
+    def _made(self, files: Workspace, key: _ServedProject) -> ProjectLanguages:
+        mode = self._config.get("sandbox.mode") if self._is_sandboxed else "off"
+        return ProjectLanguages(
+            files,
+            ServerLauncher(
+                key.root, self._box, mode=mode, is_trusted=key.is_trusted, hidden=key.hidden
+            ),
+            configured_specs(self._config.get("lsp.servers")),
+            self._supervisor,
+            self._clock,
+            self._limits,
+            self._write_status,
+            self._config.get("lsp.wait"),
+        )
+
+    async def _stop(self, key: _ServedProject) -> None:
+        if (project := self._projects.pop(key, None)) is not None:
+            await project.pool.restart()
+
+    def hide(self, files: Sequence[Path]) -> None:
+        """Hide these as well: before the next use all servers are started anew."""
+        self._box.hide([str(path.resolve()) for path in files])
+        self._must_restart = True
 
     @property
     def _limits(self) -> ServerLimits:
@@ -150,20 +186,14 @@ class LanguageRegistry:
             max_memory=self._config.get("lsp.max_memory"),
         )
 
-    async def _launcher(self, root: str) -> ServerLauncher:
-        mode = self._config.get("sandbox.mode") if self._is_sandboxed else "off"
-        trusted = await self._is_trusted(root)
-        return ServerLauncher(root, self._box, mode=mode, is_trusted=trusted)
-
     async def _heed_restart(self) -> None:
         """Stop all servers if the user has asked for that, here or in another process; all that was
         found out about the projects is then found out anew."""
         asked = self._status.restarted
-        if asked != self._restarted:
-            self._restarted = asked
-            projects, self._projects = self._projects, {}
-            for project in projects.values():
-                await project.pool.restart()
+        if asked != self._restarted or self._must_restart:
+            self._restarted, self._must_restart = asked, False
+            for key in list(self._projects):
+                await self._stop(key)
 
     def _write_status(self) -> None:
         self._status.write(
@@ -224,15 +254,23 @@ class ProjectLanguages:
 class ServerLauncher:
     """Finds and starts the servers and formatters of one project."""
 
-    def __init__(self, root: str, box: ReadOnlySandbox, *, mode: str, is_trusted: bool) -> None:
-        """`mode` is that of the sandbox: auto, on or off."""
+    def __init__(
+        self,
+        root: str,
+        box: ReadOnlySandbox,
+        *,
+        mode: str,
+        is_trusted: bool,
+        hidden: Sequence[str] = (),
+    ) -> None:
+        """`mode` is that of the sandbox: auto, on or off; `hidden` are files that no program may
+        see, besides those that none sees anyway."""
         self.root = root
         self._box = box
         self._mode = mode
         self._is_trusted = is_trusted
+        self._hidden = hidden
         self._found: dict[str, str | None] = {}
-        self.concealed: Callable[[], Awaitable[tuple[str, ...]]] | None = None
-        """Files that no server may see, besides those that no program sees."""
 
     def find(self, program: str) -> str | None:
         """Where a program is that may be started; None where there is none."""
@@ -277,31 +315,24 @@ class ServerLauncher:
         return await run_filter(started, data, seconds=seconds, most=most)
 
     async def _started(self, argv: Sequence[str], programs: str) -> PipedProgram:
-        hidden, is_confined = await self._confinement(programs)
-        if is_confined:
-            return await self._box.start(argv, self.root, hidden)
+        if not (why := await self._why_unconfined()):
+            return await self._box.start(argv, self.root, self._hidden)
+        self._refuse_unconfined(why, programs)
         return await start_piped(argv, cwd=self.root, environ=self._box.environ)
-
-    async def _confinement(self, programs: str) -> tuple[tuple[str, ...], bool]:
-        """What is hidden from a program that is started now, and whether it is confined."""
-        hidden = () if self.concealed is None else await self.concealed()
-        if why := await self._why_unconfined():
-            self._refuse_unconfined(why, hidden, programs)
-        return hidden, not why
 
     async def _why_unconfined(self) -> str:
         if self._mode == "off":
             return "the sandbox is off"
         return await self._box.why_not(self.root)
 
-    def _refuse_unconfined(self, why: str, hidden: Sequence[str], programs: str) -> None:
+    def _refuse_unconfined(self, why: str, programs: str) -> None:
         if self._mode == "on":
             raise FinalToolError(f"it may only run in the sandbox, and there is none: {why}")
         if not self._is_trusted:
             raise FinalToolError(
                 f"without a sandbox ({why}) {programs} run only in folders that you trust"
             )
-        if hidden:
+        if self._hidden:
             raise FinalToolError(
                 f"without a sandbox ({why}) nothing hides the files that it may not read"
             )

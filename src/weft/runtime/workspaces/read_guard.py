@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from weft.errors import RetryableToolError
+from weft.errors import FinalToolError, RetryableToolError
 from weft.loop import PermissionGate
 from weft.permissions import PermissionRule, PolicyDecision, ToolAction, decide
 from weft.tools import ReadGuard
@@ -87,6 +87,28 @@ class SessionReadGuard(ReadGuard):
             RetryableToolError: not all of them can be found, or hidden, and the user was not asked
                 about that.
         """
+        found = await self._found()
+        if found is not None:
+            return found
+        if self._is_exposed:
+            return ()
+        raise RetryableToolError(
+            "the files that a rule keeps from being read cannot all be hidden; try again"
+        )
+
+    async def hidden_files(self) -> tuple[str, ...]:
+        """The same, for programs that the user is never asked about.
+
+        Raises:
+            FinalToolError: not all of them can be found, or hidden.
+        """
+        found = await self._found()
+        if found is None:
+            raise FinalToolError("the files that a rule keeps from being read cannot all be hidden")
+        return found
+
+    async def _found(self) -> tuple[str, ...] | None:
+        """What the rules mean now; None where that is too much."""
         rules = self._rules
         if not rules:
             return ()
@@ -96,12 +118,8 @@ class SessionReadGuard(ReadGuard):
         patterns = {rule.pattern for rule in rules}
         try:
             found = await self._threads.run(lambda: files.find(patterns))
-        except TooManyFiles as error:
-            if self._is_exposed:
-                return ()
-            raise RetryableToolError(
-                "the files that a rule keeps from being read cannot all be hidden; try again"
-            ) from error
+        except TooManyFiles:
+            return None
         return tuple(path for path in found if self._is_forbidden(self._named(path)))
 
     def _is_forbidden(self, name: str) -> bool:

@@ -225,6 +225,8 @@ class WorkspaceFactory:
         self._hidden += files
         if self._sandbox is not None:
             self._sandbox.hide(files)
+        if self._languages is not None:
+            self._languages.hide(files)
 
     async def aclose(self) -> None:
         """End the sandbox, with every command in it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from weft.errors import FinalToolError
 from weft.workspace.process.environment import scrubbed
@@ -44,6 +44,10 @@ class ReadOnlySandbox:
         self._hidden = HiddenPaths(os.path.realpath(home) if home else "", shown=shown)
         self._hidden.add(hidden)
         self._why_not: dict[str, str] = {}
+
+    def hide(self, paths: Iterable[str]) -> None:
+        """Hide these as well, from programs that are started from now on."""
+        self._hidden.add(paths)
 
     async def why_not(self, root: str) -> str:
         """Why programs cannot run in it; empty when they can.  Found out by trying, once."""
