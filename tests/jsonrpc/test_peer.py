@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 from hypothesis import given
@@ -178,3 +179,34 @@ async def test_a_message_that_is_not_understood_does_not_end_the_connection() ->
         ends.there.feed(framed(b"[1, 2"))
         ends.there.feed(framed(b'{"id": {}, "method": 3}'))
         assert await ends.here.request("double", 2, as_int, 5.0) == 4
+
+
+NESTED = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "params", [b'{"text":"\xff\xfe"}', b'{"text":"\xed\xa0\x80"}', NESTED], ids=len
+)
+async def test_a_message_that_cannot_be_read_is_left_out_alone(params: bytes) -> None:
+    heard: list[str] = []
+    peer = JsonRpcPeer({"good": lambda raw: heard.append("good"), "bad": msgspec.json.decode})
+    for method in (b"bad", b"good"):
+        peer.feed(framed(b'{"jsonrpc":"2.0","method":"%b","params":%b}' % (method, params)))
+    peer.feed(framed(b'{"jsonrpc":"2.0","method":"good","params":[]}'))
+    assert heard[-1:] == ["good"]
+
+
+@pytest.mark.parametrize("result", [b'"\xff"', NESTED], ids=len)
+async def test_an_answer_that_cannot_be_read_is_one_of_another_shape(result: bytes) -> None:
+    peer = JsonRpcPeer({})
+
+    async def answer() -> None:
+        await anyio.lowlevel.checkpoint()
+        peer.feed(framed(b'{"jsonrpc":"2.0","id":1,"result":%b}' % result))
+        # Where the message as a whole could not be read, nothing will come.
+        peer.feed(framed(b'{"jsonrpc":"2.0","id":1,"result":{}}'))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(answer)
+        with pytest.raises(msgspec.ValidationError):
+            await peer.request("x", None, msgspec.json.Decoder(list[list[str]]).decode, 5.0)

@@ -97,7 +97,8 @@ class JsonRpcPeer:
         try:
             self._send({"id": number, "method": method, "params": params})
             async with asyncio.timeout(seconds):
-                return kind(await answer)
+                raw = await answer
+            return _read_by(kind, raw)
         except BaseException:
             if not answer.done() or answer.cancelled():
                 self._give_up(number)
@@ -146,8 +147,9 @@ class JsonRpcPeer:
         for data in self._decoder.feed(chunk):
             try:
                 message = msgspec.json.decode(data, type=_Message)
-            except msgspec.MsgspecError as error:
-                # One message alone: the frame says where the next one begins.
+            except Exception as error:
+                # One message alone: the frame says where the next one begins.  Any error, for one
+                # that is nested deeply enough is a `RecursionError`, and wrong UTF-8 yet another.
                 logger.warning("a JSON-RPC message is left out: %s", error)
                 continue
             self._take(message)
@@ -205,3 +207,13 @@ class JsonRpcPeer:
                 answer.set_exception(PeerClosed(self._closed))
                 # Whoever waited may be gone by now; then no one else asks for it.
                 answer.exception()
+
+
+def _read_by(kind: Callable[[msgspec.Raw], T], raw: msgspec.Raw) -> T:
+    try:
+        return kind(raw)
+    except msgspec.ValidationError:
+        raise
+    except Exception as error:
+        # As in `feed`: wrong UTF-8, or nested too deeply.
+        raise msgspec.ValidationError(f"it cannot be read ({type(error).__name__})") from error
