@@ -8,11 +8,18 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.support.language_project import PATIENCE, LanguageProject, language_project
-from weft.clock import ManualClock
+from tests.support.language_project import (
+    PATIENCE,
+    LanguageProject,
+    language_project,
+    launcher,
+    scripted_spec,
+    supervised,
+)
+from weft.clock import ManualClock, SystemClock
 from weft.errors import FinalToolError
-from weft.lsp import ServerLimits
-from weft.workspace.process.piped import family_of
+from weft.lsp import LanguageServer, ServerLimits, ServerSpec
+from weft.workspace.process.piped import PipedProgram, family_of
 from weft.workspace.sandbox.read_only import ReadOnlySandbox
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -59,6 +66,64 @@ async def test_one_that_crashes_is_started_again_twice_and_then_no_more(tmp_path
         assert project.server.use() is None
         assert project.server.state == "failed"
         assert "again and again" in project.server.why
+
+
+async def test_a_handshake_that_is_refused_without_a_word_is_the_end_of_it(tmp_path: Path) -> None:
+    async with language_project(tmp_path, "refuses") as project:
+        project.server.use()
+        with anyio.fail_after(PATIENCE):
+            await project.server.wait_end()
+        assert project.server.state == "failed"
+        assert "error -32603" in project.server.why
+
+
+async def test_whatever_ends_it_takes_from_what_it_may_be_restarted(tmp_path: Path) -> None:
+    """An error that no one has thought of must not be the way to endless restarts."""
+
+    async def launch(spec: ServerSpec) -> tuple[PipedProgram, ServerSpec]:
+        raise RecursionError("a fault of ours")
+
+    async with supervised() as supervisor:
+        server = LanguageServer(
+            scripted_spec(),
+            str(tmp_path),
+            launch,
+            supervisor.start,
+            limits=ServerLimits(restarts=2),
+            clock=SystemClock(),
+        )
+        starts = 0
+        while server.use() is not None and starts < 9:
+            starts += 1
+            await server.wait_end()
+        assert starts == 3
+        assert server.state == "failed"
+
+
+async def test_one_that_is_stopped_while_it_is_launched_never_runs(tmp_path: Path) -> None:
+    launching, go = anyio.Event(), anyio.Event()
+    start = launcher(tmp_path)
+
+    async def launch(spec: ServerSpec) -> tuple[PipedProgram, ServerSpec]:
+        launching.set()
+        await go.wait()
+        return await start(spec)
+
+    async with supervised() as supervisor:
+        server = LanguageServer(
+            scripted_spec(),
+            str(tmp_path),
+            launch,
+            supervisor.start,
+            limits=ServerLimits(),
+            clock=SystemClock(),
+        )
+        server.use()
+        await launching.wait()
+        await server.stop("enough")
+        go.set()
+        assert not await server.ready_within(0.3)
+        assert (server.state, server.why, server.pid) == ("stopped", "enough", None)
 
 
 async def test_one_that_is_restarted_by_the_user_has_all_its_chances_again(tmp_path: Path) -> None:

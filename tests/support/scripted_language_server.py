@@ -36,6 +36,7 @@ TRAPS = {
     "grow": "holds 64 MB more",
     "crash": "ends when a document holds the word CRASH",
     "utf8": "counts in bytes",
+    "refuses": "answers `initialize` with an error that says nothing",
 }
 
 
@@ -80,6 +81,8 @@ class ScriptedServer:
     # -- requests
 
     def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if method == "initialize" and "refuses" in self.traps:
+            return {"error": {"code": -32603, "message": ""}}
         if method == "initialize":
             return {"result": {"capabilities": self.start()}}
         if method == "shutdown":

@@ -16,7 +16,7 @@ import msgspec
 from weft.actors import RestartBudget
 from weft.clock import Clock
 from weft.errors import ToolError, WeftError
-from weft.jsonrpc import PeerClosed
+from weft.jsonrpc import ErrorAnswer, PeerClosed
 from weft.lsp.client import LanguageClient
 from weft.lsp.server_specs import ServerSpec
 from weft.workspace import PipedProgram
@@ -73,11 +73,8 @@ class LanguageServer:
         self._clock = clock
         self._budget = RestartBudget(limits.restarts, 3600.0, clock)
         self._used_at = clock.monotonic()
-        self._ended = anyio.Event()
-        self._ready = anyio.Event()
-        self._scope: anyio.CancelScope | None = None
-        self._program: PipedProgram | None = None
-        self._stopping = ""
+        self._life: _ServerLife | None = None
+        """The one that was started last."""
         self._must_pay = False
         """The last one ended by a fault of its own: another start takes from the budget."""
         self.state: ServerState = "stopped"
@@ -88,11 +85,17 @@ class LanguageServer:
     @property
     def pid(self) -> int | None:
         """The number of its process, where it runs."""
-        return self._program.pid if self._program is not None else None
+        program = self._program
+        return program.pid if program is not None else None
 
     def memory(self) -> int:
         """Bytes that it holds."""
-        return self._program.memory() if self._program is not None else 0
+        program = self._program
+        return program.memory() if program is not None else 0
+
+    @property
+    def _program(self) -> PipedProgram | None:
+        return self._life.program if self._life is not None else None
 
     def use(self) -> LanguageClient | None:
         """The client, for somebody who needs it now: starts the server where none runs.
@@ -106,80 +109,145 @@ class LanguageServer:
 
     def _start(self) -> None:
         if self._must_pay and not self._budget.spend():
-            self._fail(f"ended again and again, last: {self.why}")
+            self.state, self.why = "failed", f"ended again and again, last: {self.why}"
             return
+        before, life = self._life, _ServerLife(self.spec.name, self._root)
+        self._life, self.client = life, life.client
         self._must_pay = False
-        self.state, self.why, self._stopping = "starting", "", ""
-        self._ended, self._ready = anyio.Event(), anyio.Event()
-        self.client = LanguageClient(self._root, self._spawn)
-        self._start_task(self._run, f"language server {self.spec.name}")
+        self.state, self.why = "starting", ""
+        self._start_task(lambda: self._run(life, before), f"language server {self.spec.name}")
 
     async def ready_within(self, seconds: float) -> bool:
         """Wait for the handshake; False when it takes longer, or fails."""
-        with anyio.move_on_after(seconds):
-            await self._ready.wait()
+        if self._life is not None:
+            with anyio.move_on_after(seconds):
+                await self._life.ready.wait()
         return self.state == "ready"
 
     async def wait_end(self) -> None:
         """Wait until the one that was started last is gone."""
-        await self._ended.wait()
+        if self._life is not None:
+            await self._life.ended.wait()
 
     async def stop(self, why: str) -> None:
         """End it; the next use starts it again, also one that has failed."""
-        self._stopping = why
-        if self._scope is not None:
-            self._scope.cancel()
-            await self._ended.wait()
+        life = self._life
+        if life is not None and not life.ended.is_set():
+            life.stopping = why
+            life.scope.cancel()
+            await life.ended.wait()
         self._must_pay = False
         self.state, self.why = "stopped", why
 
     # -- its life
 
-    async def _run(self) -> None:
-        client = self.client
-        assert client is not None
+    async def _run(self, life: _ServerLife, before: _ServerLife | None) -> None:
         try:
-            reason = await self._lived(client)
+            if before is not None:
+                # One at a time: the last one may still be on its way out.
+                await before.ended.wait()
+            with life.scope:
+                await self._lived(life)
         finally:
-            client.lost(f"{self.spec.name} has ended")
-            program, self._program = self._program, None
-            self._scope = None
-            if program is not None:
-                await program.kill()
-            if self.state != "failed":
-                self.state = "stopped"
-            self.client = None
-            self._ready.set()
-            self._ended.set()
+            # Before the kill, which takes a moment, and before the waiters are woken: whoever asks
+            # from now on must find it ended, and why.
+            if self._life is life:
+                self._settle(life)
+            life.client.lost(f"{self.spec.name} has ended")
+            if life.program is not None:
+                await life.program.kill()
+            life.program = None
+            life.ready.set()
+            life.ended.set()
         if self.state == "failed":
             logger.info("language server %s failed: %s", self.spec.name, self.why)
-        else:
-            self.why = self._stopping or reason
         self._changed()
 
-    async def _lived(self, client: LanguageClient) -> str:
-        """From start to end; says why it ended."""
+    def _settle(self, life: _ServerLife) -> None:
+        self.client = None
+        if life.stopping:
+            self.state, self.why = "stopped", life.stopping
+        elif life.failure:
+            self.state, self.why = "failed", life.failure
+        else:
+            # Whatever it was that ended it: only what is known to be no fault costs nothing.
+            self.state, self.why, self._must_pay = "stopped", life.reason or _ENDED, True
+
+    async def _lived(self, life: _ServerLife) -> None:
+        """From start to end."""
         try:
-            self._program, spec = await self._launch(self.spec)
+            life.program, spec = await self._launch(self.spec)
         except ToolError as error:
-            self._fail(str(error))
-            return ""
-        program, reasons = self._program, list[str]()
+            life.failure = str(error)
+            return
+        program, client, reasons = life.program, life.client, list[str]()
         self._changed()
         client.configure(spec.settings, spec.options)
         async with anyio.create_task_group() as group:
-            self._scope = group.cancel_scope
-            self._group = group
+            life.group = group
             ending = _Ending(reasons, group.cancel_scope)
             group.start_soon(program.keep_errors)
             group.start_soon(ending.of, lambda: client.peer.write(program.send))
             group.start_soon(ending.of, lambda: self._heard(client, program))
-            group.start_soon(ending.of, lambda: self._watched(client, program))
-            group.start_soon(ending.of, lambda: self._greeted(client))
-        if not self._stopping:
+            group.start_soon(ending.of, lambda: self._watched(life, program))
+            group.start_soon(ending.of, lambda: self._greeted(life))
+        if not life.stopping:
             await program.ends_within(0.0 if reasons != [_ENDED] else STOP_SECONDS)
-            self._explain(reasons[0] if reasons else _ENDED, program)
-        return self.why
+            life.explain(reasons[0] if reasons else _ENDED, program)
+
+    async def _heard(self, client: LanguageClient, program: PipedProgram) -> str:
+        while chunk := await program.receive():
+            client.peer.feed(chunk)
+        return _ENDED
+
+    async def _greeted(self, life: _ServerLife) -> str:
+        try:
+            await life.client.initialize(START_SECONDS)
+        except TimeoutError:
+            return f"did not answer within {START_SECONDS:g} seconds"
+        except ErrorAnswer as error:
+            return f"answered the handshake with error {error.code}: {error}"
+        except msgspec.ValidationError as error:
+            return f"its handshake is not understood: {error}"
+        life.was_ready = True
+        self.state = "ready"
+        life.ready.set()
+        self._changed()
+        return ""
+
+    async def _watched(self, life: _ServerLife, program: PipedProgram) -> str:
+        while True:
+            await anyio.sleep(self._limits.look_seconds)
+            if (held := program.memory()) > self._limits.max_memory:
+                return f"used {held / 1e6:,.0f} MB of memory, more than lsp.max_memory allows"
+            if self._clock.monotonic() - self._used_at > self._limits.idle_seconds:
+                life.stopping = "idle"
+                # Asked first: some remove temporary files.
+                with suppress(WeftError, TimeoutError):
+                    await life.client.shutdown(STOP_SECONDS)
+                    await program.ends_within(STOP_SECONDS)
+                return "idle"
+
+
+class _ServerLife:
+    """One start of a server, up to its end."""
+
+    def __init__(self, name: str, root: str) -> None:
+        self._name = name
+        self.client = LanguageClient(root, self._spawn)
+        self.scope = anyio.CancelScope()
+        self.group: anyio.abc.TaskGroup | None = None
+        self.program: PipedProgram | None = None
+        self.ready = anyio.Event()
+        """Set after the handshake, and also at the end."""
+        self.ended = anyio.Event()
+        self.was_ready = False
+        self.stopping = ""
+        """Why we end it ourselves."""
+        self.failure = ""
+        """Why it is not to be started again."""
+        self.reason = ""
+        """Why it ended by itself."""
 
     def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
         async def contained() -> None:
@@ -188,59 +256,25 @@ class LanguageServer:
             except PeerClosed:
                 pass  # it has ended, and that is said elsewhere
             except Exception:
-                logger.exception("a question to %s failed", self.spec.name)
+                logger.exception("a question to %s failed", self._name)
 
-        self._group.start_soon(contained)
+        assert self.group is not None
+        self.group.start_soon(contained)
 
-    async def _heard(self, client: LanguageClient, program: PipedProgram) -> str:
-        while chunk := await program.receive():
-            client.peer.feed(chunk)
-        return _ENDED
-
-    async def _greeted(self, client: LanguageClient) -> str:
-        try:
-            await client.initialize(START_SECONDS)
-        except TimeoutError:
-            return f"did not answer within {START_SECONDS:g} seconds"
-        except msgspec.ValidationError as error:
-            return f"its handshake is not understood: {error}"
-        self.state = "ready"
-        self._ready.set()
-        self._changed()
-        return ""
-
-    async def _watched(self, client: LanguageClient, program: PipedProgram) -> str:
-        while True:
-            await anyio.sleep(self._limits.look_seconds)
-            if (held := program.memory()) > self._limits.max_memory:
-                return f"used {held / 1e6:,.0f} MB of memory, more than lsp.max_memory allows"
-            if self._clock.monotonic() - self._used_at > self._limits.idle_seconds:
-                self._stopping = "idle"
-                # Asked first: some remove temporary files.
-                with suppress(WeftError, TimeoutError):
-                    await client.shutdown(STOP_SECONDS)
-                    await program.ends_within(STOP_SECONDS)
-                return "idle"
-
-    def _explain(self, reason: str, program: PipedProgram) -> None:
-        """Why it ended by itself, and whether it may be started again."""
+    def explain(self, reason: str, program: PipedProgram) -> None:
+        """Note why it ended by itself, and whether it may be started again."""
         last = _worst_line(program.errors)
         if reason == _ENDED:
             code = program.exit_code
             reason = f"ended with exit code {code}" + (f": {last}" if last else "")
-        if self.state == "ready":
-            self._must_pay = True
-            self.why = reason
+        if self.was_ready:
+            self.reason = reason
         elif any(word in program.errors.lower() for word in _ABSENT):
             # A proxy of rustup stands on PATH for every component, installed or not.  To start it
             # again would end the same way.
-            self._fail(f"not installed: {last}")
+            self.failure = f"not installed: {last}"
         else:
-            self._fail(f"did not start: {reason}")
-
-    def _fail(self, why: str) -> None:
-        self.state, self.why = "failed", why
-        self.client = None
+            self.failure = f"did not start: {reason}"
 
 
 _ENDED: Final = "ended"
@@ -264,9 +298,15 @@ class _Ending:
     async def of(self, work: Callable[[], Awaitable[Any]]) -> None:
         try:
             reason = await work()
-        except (WeftError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            # A pipe that breaks means that it has ended; its exit says more.
-            reason = str(error) if isinstance(error, WeftError) else _ENDED
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            reason = _ENDED  # a pipe that breaks; the exit says more
+        except WeftError as error:
+            reason = str(error) or type(error).__name__
+        except Exception as error:
+            # Whatever a program can say that we have not thought of ends this program alone, and is
+            # paid for as a crash.
+            logger.exception("a language server is not understood")
+            reason = f"is not understood ({type(error).__name__})"
         if reason:
             self._reasons.append(reason)
             self._scope.cancel()

@@ -9,9 +9,11 @@ tail, for the sentence that explains why it ended.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -100,16 +102,38 @@ class PipedProgram:
     async def kill(self) -> None:
         """End it at once with all that it started, and give everything back; shielded."""
         with anyio.CancelScope(shield=True):
-            group = self._process.pid if self._process.returncode is None else 0
-            if group:
+            family: list[int] = []
+            if self._process.returncode is None:
+                # Those in a namespace of their own die when the kernel gets to it, and bear no mark
+                # any more while they do.
+                family = _handles_of(family_of(self._process.pid))
                 with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(group, signal.SIGKILL)
-            await DiskThreads().run(lambda: orphans.kill_marked(self._mark))
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            await DiskThreads().run(lambda: self._end_all(family))
             # Bounded: a process that hangs in the kernel cannot be waited for, and the pipes of one
             # that was adopted may stay open.
             await self.ends_within(_REAP_SECONDS)
             with anyio.move_on_after(_REAP_SECONDS):
                 await self._process.aclose()
+
+    def _end_all(self, handles: Sequence[int]) -> None:
+        orphans.kill_marked(self._mark)
+        until = time.monotonic() + _REAP_SECONDS
+        for handle in handles:
+            # Not `select`, which knows no numbers beyond 1,023.
+            waiting = select.poll()
+            waiting.register(handle, select.POLLIN)
+            waiting.poll(max(0.0, until - time.monotonic()) * 1000)
+            os.close(handle)
+
+
+def _handles_of(pids: Iterable[int]) -> list[int]:
+    """A handle of each process that is there; it can be read from once the process has ended."""
+    found: list[int] = []
+    for pid in pids:
+        with suppress(OSError):
+            found.append(os.pidfd_open(pid))
+    return found
 
 
 async def start_piped(
@@ -126,16 +150,18 @@ async def start_piped(
     """
     mark = orphans.new_mark()
     try:
-        process = await anyio.open_process(
-            list(argv),
-            cwd=cwd,
-            env={**environ, orphans.MARK: mark},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            pass_fds=pass_fds,
-        )
+        # A cancel in here would leave a process that no one knows of.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                list(argv),
+                cwd=cwd,
+                env={**environ, orphans.MARK: mark},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=pass_fds,
+            )
     except (OSError, ValueError) as error:
         raise FinalToolError(f"{argv[0]} does not start: {error}") from error
     _end_first(process.pid)
