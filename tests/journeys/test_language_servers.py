@@ -381,3 +381,19 @@ async def test_what_is_to_be_hidden_from_now_on_is_hidden_from_servers_too(
         await session.send_message("again")
     assert first.endswith("scripted: no problems")
     assert "b.py:2:1 error: canary is not defined" in results(model)[-1]
+
+
+async def test_what_a_deletion_breaks_is_in_its_result(plain_world: World) -> None:
+    plain_world.write("names.py", "def old\n")
+    plain_world.write("user.py", "import names\nuse old\n")
+    patch = "*** Begin Patch\n*** Delete File: names.py\n*** End Patch"
+    said = await said_after(
+        plain_world,
+        [CallTool(name="read", args={"path": "names.py"})],
+        [CallTool(name="apply_patch", args={"patch": patch})],
+        config=settings(),
+    )
+    assert said[1].endswith(
+        "scripted: 1 problem\nin files that import it:\n"
+        "user.py:2:1 error: old is not defined [scripted]"
+    )

@@ -40,7 +40,7 @@ def test_a_file_that_imports_another_is_found(
     found = write(tmp_path, importer, text)
     write(tmp_path, f"unrelated{Path(importer).suffix}", "calc = 1  # import calc\n")
     index = ImportIndex(str(tmp_path))
-    index.update(path)
+    index.update([path])
     assert index.importers(path) == [found]
 
 
@@ -52,7 +52,7 @@ def test_what_is_ignored_or_a_link_out_of_the_project_is_not_read(tmp_path: Path
     write(root, ".gitignore", "build/\n")
     (root / "link.py").symlink_to(write(tmp_path, "out.py", "import calc\n"))
     index = ImportIndex(str(root))
-    index.update(path)
+    index.update([path])
     assert index.importers(path) == []
 
 
@@ -61,7 +61,7 @@ def test_the_nearest_come_first(tmp_path: Path) -> None:
     far = [write(tmp_path, f"z{number}.py", "import calc\n") for number in range(5)]
     near = write(tmp_path, "a/b/near.py", "import calc\n")
     index = ImportIndex(str(tmp_path))
-    index.update(path)
+    index.update([path])
     assert index.importers(path) == [near, *far]
 
 
@@ -69,13 +69,22 @@ def test_changes_since_the_last_look_are_named(tmp_path: Path) -> None:
     path = write(tmp_path, "a.py", "1\n")
     gone = write(tmp_path, "gone.py", "1\n")
     index = ImportIndex(str(tmp_path))
-    assert index.update(path) == []
+    assert index.update([path]) == []
     Path(gone).unlink()
     write(tmp_path, "a.py", "longer\n")
     new = write(tmp_path, "new.py", "import a\n")
-    assert index.update(path) == [(gone, DELETED), (path, CHANGED), (new, CREATED)]
-    assert index.update(path) == []
+    assert index.update([path]) == [(gone, DELETED), (path, CHANGED), (new, CREATED)]
+    assert index.update([path]) == []
     assert index.importers(path) == [new]
+
+
+def test_what_a_look_did_not_reach_is_not_gone(tmp_path: Path) -> None:
+    paths = [write(tmp_path, f"f{number}.py", "import x\n") for number in range(5)]
+    index = ImportIndex(str(tmp_path))
+    index.update(paths)
+    index._most_entries = 2
+    assert index.update(paths) == []
+    assert index.importers(str(tmp_path / "x.py")) == paths
 
 
 def test_files_in_which_a_name_stands_as_a_word_are_found(tmp_path: Path) -> None:
@@ -84,11 +93,11 @@ def test_files_in_which_a_name_stands_as_a_word_are_found(tmp_path: Path) -> Non
     far = write(tmp_path, "far.py", "# area\n")
     write(tmp_path, "no.py", "areas = subarea\n")
     index = ImportIndex(str(tmp_path))
-    index.update(path)
+    index.update([path])
     assert index.mentions(path, "area") == [path, near, far]
 
 
 def test_a_language_without_imports_that_we_know_has_none(tmp_path: Path) -> None:
     index = ImportIndex(str(tmp_path))
-    assert index.update(str(tmp_path / "a.zig")) == []
+    assert index.update([str(tmp_path / "a.zig")]) == []
     assert index.importers(str(tmp_path / "a.zig")) == []

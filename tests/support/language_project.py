@@ -30,13 +30,13 @@ PATIENCE = 20.0
 """Seconds after which a test gives up on a server; none takes as long when it works."""
 
 
-def scripted_spec(*traps: str, name: str = "scripted") -> ServerSpec:
+def scripted_spec(*traps: str, name: str = "scripted", suffix: str = ".scr") -> ServerSpec:
     """The scripted server with some of its traps."""
     unknown = set(traps) - set(scripted_language_server.TRAPS)
     assert not unknown, unknown
     command = (sys.executable, "-I", "-S", SCRIPT, *traps)
     settings = {"scripted": {"key": "value"}}
-    return ServerSpec(name=name, command=command, languages={".scr": "script"}, settings=settings)
+    return ServerSpec(name=name, command=command, languages={suffix: "script"}, settings=settings)
 
 
 class LanguageProject:
@@ -89,12 +89,12 @@ async def language_project(
 
 
 @asynccontextmanager
-async def scripted_pool(root: Path, *traps: str) -> AsyncIterator[ServerPool]:
+async def scripted_pool(root: Path, *traps: str, suffix: str = ".scr") -> AsyncIterator[ServerPool]:
     """A project whose only server is the scripted one."""
     async with supervised() as supervisor:
         yield ServerPool(
             LocalWorkspace(str(root)),
-            [scripted_spec(*traps)],
+            [scripted_spec(*traps, suffix=suffix)],
             lambda program: program,
             launcher(root),
             supervisor.start,

@@ -70,6 +70,9 @@ class OpenDocument:
         self.language = language
         self.text = text
         self.version = 1
+        self.change = 0
+        """The client's `change` when this version was sent."""
+        self.asked_version = 0
         self.known: KnownDiagnostics | None = None
         self.stamp: object = None
         """What the file's metadata was when it was read; for who keeps documents current."""
@@ -91,11 +94,13 @@ class LanguageClient:
         self._options: Mapping[str, Any] = {}
         self._pulls = False
         self._news = anyio.Event()
-        self._is_lost = False
+        self.is_lost = False
         self.is_ready = False
         self.capabilities = ServerCapabilities()
         self.documents: dict[str, OpenDocument] = {}
         """By absolute path, the one used longest ago first."""
+        self.change = 0
+        """Counts the changes of files that the server was told of."""
         self.peer = JsonRpcPeer(
             {
                 "textDocument/publishDiagnostics": self._on_published,
@@ -159,6 +164,8 @@ class LanguageClient:
         self.is_ready = True
         for document in self.documents.values():
             self._open(document)
+        for document in self.documents.values():
+            self._ask_once(document)
         self._tell()
 
     async def shutdown(self, seconds: float) -> None:
@@ -168,29 +175,37 @@ class LanguageClient:
 
     def lost(self, why: str) -> None:
         """The server is gone: what waits for it, and what is asked from now on, fails."""
-        self._is_lost = True
+        self.is_lost = True
         self.peer.close(why)
         self._tell()
 
     # -- documents
 
-    def sync(self, path: str, language: str, text: str) -> OpenDocument:
+    def sync(self, path: str, language: str, text: str, *, is_asked: bool = True) -> OpenDocument:
         """Have the server look at this text of a file.
 
-        Also for a text that it has: then what it said before does not count any more.
+        A text that it has is a new version if something else has changed since: then what it said
+        before does not count any more.  `is_asked`: for its diagnostics too; of files that change
+        together, only when all have been sent.
         """
         document = self.documents.pop(path, None)
-        if document is None:
-            document = OpenDocument(path, language, text)
-            self.documents[path] = document
-            if self.is_ready:
-                self._open(document)
-        else:
+        is_new = document is None
+        document = document or OpenDocument(path, language, text)
+        self.documents[path] = document
+        if document.text != text:
+            self.change += 1
+        is_old = document.text != text or document.change != self.change
+        document.change = self.change
+        if is_old and not is_new:
             document.text = text
             document.version += 1
-            self.documents[path] = document
-            if self.is_ready:
+        if self.is_ready:
+            if is_new:
+                self._open(document)
+            elif is_old:
                 self._change(document)
+            if is_asked:
+                self._ask_once(document)
         while len(self.documents) > MOST_OPEN:
             self.close(next(iter(self.documents)))
         return document
@@ -203,6 +218,8 @@ class LanguageClient:
 
     def files_changed(self, changes: Sequence[tuple[str, int]]) -> None:
         """Files on disk have changed; each with its kind."""
+        if changes:
+            self.change += 1
         if changes and self.is_ready:
             told = [{"uri": uri_of(path), "type": kind} for path, kind in changes]
             self.peer.notify("workspace/didChangeWatchedFiles", {"changes": told})
@@ -215,7 +232,6 @@ class LanguageClient:
             "text": document.text,
         }
         self.peer.notify("textDocument/didOpen", {"textDocument": item})
-        self._ask_for(document)
 
     def _change(self, document: OpenDocument) -> None:
         named = {"uri": document.uri, "version": document.version}
@@ -227,7 +243,6 @@ class LanguageClient:
         if not isinstance(sync, int | None) and sync.save not in (None, False):
             saved = {"textDocument": {"uri": document.uri}, "text": document.text}
             self.peer.notify("textDocument/didSave", saved)
-        self._ask_for(document)
 
     # -- diagnostics
 
@@ -235,7 +250,7 @@ class LanguageClient:
         """What the server says of this version, as soon as it does; None when the document has
         another one by then, or the server is gone.  Put a time limit around it.
         """
-        while document.version == version and not self._is_lost:
+        while document.version == version and not self.is_lost:
             news = self._news
             known = document.fresh
             if known is not None and known.is_sure:
@@ -261,9 +276,13 @@ class LanguageClient:
             if document.fresh is before:
                 return before
 
+    def _ask_once(self, document: OpenDocument) -> None:
+        if document.asked_version != document.version:
+            self._ask_for(document)
+
     def _ask_for(self, document: OpenDocument) -> None:
         """Have the diagnostics of a document's version asked for, where they are not pushed."""
-        version = document.version
+        version = document.asked_version = document.version
         if self._pulls:
             self._spawn(lambda: self._pull(document, version))
         elif self._asks_tsserver:

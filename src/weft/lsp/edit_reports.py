@@ -7,6 +7,7 @@ of problems, and is delivered with a later result, if it is still about the file
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import anyio
@@ -19,25 +20,42 @@ from weft.lsp.server import LanguageServer
 from weft.lsp.server_pool import MayShow, ServerPool, stamp_of
 
 MOST_EDITED: Final = 8
-"""Files of one change that are looked at; after a change of more, servers are only told."""
+"""Files of one change that are looked at; of the others servers are only told."""
 MOST_AWAITED: Final = 32
 
 
 class _Awaited(msgspec.Struct, frozen=True):
-    """A version of a file whose diagnostics the model has not seen, or not in their last form."""
+    """A text whose diagnostics the model has not seen, or not in their last form."""
 
     server: LanguageServer
     client: LanguageClient
     document: OpenDocument
     version: int
+    text: str
     is_edited: bool
     shown: KnownDiagnostics | None = None
 
     @property
     def is_current(self) -> bool:
-        """False when the file was changed since: what comes now is about another text."""
+        """False when the server has another text than the file: what comes now is about that.
+
+        Of what was shown already, also when both have changed since.
+        """
         document = self.document
-        return document.version == self.version and stamp_of(document.path) == document.stamp
+        is_open = self.client.documents.get(document.path) is document and not self.client.is_lost
+        is_same = self.shown is None or document.text == self.text
+        return is_open and is_same and stamp_of(document.path) == document.stamp
+
+    @property
+    def is_behind(self) -> bool:
+        """True when some other file was changed since: what comes now may be about that as it was
+        before."""
+        return self.document.change != self.client.change
+
+    def ask_again(self) -> None:
+        """Have the same text looked at in the light of what has changed since."""
+        with suppress(PeerClosed):
+            self.client.sync(self.document.path, self.document.language, self.document.text)
 
 
 class EditReports:
@@ -60,21 +78,25 @@ class EditReports:
         """
         places = [self.pool.place_of(path) for path in paths]
         known = [path for path in places if self._may_show(path) and self.pool.servers_for(path)]
-        if not known:
+        if not known or not (waits or self.pool.is_running):
             return ""
-        importers = await self.pool.importers(known, self._may_show)
-        if not waits or len(known) > MOST_EDITED:
+        importers = await self.pool.importers(known, self._may_show, are_edited=True)
+        if not waits:
             await self._tell_running()
             return ""
         lines: list[str] = []
         checks: list[_Awaited] = []
         for server in self._servers(known):
-            checks += await self._shown_to(server, known, importers)
+            shown, unseen = await self._shown_to(server, known[:MOST_EDITED], importers)
+            checks += shown
+            lines += unseen
             if (failed := self._failure(server)) is not None:
                 lines.append(failed)
         await self._wait_for(checks)
         for name in dict.fromkeys(check.server.spec.name for check in checks):
             lines += self._said([each for each in checks if each.server.spec.name == name])
+        if lines and len(known) > MOST_EDITED:
+            lines.append(f"({len(known) - MOST_EDITED} more changed files were not looked at)")
         return "\n".join(lines)
 
     def _servers(self, paths: Iterable[str]) -> list[LanguageServer]:
@@ -91,26 +113,41 @@ class EditReports:
 
     async def _shown_to(
         self, server: LanguageServer, edited: Sequence[str], importers: Sequence[str]
-    ) -> list[_Awaited]:
-        client = server.use()
+    ) -> tuple[list[_Awaited], list[str]]:
+        """What a server is to say something of, and lines about what it cannot be shown."""
+        mine = [path for path in edited if server in self.pool.servers_for(path)]
+        others = [path for path in importers if server in self.pool.servers_for(path)]
+        there = [path for path in mine if stamp_of(path) is not None]
+        client = server.use() if there or others else server.client
         if client is None:
-            return []
-        checks: list[_Awaited] = []
+            return [], []
         try:
-            await self.pool.show_changed(client, server, self._may_show, {*edited, *importers})
-            # The edited ones first: the others are to be looked at in their light.
-            mine = [path for path in edited if server in self.pool.servers_for(path)]
-            for path in (*mine, *importers):
-                if server not in self.pool.servers_for(path):
-                    continue
-                document = await self.pool.show(server, path)
-                if document is not None:
-                    checks.append(
-                        _Awaited(server, client, document, document.version, path in mine)
-                    )
+            await self.pool.show_changed(client, server, self._may_show, {*mine, *others})
+            # All of them before the first is asked about: each is to be looked at in the light of
+            # the others.
+            for path in mine if len(mine) > 1 else ():
+                await self.pool.show(server, path, is_asked=False)
+            found = {path: await self.pool.show(server, path) for path in (*mine, *others)}
         except PeerClosed:
-            return []
-        return checks
+            return [], [self._silence(server, there)] if there else []
+        checks = [
+            _Awaited(
+                server,
+                client,
+                document,
+                document.version,
+                document.text,
+                path in mine or self._is_promised(server, path),
+            )
+            for path, document in found.items()
+            if document is not None
+        ]
+        unseen = [
+            f"{server.spec.name}: {self._name(path)} is not looked at: it is no UTF-8, or too large"
+            for path in there
+            if found[path] is None and stamp_of(path) is not None
+        ]
+        return checks, unseen
 
     async def _wait_for(self, checks: Sequence[_Awaited]) -> None:
         async def wait(check: _Awaited) -> None:
@@ -129,23 +166,25 @@ class EditReports:
         answered = [each for each in checks if each.document.fresh is not None]
         missing = [each for each in checks if each.document.fresh is None]
         lines: list[str] = []
-        has_answer = any(each.is_edited for each in answered)
+        # Importers alone are no answer about the file that was edited.
+        is_about_edits = any(each.is_edited for each in checks)
+        has_answer = any(each.is_edited or not is_about_edits for each in answered)
         if has_answer:
             lines += self._findings(server, answered)
         for each in checks:
             self._remember(each, each.document.fresh if has_answer else None)
-        silent = [self._name(each) for each in missing if each.is_edited]
+        silent = [each.document.path for each in missing if each.is_edited]
         if silent:
             lines.append(self._silence(server, silent))
         return lines
 
     def _silence(self, server: LanguageServer, paths: Sequence[str]) -> str:
-        name, files = server.spec.name, ", ".join(paths)
+        name, files = server.spec.name, ", ".join(map(self._name, paths))
         if server.state == "starting":
             return f"{name}: no answer yet for {files} (starting); it follows with a later result"
-        if server.state != "ready":
+        if server.state != "ready" or server.client is None or server.client.is_lost:
             self._failures.add(f"{name} {server.why}")
-            return f"{name}: no answer for {files}: {server.why}"
+            return f"{name}: no answer for {files}: {server.why or 'it has ended'}"
         return (
             f"{name}: nothing reported for {files} within {self._seconds:g} s; "
             "what comes later follows with a later result"
@@ -161,7 +200,7 @@ class EditReports:
     def _findings(self, server: LanguageServer, checks: Sequence[_Awaited]) -> list[str]:
         findings = [
             FileFindings(
-                path=self._name(each),
+                path=self._name(each.document.path),
                 text=each.document.text,
                 encoding=each.client.encoding,
                 known=known,
@@ -172,8 +211,8 @@ class EditReports:
         ]
         return said_by(server.spec.name, findings, self._shown)
 
-    def _name(self, check: _Awaited) -> str:
-        return check.document.path.removeprefix(f"{self.pool.root.rstrip('/')}/")
+    def _name(self, path: str) -> str:
+        return path.removeprefix(f"{self.pool.root.rstrip('/')}/")
 
     # -- what comes later
 
@@ -184,12 +223,19 @@ class EditReports:
         while len(self._awaited) > MOST_AWAITED:
             del self._awaited[next(iter(self._awaited))]
 
+    def _is_promised(self, server: LanguageServer, path: str) -> bool:
+        """Whether the model was told that an answer about a file is still to come."""
+        before = self._awaited.get((server.spec.name, path))
+        return before is not None and before.is_edited and before.shown is None
+
     def late(self) -> str:
         """What has come since, of files that are still as they were then."""
         by_server: dict[str, list[_Awaited]] = {}
         for key, each in list(self._awaited.items()):
             if not (each.is_current and self._may_show(each.document.path)):
                 del self._awaited[key]
+            elif each.is_behind:
+                self._ask_again(key, each)
             elif (known := each.document.fresh) is not None and _is_news(each, known):
                 self._remember(each, known)
                 by_server.setdefault(each.server.spec.name, []).append(each)
@@ -197,6 +243,13 @@ class EditReports:
         for checks in by_server.values():
             lines += self._findings(checks[0].server, checks)
         return "\n".join(("Diagnostics that came later:", *lines)) if lines else ""
+
+    def _ask_again(self, key: tuple[str, str], check: _Awaited) -> None:
+        # What was shown already is shown again, where that matters, with the edit that changed it.
+        if check.shown is None:
+            check.ask_again()
+        else:
+            del self._awaited[key]
 
 
 def _is_news(check: _Awaited, known: KnownDiagnostics) -> bool:

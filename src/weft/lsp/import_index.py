@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from threading import Lock
 from typing import Final
 
 import msgspec
@@ -20,6 +22,9 @@ from weft.lsp.wire import CHANGED, CREATED, DELETED
 from weft.workspace import ignore_of
 
 MOST_FILES: Final = 5_000
+MOST_ENTRIES: Final = 100_000
+MOST_SECONDS: Final = 1.0
+"""Of one look, after which the rest of the project stays as it was known."""
 MOST_BYTES: Final = 256 * 1024
 """Of the beginning of a file, where imports are."""
 
@@ -50,22 +55,28 @@ class _IndexedFile(msgspec.Struct, frozen=True):
 class ImportIndex:
     """The import lines of one project.  It reads the disk and blocks: use it in a thread."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, most_entries: int = MOST_ENTRIES) -> None:
         self._root = root
+        self._most_entries = most_entries
+        # A caller that was stopped leaves its thread behind, and the next one may come before that
+        # is through.
+        self._lock = Lock()
         self._files: dict[str, dict[str, _IndexedFile]] = {}
         """For each family, by absolute path."""
 
-    def update(self, path: str) -> list[tuple[str, int]]:
-        """Look at all files of the language of `path` again.
+    def update(self, paths: Iterable[str]) -> list[tuple[str, int]]:
+        """Look at all files of the languages of these again.
 
         Says which have changed since the last time, as the protocol counts kinds of changes.
         """
-        family = _FAMILY.get(suffix_of(path))
-        if family is None:
-            return []
-        before = self._files.get(family)
-        self._files[family] = found = self._look(family, before or {})
-        return [] if before is None else _differences(before, found)
+        families = {_FAMILY.get(suffix_of(path)) for path in paths} - {None}
+        changed: list[tuple[str, int]] = []
+        with self._lock:
+            for family in sorted(filter(None, families)):
+                before = self._files.get(family)
+                self._files[family] = found = self._look(family, before or {})
+                changed += [] if before is None else _differences(before, found)
+        return changed
 
     def importers(self, path: str) -> list[str]:
         """Files that import this one, the nearest first."""
@@ -90,7 +101,13 @@ class ImportIndex:
     def _look(self, family: str, before: dict[str, _IndexedFile]) -> dict[str, _IndexedFile]:
         pattern, suffixes = _FAMILIES[family]
         found: dict[str, _IndexedFile] = {}
-        for entry in self._walk(suffixes):
+        until = time.monotonic() + MOST_SECONDS
+        for count, entry in enumerate(self._walk(suffixes)):
+            if count >= self._most_entries or time.monotonic() > until:
+                # What was not reached is not gone.
+                return {**before, **found}
+            if entry is None:
+                continue
             with suppress(OSError):
                 about = entry.stat(follow_symlinks=False)
                 if not stat.S_ISREG(about.st_mode):
@@ -104,7 +121,8 @@ class ImportIndex:
                 break
         return found
 
-    def _walk(self, suffixes: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
+    def _walk(self, suffixes: tuple[str, ...]) -> Iterator[os.DirEntry[str] | None]:
+        """The files with these suffixes, and None for everything else that was come by."""
         waiting = [(self._root, ignore_of(self._root))]
         while waiting:
             folder, ignore = waiting.pop()
@@ -115,13 +133,13 @@ class ImportIndex:
             for entry in entries:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if not is_folder and not entry.name.lower().endswith(suffixes):
+                    yield None
                     continue
                 if ignore.ignores(entry.name, is_folder=is_folder):
                     continue
                 if is_folder:
                     waiting.append((entry.path, ignore.below(entry.name, entry.path)))
-                else:
-                    yield entry
+                yield None if is_folder else entry
 
 
 def _differences(

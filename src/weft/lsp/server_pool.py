@@ -20,6 +20,7 @@ from weft.lsp.client import LanguageClient, OpenDocument
 from weft.lsp.import_index import ImportIndex
 from weft.lsp.server import LanguageServer, ServerLimits
 from weft.lsp.server_specs import ServerSpec, chosen, suffix_of
+from weft.lsp.wire import CHANGED, DELETED
 from weft.workspace import PipedProgram, Workspace
 
 MayShow: TypeAlias = Callable[[str], bool]
@@ -100,18 +101,24 @@ class ServerPool:
             return None
         return None if found is None or found.truncated else decoded(found.data)
 
-    async def show(self, server: LanguageServer, path: str) -> OpenDocument | None:
-        """Have a server look at a file as it is now; None when it cannot be shown.
+    async def show(
+        self, server: LanguageServer, path: str, *, is_asked: bool = True
+    ) -> OpenDocument | None:
+        """Have a server look at a file as it is now; None when it cannot be shown, and then it is
+        closed: the server would go on with the text that it had before.
 
         Raises:
             PeerClosed: the server has ended.
         """
         client, stamp = server.use(), stamp_of(path)
         text = await self.text_of(path)
-        if client is None or text is None:
+        if client is None:
+            return None
+        if text is None:
+            client.close(path)
             return None
         language = server.spec.languages.get(suffix_of(path), "plaintext")
-        document = client.sync(path, language, text)
+        document = client.sync(path, language, text, is_asked=is_asked)
         # Taken before the text was read: a change in between makes it old, and is shown next time.
         document.stamp = stamp
         return document
@@ -134,27 +141,41 @@ class ServerPool:
             else:
                 await self.show(server, document.path)
 
-    async def importers(self, paths: Iterable[str], may_show: MayShow) -> list[str]:
+    @property
+    def is_running(self) -> bool:
+        """Whether any server runs, or starts."""
+        return any(server.client is not None for server in self.servers.values())
+
+    async def importers(
+        self, paths: Iterable[str], may_show: MayShow, *, are_edited: bool = False
+    ) -> list[str]:
         """Files that import one of these, as few as one can look at; the running servers are told
-        what else has changed on disk since the last time."""
+        what has changed on disk since the last time, and of these if they are edited."""
         edited = list(paths)
 
         def look() -> tuple[list[tuple[str, int]], list[str]]:
-            changed: list[tuple[str, int]] = []
+            changed = self._imports.update(edited)
             found: dict[str, None] = {}
             for path in edited:
-                changed += self._imports.update(path)
                 found |= dict.fromkeys(self._imports.importers(path))
             return changed, [path for path in found if path not in edited]
 
-        changed, found = await anyio.to_thread.run_sync(look)
+        # Left to itself when the caller is stopped: a disk may take its time.
+        changed, found = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+        if are_edited:
+            # Also of a language whose imports we do not know.
+            found_changed = {path for path, _ in changed}
+            changed += [(path, _kind_of(path)) for path in edited if path not in found_changed]
+        self._tell_changed(changed)
+        return list(islice(filter(may_show, found), MOST_IMPORTERS))
+
+    def _tell_changed(self, changed: Sequence[tuple[str, int]]) -> None:
         for server in self.servers.values():
             if server.client is not None:
                 try:
                     server.client.files_changed(changed)
                 except PeerClosed:
                     continue  # it has ended; its next start reads the disk anyway
-        return list(islice(filter(may_show, found), MOST_IMPORTERS))
 
     async def mentions(self, path: str, name: str, may_show: MayShow) -> list[str]:
         """Files of the same language in which a name stands."""
@@ -162,7 +183,7 @@ class ServerPool:
         def look() -> list[str]:
             return self._imports.mentions(path, name)
 
-        found = await anyio.to_thread.run_sync(look)
+        found = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
         return list(islice(filter(may_show, found), MOST_MENTIONS))
 
 
@@ -173,6 +194,10 @@ def stamp_of(path: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return about.st_mtime_ns, about.st_size, about.st_ino
+
+
+def _kind_of(path: str) -> int:
+    return DELETED if stamp_of(path) is None else CHANGED
 
 
 def decoded(data: bytes) -> str | None:

@@ -143,13 +143,9 @@ class SessionLanguages(EditReporter):
         paths = [
             each.path
             for each in touched
-            if each.action != "deleted"
-            and not each.path.startswith("/")
-            and workspaces.may_be_served(each.path, root)
+            if not each.path.startswith("/") and workspaces.may_be_served(each.path, root)
         ]
-        if not paths and self._reports is None:
-            return None
-        return self._contained(paths or [each.path for each in touched], waits=waits)
+        return self._contained(paths, waits=waits) if paths else None
 
     async def _contained(self, paths: Sequence[str], *, waits: bool) -> str:
         try:
