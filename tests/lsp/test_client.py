@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from tests.support.language_project import PATIENCE, language_project
@@ -94,6 +95,19 @@ async def test_an_answer_that_the_server_takes_back_is_asked_for_again(tmp_path:
                 # The answer that is taken back may have been replaced before it was seen.
                 await project.client.news()
         assert [item.message for item in document.fresh.items] == ["BUG 1"]
+
+
+@pytest.mark.parametrize("trap", ["unchanged", "empty-report"])
+async def test_an_answer_without_diagnostics_is_none(tmp_path: Path, trap: str) -> None:
+    """It is not the absence of problems."""
+    async with language_project(tmp_path, trap) as project:
+        await project.ready()
+        document = project.edit("a.scr", "BUG 1\n")
+        params = {"textDocument": {"uri": document.uri}}
+        # Answers come in order: when this one is there, that of the client's own question is too.
+        for _ in range(2):
+            await project.client.ask("textDocument/diagnostic", params, msgspec.Raw)
+        assert document.fresh is None
 
 
 async def test_the_same_text_shown_again_is_looked_at_again(tmp_path: Path) -> None:

@@ -36,8 +36,14 @@ TRAPS = {
     "grow": "holds 64 MB more",
     "crash": "ends when a document holds the word CRASH",
     "utf8": "counts in bytes",
+    "unchanged": "answers questions for diagnostics with: as before, whatever that was",
+    "empty-report": "answers them with an empty table",
     "refuses": "answers `initialize` with an error that says nothing",
 }
+
+
+PULLS = {"pull", "register-pull", "refresh", "unchanged", "empty-report"}
+"""Those that do not push."""
 
 
 class ScriptedServer:
@@ -114,13 +120,17 @@ class ScriptedServer:
         }
         if "utf8" in self.traps:
             found["positionEncoding"] = "utf-8"
-        if {"pull", "refresh"} & self.traps:
+        if {"pull", "refresh", "unchanged", "empty-report"} & self.traps:
             found["diagnosticProvider"] = {"interFileDependencies": True}
         return found
 
     def report(self, params: dict[str, Any]) -> dict[str, Any]:
         self.hold()
         uri = params["textDocument"]["uri"]
+        if "unchanged" in self.traps:
+            return {"kind": "unchanged", "resultId": "1"}
+        if "empty-report" in self.traps:
+            return {}
         if "refresh" in self.traps and not self.refused_once:
             self.refused_once = True
             self.ask("workspace/diagnostic/refresh", None)
@@ -161,7 +171,7 @@ class ScriptedServer:
             self.ballast = bytes(bytearray(b"x") * (64 * 1024 * 1024))
         if "child" in self.traps and "BUG" in text:
             subprocess.Popen(["sleep", "600"], start_new_session=True)
-        if not {"silent", "pull", "register-pull", "refresh"} & self.traps:
+        if not {"silent", *PULLS} & self.traps:
             self.waiting.append(uri)
             self.catch_up()
 

@@ -75,8 +75,10 @@ class PublishedDiagnostics(WireStruct, frozen=True):
 class DiagnosticReport(WireStruct, frozen=True):
     """The answer to `textDocument/diagnostic`."""
 
-    kind: Literal["full", "unchanged"] = "full"
-    items: list[CodeDiagnostic] = []
+    # It must have them: an answer without is not the absence of problems.
+    items: list[CodeDiagnostic]
+    # Never `unchanged`: we name no earlier report that it could mean.
+    kind: Literal["full"] = "full"
 
 
 class MarkedText(WireStruct, frozen=True):
