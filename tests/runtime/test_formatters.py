@@ -136,6 +136,42 @@ async def test_one_that_fails_leaves_the_content_as_it_was_written(
 
 @pytest.mark.anyio
 @pytest.mark.process
+@pytest.mark.parametrize(
+    ("command", "before", "said"),
+    [
+        ("s/$/\\r/", b"one\ntwo\n", "(line ends change)"),
+        ("s/\\r$//", b"one\r\ntwo\r\n", "(line ends change)"),
+        ("1s/^/\\xef\\xbb\\xbf/", b"one\ntwo\n", "(a byte-order mark is added)"),
+        ("1s/^\\xef\\xbb\\xbf//", b"\xef\xbb\xbfone\ntwo\n", "(the byte-order mark is removed)"),
+    ],
+)
+async def test_what_a_diff_in_lines_does_not_show_is_said_in_the_preview(
+    plain_world: World, command: str, before: bytes, said: str
+) -> None:
+    (plain_world.project / "a.txt").write_bytes(before)
+    model = ScriptedModel(
+        [
+            call("read", path="a.txt"),
+            call("edit", path="a.txt", old_string="one", new_string="1"),
+            "done",
+        ]
+    )
+    async with plain_world.open(model, config=settings(["sed", command])) as app:
+        session = await app.sessions.start_session(session_id="s")
+
+        async def answer() -> None:
+            request = await until(session, PermissionRequest)
+            assert "-one\n+1\n two" in request.preview
+            assert request.preview.splitlines()[-1] == said
+            await session.respond_to_permission("allow_once", request_id=request.request_id)
+
+        async with running(answer):
+            await session.send_message("do it")
+    assert results(model)[1].splitlines()[-1] == said
+
+
+@pytest.mark.anyio
+@pytest.mark.process
 async def test_a_formatter_reaches_no_unix_socket(plain_world: World) -> None:
     """The sandbox shows the disk, and with it the sockets of the servers that listen there."""
     ask = "import socket; socket.socket(socket.AF_UNIX); print('reached')"

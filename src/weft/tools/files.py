@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
+from collections import Counter
 from collections.abc import Callable
 
 import msgspec
@@ -166,10 +167,11 @@ async def vetted_content(target: EditTarget, data: bytes, context: ToolContext) 
 
 
 def _format_diff(before: bytes, after: bytes) -> str:
-    old, new = _readable(before) or "", _readable(after) or ""
-    lines = unified(in_lf(old), in_lf(new), "").split("\n")[2:]
+    old, new = decode(before) or DecodedText(""), decode(after) or DecodedText("")
+    lines = unified(in_lf(old.text), in_lf(new.text), "").split("\n")[2:]
     more = len(lines) - _MOST_FORMATTED
-    return "\n".join(lines if more <= 0 else [*lines[:_MOST_FORMATTED], f"… {more} more lines"])
+    shown = lines if more <= 0 else [*lines[:_MOST_FORMATTED], f"… {more} more lines"]
+    return "\n".join((*shown, *_unseen_changes(old, new)))
 
 
 def new_folders(target: EditTarget, context: ToolContext) -> tuple[FileTouched, ...]:
@@ -193,19 +195,35 @@ def keeps_of(target: EditTarget) -> dict[BlobId, bytes]:
 
 def change_preview(target: EditTarget, data: bytes | None) -> str:
     """What the user is shown of a change; without `data` the file is removed."""
-    old = _readable(b"" if target.state is None else target.state.data)
-    new = _readable(data or b"")
+    old = decode(b"" if target.state is None else target.state.data)
+    new = decode(data or b"")
     if old is None or new is None:
         verb = "remove" if data is None else "replace"
         return f"{verb} {target.path} ({len(data or b''):,} bytes)"
-    shown = unified(in_lf(old), in_lf(new), target.path)
-    # The diff is made in LF; a change of line ends alone would look like no change at all.
-    return shown or f"{target.path}: only line ends or the byte-order mark change"
+    shown = unified(in_lf(old.text), in_lf(new.text), target.path)
+    if not shown:
+        return f"{target.path}: only line ends or the byte-order mark change"
+    unseen = [] if target.state is None or data is None else _unseen_changes(old, new)
+    return "\n".join((shown, *unseen))
 
 
-def _readable(data: bytes) -> str | None:
-    decoded = decode(data)
-    return None if decoded is None else decoded.text
+def _unseen_changes(old: DecodedText, new: DecodedText) -> list[str]:
+    """What changes besides and a diff does not show, which is made of lines in LF."""
+    found: list[str] = []
+    if old.bom != new.bom:
+        found.append(
+            "(a byte-order mark is added)" if new.bom else "(the byte-order mark is removed)"
+        )
+    if old.encoding != new.encoding:
+        found.append(f"(the encoding changes from {old.encoding} to {new.encoding})")
+    # Lines that differ only by their ends are lost from the one text and not from the other.
+    if _lost_lines(old.text, new.text) > _lost_lines(in_lf(old.text), in_lf(new.text)):
+        found.append("(line ends change)")
+    return found
+
+
+def _lost_lines(old: str, new: str) -> int:
+    return (Counter(old.split("\n")) - Counter(new.split("\n"))).total()
 
 
 def refuse_stale(target: EditTarget, context: ToolContext) -> None:
