@@ -12,9 +12,10 @@ import pytest
 from tests.support.language_project import scripted_pool
 from tests.support.tool_bench import ToolBench
 from weft.errors import FinalToolError, ToolError
+from weft.ids import BlobId
 from weft.lsp import CodeQueries
 from weft.tools.builtin.language import LspTool, RenameTool
-from weft.workspace import LocalRunner
+from weft.workspace import ChangedFile, LocalRunner, LocalWorkspace
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -109,6 +110,37 @@ async def test_a_rename_of_what_changed_while_the_user_was_asked_is_refused(
         with pytest.raises(ToolError):
             await prepared.run()
     assert (tmp_path / "user.scr").read_text() == FILES["user.scr"]
+
+
+class FailingWorkspace(LocalWorkspace):
+    """Writes one file no more."""
+
+    async def write(self, path: str, data: bytes, *, expected: BlobId | None) -> ChangedFile:
+        if path == "user.scr":
+            raise FinalToolError("no space left on the device")
+        return await super().write(path, data, expected=expected)
+
+
+async def test_a_rename_that_fails_half_way_is_taken_back(tmp_path: Path) -> None:
+    async with bench(tmp_path) as tools:
+        tools.context = msgspec.structs.replace(
+            tools.context, workspace=FailingWorkspace(str(tmp_path))
+        )
+        with pytest.raises(ToolError, match=r"no space left.*nothing was changed"):
+            await tools.run("rename", path="user.scr", symbol="old", new_name="new")
+    for name, text in FILES.items():
+        assert (tmp_path / name).read_text() == text
+
+
+async def test_a_rename_does_not_count_as_having_read_its_files(tmp_path: Path) -> None:
+    """The model has seen one line of them; to overwrite one it has to read it first."""
+    async with bench(tmp_path) as tools:
+        await tools.run("read", path="user.scr")
+        outcome = await tools.run("rename", path="user.scr", symbol="old", new_name="new")
+        assert set(outcome.data["read"]) == {"user.scr"}
+        await tools.run("edit", path="user.scr", old_string="use older", new_string="x")
+        with pytest.raises(ToolError, match="have not read"):
+            await tools.run("write", path="names.scr", content="def x\n")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Changes of several files by one call: judged, shown, intended and carried out together.
 
 Everything is worked out before anything is written; where a write is then refused, those before it
-are reported as done.
+are reported as done, or taken back if only all of them together make sense.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import stat
 
+import anyio
 import msgspec
 
 from weft.errors import ToolError
@@ -38,6 +39,9 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes | None
     """None: it is removed."""
     verb: str
+    is_known: bool = True
+    """The model knows the whole of what it will hold; else it has to read the file before it
+    overwrites it."""
 
     @property
     def after(self) -> str:
@@ -46,9 +50,15 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def prepare_changes(
-    tool: str, changes: list[FileChange], context: ToolContext, summary: str = ""
+    tool: str,
+    changes: list[FileChange],
+    context: ToolContext,
+    summary: str = "",
+    *,
+    is_whole: bool = False,
 ) -> PreparedCall:
     """A call that makes these changes in their order; its result begins with `summary`.
+    `is_whole`: where one cannot be made, those before it are taken back.
 
     Raises:
         FinalToolError: a boundary forbids one of them.
@@ -62,7 +72,7 @@ async def prepare_changes(
     preview = _preview(changes)
 
     async def run() -> ToolOutcome:
-        outcome = await _applied(changes, preview, context, summary)
+        outcome = await _applied(changes, preview, context, summary, is_whole=is_whole)
         text = "\n".join((outcome.text, *notes))
         return msgspec.structs.replace(outcome, text=text)
 
@@ -132,26 +142,45 @@ def _without_names(diff: str) -> str:
 
 
 async def _applied(
-    changes: list[FileChange], preview: str, context: ToolContext, summary: str
+    changes: list[FileChange],
+    preview: str,
+    context: ToolContext,
+    summary: str,
+    *,
+    is_whole: bool,
 ) -> ToolOutcome:
-    """All changes in their order; where one is refused, those before it are reported as done."""
+    """All changes in their order; where one is refused, those before it are reported as done, or
+    taken back."""
     touched: list[ChangedFile] = []
+    done: list[FileChange] = []
     error: ToolError | None = None
-    for change in changes:
-        try:
+    try:
+        for change in changes:
             touched.append(await _written(change, context))
-        except ToolError as refused:
-            if not touched:
-                raise
-            error = refused
-            break
-    done = changes[: len(touched)]
+            done.append(change)
+    except ToolError as refused:
+        if done and is_whole:
+            done = await _left_after_undo(done, context)
+            if not done:
+                raise type(refused)(f"{refused}; nothing was changed") from refused
+            touched = [each for each in touched if each.path in {left.target.path for left in done}]
+        if not done:
+            raise
+        error = refused
+    except BaseException:
+        if is_whole:
+            await _left_after_undo(done, context)
+        raise
     lines = [summary] if summary else []
     lines += [f"{change.verb} {change.target.path}" for change in done]
     if error is not None:
-        left = ", ".join(change.target.path for change in changes[len(done) :])
+        left = ", ".join(change.target.path for change in changes if change not in done)
         lines.append(f"{error}.  Not done: {left}")
-    seen = {change.target.path: change.after for change in done if change.data is not None}
+    seen = {
+        change.target.path: change.after
+        for change in done
+        if change.data is not None and change.is_known
+    }
     names = [change.target.path for change in done]
     kept = {"diff": bounded(preview), "read": seen, "files": names}
     return ToolOutcome(
@@ -166,5 +195,28 @@ async def _written(change: FileChange, context: ToolContext) -> ChangedFile:
         return await context.workspace.remove(target.path, expected=target.state.hash)
     expected = None if target.state is None else target.state.hash
     touched = await context.workspace.write(target.path, change.data, expected=expected)
-    context.reads.saw(target.path, BlobId(change.after))
+    if change.is_known:
+        context.reads.saw(target.path, BlobId(change.after))
     return touched
+
+
+async def _left_after_undo(done: list[FileChange], context: ToolContext) -> list[FileChange]:
+    """Take changes of files back; those that could not be, because the file is another one by now.
+
+    Shielded: a cancel half way would leave what it is meant to prevent.
+    """
+    left: list[FileChange] = []
+    with anyio.CancelScope(shield=True):
+        for change in reversed(done):
+            before = change.target.state
+            assert before is not None
+            try:
+                await context.workspace.write(
+                    change.target.path, before.data, expected=BlobId(change.after)
+                )
+            except ToolError:
+                left.insert(0, change)
+                continue
+            if context.reads.seen(change.target.path) == change.after:
+                context.reads.saw(change.target.path, before.hash)
+    return left

@@ -192,7 +192,7 @@ class RenameTool(Tool):
         if found.unchanged:
             others = ", ".join(map(queries.shown_path, found.unchanged[:_MOST_NAMED]))
             summary += f"; {given.symbol} also stands in {others}, which the server leaves as it is"
-        return await prepare_changes(self.name, changes, context, summary)
+        return await prepare_changes(self.name, changes, context, summary, is_whole=True)
 
 
 def _count(number: int, noun: str) -> str:
@@ -213,7 +213,8 @@ async def _change(
     from weft.lsp import edited  # with the first rename
 
     data = decoded.encode(edited(decoded.text, edits, found.encoding), target.path)
-    return FileChange(target=target, data=data, verb="changed")
+    is_known = context.reads.seen(target.path) == target.hash
+    return FileChange(target=target, data=data, verb="changed", is_known=is_known)
 
 
 def _text_of(target: EditTarget) -> DecodedText:
