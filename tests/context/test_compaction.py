@@ -270,6 +270,7 @@ def test_pinned_messages_changed_files_and_open_tasks_are_carried_word_for_word(
         "[Pinned, said by the user:]\nNever push.",
         "[Files changed so far:]\nb.py (modified)\na.py (created)",
         "[Open tasks:]\n- test it (pending)\n- mend it (in_progress)",
+        "[Finished tasks; they are not to be done again:]\n- find it",
     )
     message = as_message("They talked.", blocks)
     assert message.index("They talked.") < message.index("Never push.") < message.index("b.py")

@@ -12,7 +12,7 @@ import anyio
 from tests.support.world import PATIENCE, facts, request_lines
 from weft.api.session import Session
 from weft.app import App
-from weft.context import INSTRUCTIONS
+from weft.context import INSTRUCTIONS, RECORD_HEADING
 from weft.events import Compacted
 from weft.providers import ModelInfo, ModelRequest
 from weft.providers.script import SayText, Step
@@ -73,10 +73,16 @@ class SummarizingModel:
         return SayText(text=f"answer {len(self.asked)}")
 
     @property
+    def carried(self) -> list[str]:
+        """What the last request carries from the record, block by block."""
+        said = request_lines(self.asked[-1])[0]
+        return said.partition(PARAGRAPH + RECORD_HEADING + PARAGRAPH)[2].split(PARAGRAPH)
+
+    @property
     def seen(self) -> list[str]:
         """The lines of the last request for an answer.
 
-        A summary in brackets, without its heading.
+        A summary in brackets, without its heading and without what is carried besides.
         """
         return [_short(line) for line in request_lines(self.asked[-1])]
 
@@ -85,7 +91,8 @@ def _short(line: str) -> str:
     who, _, text = line.partition(": ")
     if not text.startswith(HEADING):
         return line
-    return f"{who}: <{'; '.join(text.split(PARAGRAPH)[1:])}>"
+    summary = text.partition(PARAGRAPH + RECORD_HEADING)[0]
+    return f"{who}: <{'; '.join(summary.split(PARAGRAPH)[1:])}>"
 
 
 async def start(app: App, **settings: Any) -> Session:

@@ -34,16 +34,21 @@ from weft.context.prefix import PrefixTool, PromptPrefix, RenderedPrefix, load_p
 from weft.context.sizes import estimate, estimate_text, is_full, room
 
 if TYPE_CHECKING:  # loaded when they are first used
+    from weft.context.carried_record import finished_tasks, gather, kept_blocks
     from weft.context.compaction import (
         INSTRUCTIONS,
         KEPT_SHARE,
+        RECORD_HEADING,
         as_message,
         carried,
         choose_cut,
+        compacted_message,
+        cut_middle,
         pin_block,
         pinned,
         transcript,
     )
+    from weft.context.summary_check import bounded_summary, checked, step_list
 
 __all__ = [
     "CONTINUE_PROMPT",
@@ -52,6 +57,7 @@ __all__ = [
     "INSTRUCTIONS_VERSION",
     "KEPT_SHARE",
     "NO_RESULT",
+    "RECORD_HEADING",
     "ComposedMessages",
     "ContextTarget",
     "LineEntry",
@@ -62,13 +68,20 @@ __all__ = [
     "RenderedLine",
     "RenderedPrefix",
     "as_message",
+    "bounded_summary",
     "build",
     "carried",
+    "checked",
     "choose_cut",
+    "compacted_message",
+    "cut_middle",
     "environment_text",
     "estimate",
     "estimate_text",
+    "finished_tasks",
+    "gather",
     "is_full",
+    "kept_blocks",
     "load_prefix",
     "lone_request_digest",
     "message_digest",
@@ -80,6 +93,7 @@ __all__ = [
     "render_prefix",
     "request_digest",
     "room",
+    "step_list",
     "told_on",
     "transcript",
 ]
@@ -87,11 +101,20 @@ __all__ = [
 _HOMES = {
     "INSTRUCTIONS": "compaction",
     "KEPT_SHARE": "compaction",
+    "RECORD_HEADING": "compaction",
     "as_message": "compaction",
+    "bounded_summary": "summary_check",
+    "checked": "summary_check",
     "carried": "compaction",
     "choose_cut": "compaction",
+    "compacted_message": "compaction",
+    "cut_middle": "compaction",
+    "finished_tasks": "carried_record",
+    "gather": "carried_record",
+    "kept_blocks": "carried_record",
     "pin_block": "compaction",
     "pinned": "compaction",
+    "step_list": "summary_check",
     "transcript": "compaction",
 }
 

@@ -3,7 +3,7 @@ carried over whatever the summary says.
 
 All of it is pure.  The cut falls between two nodes; results hang on the node that called, so no cut
 can part a call from its result. What must not depend on how good a summary is (pinned messages,
-changed files, open tasks) is carried as text of its own.
+changed files, tasks, the user's rules) is carried as text of its own: `carried_record`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from typing import Final
 import msgspec
 
 from weft.context.build import ContextTarget, LineEntry, render
+from weft.context.carried_record import (
+    NOTHING_KEPT,
+    boundary_blocks,
+    files_block,
+    kept_blocks,
+    task_blocks,
+)
 from weft.context.sizes import CHARACTERS_PER_TOKEN, estimate
+from weft.events import Compacted, KeptRecord
 from weft.ids import NodeId
 from weft.messages import File, Image, Node, ToolCall, ToolResult
 from weft.state import SessionState
@@ -26,6 +34,8 @@ RESULT_KEPT: Final = 2_000
 """Characters of a tool's result that the summarising model is shown at first."""
 OLD_RESULT_KEPT: Final = 200
 """The same, when that was too much."""
+HANDOVER_ROOM: Final = 200_000
+"""Tokens of room for what is not carried into a window of known size."""
 LEFT_OUT: Final = "\n\n[… left out …]\n\n"
 
 INSTRUCTIONS: Final = """\
@@ -33,7 +43,15 @@ You write the handover of a coding session to the agent that continues it, which
 text instead of the conversation. Be exact \
 and complete about what matters, and leave out what does not. Keep file paths, names, commands, \
 numbers and error messages as they \
-are. Use these headings:
+are.
+
+Where there is an earlier summary, write it on: keep what still holds, add what is new, and take \
+out what the conversation has overtaken. What stands in <kept> reaches the agent word for word, \
+behind your text, and is newer: where it differs from the conversation, <kept> is right, and what \
+it shows as finished is finished. What stands in <record> reaches the agent as well; do not repeat \
+it, and never contradict it.
+
+Use these headings:
 
 ## Task
 What the user wants, in their words where it matters; every constraint they gave.
@@ -47,6 +65,10 @@ Where things stand now: what works, what fails, what is half done.
 The steps that remain."""
 
 HEADING: Final = "[What came before was summarised to make room. Summary:]"
+RECORD_HEADING: Final = (
+    "[What follows is taken from the record of this session, not from the summary. "
+    "Where the two differ, the record is right.]"
+)
 
 
 def choose_cut(line: Sequence[LineEntry], keep_tokens: int) -> int:
@@ -95,6 +117,14 @@ def transcript(
         text = _rendered(line, kept, unique, before, notes or {})
         if len(text) <= most:
             return text
+    return cut_middle(text, most_tokens)
+
+
+def cut_middle(text: str, most_tokens: int) -> str:
+    """The text within `most_tokens`, without its middle where it is longer."""
+    most = most_tokens * CHARACTERS_PER_TOKEN
+    if len(text) <= most:
+        return text
     # Both ends: the beginning has the task, the end has the state of the work.
     half = max(1, (most - len(LEFT_OUT)) // 2)
     return f"{text[:half]}{LEFT_OUT}{text[-half:]}"
@@ -164,24 +194,30 @@ def pin_block(entry: LineEntry) -> str:
     return f"[Pinned, said by the {entry.node.role}:]\n{entry.node.text}"
 
 
-def carried(state: SessionState, line: Sequence[LineEntry]) -> tuple[str, ...]:
-    """What is kept by structure: pinned messages of the part that goes, changed files,
-    open tasks.
+def carried(
+    state: SessionState,
+    line: Sequence[LineEntry],
+    kept: KeptRecord = NOTHING_KEPT,
+    space: int = HANDOVER_ROOM,
+) -> tuple[str, ...]:
+    """What the state of the session has, as blocks of text: pinned messages of the part that goes,
+    changed files, tasks, boundaries.
     """
-    blocks = [pin_block(entry) for entry in pinned(state, line)]
-    if files := state.files.newest_first():
-        blocks.append(
-            "[Files changed so far:]\n"
-            + "\n".join(f"{each.path} ({each.action})" for each in files)
-        )
-    waiting = [todo for todo in state.todos.items if todo.status in ("pending", "in_progress")]
-    if waiting:
-        blocks.append(
-            "[Open tasks:]\n" + "\n".join(f"- {todo.text} ({todo.status})" for todo in waiting)
-        )
-    return tuple(blocks)
+    return (
+        *(pin_block(entry) for entry in pinned(state, line)),
+        *files_block(state, kept.edits, space),
+        *task_blocks(state, kept.done),
+        *boundary_blocks(state),
+    )
 
 
 def as_message(summary: str, blocks: Sequence[str]) -> str:
     """What the model reads in place of what was compacted."""
     return "\n\n".join((f"{HEADING}\n\n{summary}", *blocks))
+
+
+def compacted_message(fact: Compacted, pins: Sequence[LineEntry] = ()) -> str:
+    """The message that a compaction stands for; `pins` are what is pinned in its part now."""
+    # What was pinned at the time of the compaction is in it already.
+    late = [block for block in map(pin_block, pins) if block not in fact.carried]
+    return as_message(fact.summary, (*fact.carried, *late, *kept_blocks(fact.kept)))

@@ -319,6 +319,8 @@ def _compaction(fact: Compacted) -> ExportedCompaction:
         carried=fact.carried,
         tokens_before=fact.tokens_before,
         tokens_after=fact.tokens_after,
+        kept=fact.kept,
+        struck=fact.struck,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from weft.events import LeftOutFile, SnapshotChange, StoredReason, Todo
+from weft.events import KeptRecord, LeftOutFile, SnapshotChange, StoredReason, Todo
 from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
 from weft.messages import Image, Part, Role, Usage
 
@@ -115,6 +115,8 @@ class ExportedCompaction(_Value, frozen=True):
     carried: tuple[str, ...] = ()
     tokens_before: int = 0
     tokens_after: int = 0
+    kept: KeptRecord | None = None
+    struck: tuple[str, ...] = ()
 
 
 class ExportedTurn(_Value, frozen=True):

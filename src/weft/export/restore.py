@@ -221,6 +221,8 @@ def _other_facts(document: ExportDocument) -> list[Fact]:
             carried=each.carried,
             tokens_before=each.tokens_before,
             tokens_after=each.tokens_after,
+            kept=each.kept,
+            struck=each.struck,
             at=each.at,
         )
         for each in document.compactions

@@ -58,7 +58,7 @@ from weft.loop.turn_line import digests_at_opening
 from weft.loop.waits.wake import with_wake, woken_fact
 
 if TYPE_CHECKING:  # loaded when they are first used
-    from weft.context import as_message, pin_block, pinned
+    from weft.context import compacted_message, pinned
     from weft.loop.budget import refusal
     from weft.loop.compaction import CompactionWork
     from weft.loop.recovery import (
@@ -113,16 +113,15 @@ __all__ = [
     "TurnHooks",
     "TurnJournal",
     "TurnLimits",
-    "as_message",
     "call_started",
     "child_finished",
     "command_ends",
+    "compacted_message",
     "count_lost",
     "digests_at_opening",
     "end_interrupted",
     "hashes_needed",
     "judge",
-    "pin_block",
     "pinned",
     "promote",
     "refusal",
@@ -146,14 +145,13 @@ _HOMES = {
     "PartialDraft": "weft.loop.recovery",
     "RecoveredCall": "weft.loop.recovery",
     "RecoveryEvidence": "weft.loop.recovery",
-    "as_message": "weft.context",
     "child_finished": "weft.loop.recovery",
     "command_ends": "weft.loop.recovery",
+    "compacted_message": "weft.context",
     "count_lost": "weft.loop.recovery",
     "end_interrupted": "weft.loop.recovery",
     "hashes_needed": "weft.loop.recovery",
     "judge": "weft.loop.recovery",
-    "pin_block": "weft.context",
     "pinned": "weft.context",
     "refusal": "weft.loop.budget",
     "settle_interrupted": "weft.loop.recovery",

@@ -17,7 +17,7 @@ from weft.context import (
     RenderedPrefix,
     estimate_text,
 )
-from weft.events import Fact, PermissionResolved, QuestionAnswered, Signal, Status
+from weft.events import Compacted, Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
 from weft.loop.hooks import TurnHooks
 from weft.messages import DraftPart, Usage
@@ -95,6 +95,8 @@ class ContextLine(msgspec.Struct, frozen=True, kw_only=True):
     """The last node that the summary stands for."""
     pinned: tuple[LineEntry, ...] = ()
     """What is pinned in the part that the summary stands for."""
+    compacted: Compacted | None = None
+    """The compaction that `summary` is of; None where there is none."""
     rendered: RenderedLine = msgspec.field(default_factory=RenderedLine)
     """What was made of the entries before; goes with what holds them."""
 
@@ -296,6 +298,8 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What the model sees of one result; the whole text is kept as a blob."""
     repairs: int = 2
     """How often a structured result may be handed in again after one that did not fit."""
+    summary_seconds: float = 300.0
+    """How long a summary may take, with all its retries."""
     ask_seconds: float | None = None
     """How long a request for permission stays open.
 
@@ -366,6 +370,9 @@ class ModelEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """The user's own programs that have a say in compaction; None where there are none."""
     fallback: ModelFallback | None = None
     """Models to go on with when this one cannot be reached; None where none are configured."""
+    carries: Callable[[], Awaitable[Sequence[str]]] | None = None
+    """What is carried through a compaction besides what the session itself knows: active decisions
+    of the project, what the user asked to be remembered; a block of text each."""
 
     @property
     def window_left(self) -> int:

@@ -16,20 +16,36 @@ import msgspec
 from weft.context import (
     INSTRUCTIONS,
     KEPT_SHARE,
+    RECORD_HEADING,
     ContextTarget,
     LineEntry,
+    bounded_summary,
     carried,
+    checked,
     choose_cut,
+    compacted_message,
+    cut_middle,
     estimate,
     estimate_text,
+    finished_tasks,
+    gather,
+    kept_blocks,
     lone_request_digest,
     notes_for_model,
     render,
     room,
+    step_list,
     transcript,
 )
 from weft.errors import ContextTooLong
-from weft.events import Compacted, ErrorRaised, Fact, ModelCallStarted, UsageRecorded
+from weft.events import (
+    Compacted,
+    ErrorRaised,
+    Fact,
+    KeptRecord,
+    ModelCallStarted,
+    UsageRecorded,
+)
 from weft.faults import FailPointPair
 from weft.ids import NodeId, TurnId, new_id, new_node_id
 from weft.loop.answer import BLOCKED, ModelAnswer
@@ -66,10 +82,20 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     entries: tuple[LineEntry, ...]
     upto: NodeId
-    before: str
+    tail: tuple[LineEntry, ...] = ()
+    """What stays word for word behind it."""
+    before: str = ""
     """The summary that stands there already."""
+    kept: KeptRecord | None = None
+    """What the compaction before has kept."""
     pinned: tuple[LineEntry, ...] = ()
     """What is pinned in the part that `before` stands for."""
+    tokens: int = 0
+    """What it is all together now."""
+    space: int = 0
+    """Tokens that there is room for."""
+    must_gain: bool = False
+    """It is not made unless it is shorter than what it stands for."""
 
 
 def plan(line: ContextLine, window: int, most_output: int, need: Need) -> CompactionPlan | None:
@@ -84,8 +110,21 @@ def plan(line: ContextLine, window: int, most_output: int, need: Need) -> Compac
     # due again before the next call.
     if not entries or (need == "full" and _tokens(entries) < _least_gain(space)):
         return None
+    before = line.compacted
+    tokens = _tokens(line.entries) + estimate_text(len(line.summary))
     return CompactionPlan(
-        entries=entries, upto=entries[-1].node.id, before=line.summary, pinned=line.pinned
+        entries=entries,
+        upto=entries[-1].node.id,
+        tail=tuple(line.entries[cut:]),
+        before="" if before is None else before.summary,
+        kept=None if before is None else before.kept,
+        pinned=line.pinned,
+        tokens=_tokens(entries) + estimate_text(len(line.summary)),
+        # The vendor counts otherwise than we do: what it refused is more than there is room for.
+        space=min(space, tokens) if need == "overflow" else space,
+        # An automatic one that gains nothing would be tried again before every call. One that the
+        # user asked for is made: they may want it for its focus.
+        must_gain=need == "full",
     )
 
 
@@ -124,6 +163,28 @@ class NotSummarised(Exception):
     """The model could not be made to write a summary."""
 
 
+class PreparedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a compaction carries, whatever the summary says."""
+
+    blocks: tuple[str, ...]
+    kept: KeptRecord
+    finished: tuple[str, ...]
+    """Tasks that no summary may show as open."""
+
+
+async def prepared_record(environment: ModelEnvironment, wanted: CompactionPlan) -> PreparedRecord:
+    """Take from the record what is carried."""
+    state = environment.journal.state
+    kept = gather(wanted.entries, wanted.tail, wanted.kept, wanted.space, state.tree.pins)
+    more = await environment.carries() if environment.carries is not None else ()
+    blocks = carried(state, (*wanted.pinned, *wanted.entries), kept, wanted.space)
+    return PreparedRecord(
+        blocks=(RECORD_HEADING, *blocks, *more),
+        kept=kept,
+        finished=tuple(finished_tasks(state, kept.done)),
+    )
+
+
 async def summarise(
     environment: ModelEnvironment,
     wanted: CompactionPlan,
@@ -142,36 +203,100 @@ async def summarise(
     Raises:
         NotSummarised: the model could not be made to write it.
     """
+    record = await prepared_record(environment, wanted)
+    seconds = environment.limits.summary_seconds
+    answer: ModelAnswer | None = None
+    # A model that hangs must not hold the turn, and what is typed meanwhile, for ever.
+    with anyio.move_on_after(seconds):
+        answer = await _answer(environment, wanted, record, focus, turn_id, note, begin)
+    if answer is None:
+        raise NotSummarised(f"the model took longer than {seconds:g} s")
+    text = _said(answer).strip()
+    if not text or answer.stop in BLOCKED:
+        raise NotSummarised("the model gave no summary")
+    return await _made(environment, wanted, record, text, trigger)
+
+
+async def list_steps(environment: ModelEnvironment, wanted: CompactionPlan, why: str) -> list[Fact]:
+    """The facts of a compaction whose summary no model could be made to write: the record, and the
+    steps from it.
+
+    Raises:
+        NotSummarised: it would gain nothing.
+    """
+    record = await prepared_record(environment, wanted)
+    text = step_list(wanted.entries, wanted.before, wanted.space, why)
+    return await _made(environment, wanted, record, text, "auto")
+
+
+async def _made(
+    environment: ModelEnvironment,
+    wanted: CompactionPlan,
+    record: PreparedRecord,
+    text: str,
+    trigger: Trigger,
+) -> list[Fact]:
+    summary, struck = checked(bounded_summary(text, wanted.space), record.finished)
+    compacted = Compacted(
+        upto=wanted.upto,
+        summary=summary,
+        carried=record.blocks,
+        kept=record.kept,
+        struck=struck,
+        tokens_before=wanted.tokens,
+    )
+    after = estimate_text(len(compacted_message(compacted)))
+    if wanted.must_gain and after >= wanted.tokens:
+        raise NotSummarised("the summary is no shorter than what it would stand for")
+    compacted = msgspec.structs.replace(compacted, tokens_after=after)
+    return await _shown(environment.hooks, trigger, compacted)
+
+
+async def _answer(
+    environment: ModelEnvironment,
+    wanted: CompactionPlan,
+    record: PreparedRecord,
+    focus: str,
+    turn_id: TurnId | None,
+    note: Callable[[Fact], None],
+    begin: Callable[[], Awaitable[object]],
+) -> ModelAnswer:
+    """The model's answer to what fits of the conversation.
+
+    Raises:
+        NotSummarised: it has none.
+    """
     info = environment.model.info
     space = room(info.context_window, info.max_output_tokens) // 2
-    notes = notes_for_model(environment.journal.state.tree)
     while True:
-        conversation = transcript(wanted.entries, space, wanted.before, notes)
+        conversation = _conversation(environment, wanted, record, space)
         try:
-            answer = await _ask(environment, conversation, focus, turn_id, note, begin)
-            break
+            return await _ask(environment, conversation, focus, turn_id, note, begin)
         except BrokenAnswer as broken:
             # Our estimate is not the vendor's tokenizer, so the transcript itself may not fit. It
             # is halved until it does, or until too little is left to be worth a summary.
             if not isinstance(broken.error, ContextTooLong) or space < 1_000:
                 raise NotSummarised(str(broken)) from broken
             space //= 2
-    text = _said(answer).strip()
-    if not text or answer.stop in BLOCKED:
-        raise NotSummarised("the model gave no summary")
-    blocks = carried(environment.journal.state, (*wanted.pinned, *wanted.entries))
-    compacted = Compacted(
-        upto=wanted.upto,
-        summary=text,
-        carried=blocks,
-        tokens_before=estimate_text(len(conversation)),
-        tokens_after=estimate_text(len(text) + sum(map(len, blocks))),
-    )
-    # An automatic one that gains nothing would be tried again before every call. One that the user
-    # asked for is kept: they may want it for its focus.
-    if trigger == "auto" and compacted.tokens_after >= compacted.tokens_before:
-        raise NotSummarised("the summary is no shorter than what it would stand for")
-    return await _shown(environment.hooks, trigger, compacted)
+
+
+def _conversation(
+    environment: ModelEnvironment, wanted: CompactionPlan, record: PreparedRecord, space: int
+) -> str:
+    """What the summarising model reads: the part that goes, what stays, and the record.
+
+    The tail and the record have half as much room as the part that goes: together they fit, too.
+    """
+    notes = notes_for_model(environment.journal.state.tree)
+    gone = transcript(wanted.entries, space, wanted.before, notes)
+    known = cut_middle("\n\n".join((*record.blocks[1:], *kept_blocks(record.kept))), space // 4)
+    pieces = [f"<conversation>\n{gone}\n</conversation>"]
+    if known:
+        pieces.append(f"<record>\n{known}\n</record>")
+    if wanted.tail:
+        tail = transcript(wanted.tail, space // 4, "", notes)
+        pieces.append(f"<kept>\n{tail}\n</kept>")
+    return "\n\n".join(pieces)
 
 
 async def _ask(
@@ -257,7 +382,7 @@ def _model_request(environment: ModelEnvironment, conversation: str, focus: str)
         messages=(
             ChatMessage(
                 role="user",
-                parts=(Text(text=f"<conversation>\n{conversation}\n</conversation>\n\n{asked}"),),
+                parts=(Text(text=f"{conversation}\n\n{asked}"),),
             ),
         ),
         # A summary needs no thought of its own; a model that cannot do without has its least.

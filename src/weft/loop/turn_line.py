@@ -63,6 +63,7 @@ class TurnLine:
             summary=self._context.summary,
             upto=self._context.upto,
             pinned=self._context.pinned,
+            compacted=self._context.compacted,
             rendered=self._context.rendered,
         )
 

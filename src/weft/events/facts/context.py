@@ -10,15 +10,56 @@ from weft.events.base import FactBase
 from weft.ids import BlobId, NodeId, SessionId
 
 
+class FailedCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A command that failed when it was last run."""
+
+    command: str
+    exit_code: int = 0
+    """0 where it did not end by itself: it took too long, or was held back."""
+    output: str = ""
+    """Its last lines."""
+
+
+class EditedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How many lines of a file edits have added and removed."""
+
+    path: str
+    added: int = 0
+    removed: int = 0
+
+
+class KeptRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What outlives compactions word for word, and the next one goes on with: taken from the
+    record, never from a summary.
+    """
+
+    rules: tuple[str, ...] = ()
+    """Sentences of the user with an order or a ban."""
+    values: tuple[str, ...] = ()
+    """Sentences with exact values, of messages that are no longer kept whole."""
+    messages: tuple[str, ...] = ()
+    """The user's own messages, oldest first."""
+    more_messages: int = 0
+    """Older ones that there is no room for."""
+    failures: tuple[FailedCommand, ...] = ()
+    done: tuple[str, ...] = ()
+    """Tasks that were finished and have left the list."""
+    edits: tuple[EditedFile, ...] = ()
+
+
 class Compacted(FactBase, frozen=True, tag="compacted"):
     """The model reads the line up to `upto` as a summary."""
 
     upto: NodeId
     summary: str
     carried: tuple[str, ...] = ()
-    """What is carried by structure: pinned nodes, files, open tasks."""
+    """What is carried by structure: pinned nodes, files, tasks, boundaries."""
     tokens_before: int = 0
     tokens_after: int = 0
+    kept: KeptRecord | None = None
+    """What is carried besides; None in compactions of older programs."""
+    struck: tuple[str, ...] = ()
+    """Lines of the summary that the record contradicts; they are not in `summary`."""
 
 
 class CompactionUndone(FactBase, frozen=True, tag="compaction_undone"):

@@ -43,7 +43,9 @@ ENTRY_BYTES: Final = 1_000
 class CompactedPart(msgspec.Struct, frozen=True):
     """What the model reads in place of the compacted part of a line."""
 
+    fact: Compacted
     summary: str
+    """The message that stands for it."""
     pinned: tuple[LineEntry, ...]
 
 
@@ -142,6 +144,7 @@ class LineCache:
             summary=part.summary,
             upto=compaction.upto,
             pinned=part.pinned,
+            compacted=part.fact,
             rendered=self._rendered,
         )
 
@@ -170,11 +173,13 @@ class LineCache:
         key = (compaction.at, tuple(tree.pins))
         if self._compacted is not None and self._compacted[0] == key:
             return self._compacted[1]
-        from weft.session.log.stored_line import load_nodes, load_summary  # as above
+        from weft.loop import compacted_message  # as above
+        from weft.session.log.stored_line import load_compaction, load_nodes
 
         seen = self._seen
         kept = tuple(await load_nodes(tree, tree.pinned_on(compaction.upto), self._store))
-        part = CompactedPart(await load_summary(compaction, self._store, kept), kept)
+        fact = await load_compaction(compaction, self._store)
+        part = CompactedPart(fact, compacted_message(fact, kept), kept)
         if self._seen == seen:
             self._compacted = (key, part)
         return part

@@ -160,21 +160,12 @@ async def load_revisions(
     return found
 
 
-async def load_summary(
-    compaction: TreeCompaction, store: Store, pinned: Sequence[LineEntry] = ()
-) -> str:
-    """What the model reads in place of what was compacted.
-
-    `pinned` is carried too, where it was pinned only afterwards.
-    """
+async def load_compaction(compaction: TreeCompaction, store: Store) -> Compacted:
+    """The compaction that the tree names."""
     fact = (await read_places([compaction.at], store))[compaction.at]
     if not isinstance(fact, Compacted):
         raise Corrupt(fact.session_id, "expected a compaction", seq=fact.seq)
-    # What was pinned at the time of the compaction is in it already.
-    from weft.loop import as_message, pin_block  # few lines are compacted
-
-    late = [block for block in map(pin_block, pinned) if block not in fact.carried]
-    return as_message(fact.summary, (*fact.carried, *late))
+    return fact
 
 
 def _edited_parts(fact: AnyFact) -> tuple[Part, ...]:

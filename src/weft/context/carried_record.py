@@ -1,0 +1,267 @@
+"""What a compaction carries whatever its summary says: all of it from the record.
+
+Two parts.  What the state of the session knows (pinned messages, tasks, files, boundaries) is
+written anew each time.  What only the words of the line tell (the user's rules and messages,
+commands that fail) is gathered from the part that goes and added to what the compaction before has
+kept: so a compaction costs as much as its own part of the line, however long that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from typing import Final
+
+from weft.context.build import LineEntry
+from weft.context.sizes import CHARACTERS_PER_TOKEN
+from weft.context.user_rules import is_firm, rules_of, values_of
+from weft.events import EditedFile, FailedCommand, KeptRecord
+from weft.ids import NodeId
+from weft.messages import ToolCall, ToolResult
+from weft.state import SessionState
+
+MESSAGES_SHARE: Final = 0.08
+RULES_SHARE: Final = 0.05
+VALUES_SHARE: Final = 0.03
+FILES_SHARE: Final = 0.03
+"""How much of the room each part may take."""
+LEAST_CHARACTERS: Final = 1_200
+LEAST_SHARE: Final = 0.1
+"""What each of them has in a small window: so many characters, or this share."""
+FAILURES: Final = 5
+LAST_LINES: Final = 12
+LINE_CHARACTERS: Final = 200
+EDITS: Final = 500
+"""Files whose added and removed lines are counted."""
+DONE: Final = 50
+"""Finished tasks that are remembered once they have left the list."""
+MESSAGE_ENDS: Final = 400
+"""Characters that are kept of either end of a message that is too long to be kept whole."""
+
+NOTHING_KEPT: Final = KeptRecord()
+
+
+def gather(
+    gone: Sequence[LineEntry],
+    tail: Sequence[LineEntry],
+    before: KeptRecord | None,
+    space: int,
+    pinned: Container[NodeId] = (),
+) -> KeptRecord:
+    """What is kept once `gone` is summarised and `tail` stays, in a room of `space` tokens.
+
+    What is pinned is carried whole in any case.
+    """
+    before = before or NOTHING_KEPT
+    users = (entry.node for entry in gone if entry.node.role == "user")
+    said = [node.text for node in users if node.text.strip() and node.id not in pinned]
+    messages, left = _newest(
+        (*before.messages, *map(_bounded, said)), _share(space, MESSAGES_SHARE)
+    )
+    # A message that was too long lost its middle, so its values count as if it were gone.
+    cut = [*left, *(text for text in said if _bounded(text) != text)]
+    values = _unique((*before.values, *(each for text in cut for each in values_of(text))))
+    rules = _unique((*before.rules, *(rule for text in said for rule in rules_of(text))))
+    return KeptRecord(
+        rules=_firmest(rules, _share(space, RULES_SHARE)),
+        values=_newest([each for each in values if each not in rules], _share(space, VALUES_SHARE))[
+            0
+        ],
+        messages=messages,
+        more_messages=before.more_messages + len(left),
+        failures=_failures(before.failures, (*gone, *tail)),
+        done=_finished(before.done, gone),
+        edits=_edits(before.edits, gone),
+    )
+
+
+def kept_blocks(kept: KeptRecord | None) -> tuple[str, ...]:
+    """What is kept, as the model reads it."""
+    if kept is None:
+        return ()
+    blocks = []
+    if kept.rules:
+        blocks.append(
+            _list("Rules that the user gave; they hold until the user lifts them:", kept.rules)
+        )
+    if kept.values:
+        blocks.append(_list("Said by the user earlier, with exact values:", kept.values))
+    if kept.messages:
+        more = f" ({kept.more_messages} older ones are left out)" if kept.more_messages else ""
+        said = "\n---\n".join(kept.messages)
+        blocks.append(f"[The user's own messages, oldest first{more}:]\n{said}")
+    blocks += [_failure_block(each) for each in kept.failures]
+    return tuple(blocks)
+
+
+def task_blocks(state: SessionState, done: Iterable[str] = ()) -> list[str]:
+    """The open tasks and the finished ones."""
+    items = state.todos.items
+    waiting = [f"{each.text} ({each.status})" for each in items if _is_open(each.status)]
+    finished = finished_tasks(state, done)
+    blocks = [_list("Open tasks:", waiting)] if waiting else []
+    if finished:
+        blocks.append(_list("Finished tasks; they are not to be done again:", finished))
+    dropped = [each.text for each in items if each.status == "cancelled"]
+    return [*blocks, *([_list("Tasks that were given up:", dropped)] if dropped else [])]
+
+
+def finished_tasks(state: SessionState, done: Iterable[str] = ()) -> list[str]:
+    """What was finished, and is not open again."""
+    items = state.todos.items
+    again = {each.text for each in items if _is_open(each.status)}
+    now = [each.text for each in items if each.status == "done"]
+    return [text for text in _unique((*done, *now)) if text not in again]
+
+
+def files_block(state: SessionState, edits: Iterable[EditedFile], space: int) -> list[str]:
+    """The files that the session has changed, the newest first."""
+    counted = {each.path: each for each in edits}
+    lines = [
+        f"{each.path} ({each.action}{_stat(counted.get(each.path))})"
+        for each in state.files.newest_first()
+    ]
+    if not lines:
+        return []
+    shown, left = _newest(lines[::-1], _share(space, FILES_SHARE), least=20)
+    more = f"\n… and {len(left)} more that were changed earlier" if left else ""
+    return ["[Files changed so far:]\n" + "\n".join(reversed(shown)) + more]
+
+
+def boundary_blocks(state: SessionState) -> list[str]:
+    """The ranges of lines that edits are held to."""
+    held = [
+        f"{each.path}: lines {each.first + 1} to {each.last + 1}"
+        for each in state.boundaries.held.values()
+    ]
+    return [_list("Edits of these files must stay within:", held)] if held else []
+
+
+# --- gathering ---------------------------------------------------------------------------
+
+
+def _failures(
+    before: Sequence[FailedCommand], line: Sequence[LineEntry]
+) -> tuple[FailedCommand, ...]:
+    """The commands that failed when they were last run."""
+    found = {each.command: each for each in before}
+    for entry in line:
+        for call in entry.node.calls:
+            result = entry.results.get(call.call_uid)
+            command = call.args.get("command")
+            if result is None or call.name != "shell" or not isinstance(command, str):
+                continue
+            # Out and in again: the newest is last.
+            found.pop(command, None)
+            if result.is_error and result.status == "done":
+                found[command] = _failed(command, result)
+    return tuple(found.values())[-FAILURES:]
+
+
+def _failed(command: str, result: ToolResult) -> FailedCommand:
+    code = result.data.get("exit_code")
+    lines = [line[:LINE_CHARACTERS] for line in result.text.rstrip().splitlines()[-LAST_LINES:]]
+    return FailedCommand(
+        command=command[: 2 * LINE_CHARACTERS],
+        exit_code=code if isinstance(code, int) else 0,
+        output="\n".join(lines),
+    )
+
+
+def _finished(before: Sequence[str], gone: Sequence[LineEntry]) -> tuple[str, ...]:
+    """The tasks that some list of the part that goes had as done."""
+    found = list(before)
+    for call in _calls(gone, "todo"):
+        todos = call.args.get("todos")
+        listed = todos if isinstance(todos, list) else []
+        # What a model wrote may have any form.
+        done = (each for each in listed if isinstance(each, dict) and each.get("status") == "done")
+        found += (str(each.get("text", "")) for each in done)
+    return _unique(filter(None, reversed(found)))[:DONE][::-1]
+
+
+def _edits(before: Iterable[EditedFile], gone: Sequence[LineEntry]) -> tuple[EditedFile, ...]:
+    """Lines that edits added and removed."""
+    found = {each.path: each for each in before}
+    for entry in gone:
+        for result in entry.results.values():
+            diff, read = result.data.get("diff"), result.data.get("read")
+            if not isinstance(diff, str) or not isinstance(read, dict) or len(read) != 1:
+                continue
+            [path] = read
+            file = found.pop(path, EditedFile(path=path))
+            found[path] = EditedFile(
+                path=path,
+                added=file.added + _marked(diff, "+"),
+                removed=file.removed + _marked(diff, "-"),
+            )
+    return tuple(found.values())[-EDITS:]
+
+
+def _marked(diff: str, mark: str) -> int:
+    return sum(
+        line.startswith(mark) and not line.startswith(mark * 3) for line in diff.splitlines()
+    )
+
+
+def _calls(entries: Sequence[LineEntry], name: str) -> Iterable[ToolCall]:
+    return (call for entry in entries for call in entry.node.calls if call.name == name)
+
+
+# --- room --------------------------------------------------------------------------------
+
+
+def _share(space: int, share: float) -> int:
+    characters = space * CHARACTERS_PER_TOKEN
+    return int(max(characters * share, min(LEAST_CHARACTERS, characters * LEAST_SHARE)))
+
+
+def _newest(
+    texts: Sequence[str], most: int, *, least: int = 0
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The newest of them that have room, `least` of them in any case, and those that have none."""
+    used, first = 0, len(texts)
+    while first > 0:
+        used += len(texts[first - 1]) + 1
+        if used > most and len(texts) - first >= least:
+            break
+        first -= 1
+    return tuple(texts[first:]), tuple(texts[:first])
+
+
+def _firmest(rules: Sequence[str], most: int) -> tuple[str, ...]:
+    """The rules that have room: hints give way to orders, and then the older to the newer."""
+    firm = [rule for rule in rules if is_firm(rule)]
+    hints = [rule for rule in rules if not is_firm(rule)]
+    kept = set(_newest((*hints, *firm), most)[0])
+    return tuple(rule for rule in rules if rule in kept)
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= 4 * MESSAGE_ENDS:
+        return text
+    left = len(text) - 2 * MESSAGE_ENDS
+    return f"{text[:MESSAGE_ENDS]}\n[… {left} characters …]\n{text[-MESSAGE_ENDS:]}"
+
+
+def _unique(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))
+
+
+# --- words -------------------------------------------------------------------------------
+
+
+def _list(heading: str, texts: Iterable[str]) -> str:
+    return "\n".join([f"[{heading}]", *(f"- {text}" for text in texts)])
+
+
+def _stat(file: EditedFile | None) -> str:
+    return "" if file is None else f", +{file.added} −{file.removed}"
+
+
+def _failure_block(failure: FailedCommand) -> str:
+    how = f"exit code {failure.exit_code}" if failure.exit_code else "it did not end well"
+    return f"[This command fails: {how}. Its last lines:]\n$ {failure.command}\n{failure.output}"
+
+
+def _is_open(status: str) -> bool:
+    return status in ("pending", "in_progress")

@@ -1,0 +1,210 @@
+"""What a compaction carries from the record: rules, messages, values, failing commands, tasks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.context import LineEntry, compacted_message, gather, kept_blocks
+from weft.context.carried_record import FAILURES, LEAST_CHARACTERS, MESSAGES_SHARE, task_blocks
+from weft.context.sizes import CHARACTERS_PER_TOKEN
+from weft.context.user_rules import is_firm, rules_of, sentences, values_of
+from weft.data_tables import read_table
+from weft.events import Compacted, KeptRecord, Todo, TodoChanged
+from weft.ids import CallUid, NodeId, SessionId
+from weft.messages import Node, Text, ToolCall, ToolResult
+from weft.state import SessionState
+
+ROOM = 20_000
+
+
+def asked(number: int, text: str) -> LineEntry:
+    return LineEntry(node=Node(id=NodeId(f"nod_{number}"), role="user", parts=(Text(text=text),)))
+
+
+def ran(number: int, command: str, code: int, output: str = "") -> LineEntry:
+    uid = CallUid(f"cal_{number}")
+    call = ToolCall(call_uid=uid, name="shell", args={"command": command})
+    result = ToolResult(call_uid=uid, text=output, is_error=code != 0, data={"exit_code": code})
+    node = Node(id=NodeId(f"nod_{number}"), role="assistant", parts=(call,))
+    return LineEntry(node=node, results={uid: result})
+
+
+def kept_of(*line: LineEntry, before: KeptRecord | None = None, space: int = ROOM) -> KeptRecord:
+    return gather(line, (), before, space)
+
+
+# --- the user's rules ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Never push to main.",
+        "Do not touch the file vendor/x.c!",
+        "Please don’t add dependencies",
+        "ALWAYS run the tests before you commit.",
+        "All dates must be in UTC",
+        "No, not a cache; use the index instead.",
+        "Verwende niemals Tabs.",
+        "Il ne faut jamais pousser sur main.",
+        "No uses macros.",
+        "不要修改数据库",
+        "必ずテストを書いてください",
+    ],
+)
+def test_a_sentence_with_an_order_or_a_ban_is_a_rule_word_for_word(rule: str) -> None:
+    told = f"The shop is slow today.\n- {rule}\nThanks a lot"
+    assert rules_of(told) == [rule]
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello there.", "The total is wrong.", "What does cart.py do?", "Mend the door."]
+)
+def test_what_orders_nothing_for_good_is_no_rule(text: str) -> None:
+    assert rules_of(text) == []
+
+
+def test_a_short_rule_that_points_back_brings_the_sentence_before_it() -> None:
+    assert rules_of("You rewrote the history. Never do that again.") == [
+        "You rewrote the history. Never do that again."
+    ]
+
+
+def test_words_inside_a_block_of_code_make_no_rule() -> None:
+    assert rules_of("Look:\n```\nYou must never\n```\nfine") == []
+
+
+def test_every_row_of_the_word_list_finds_its_own_words() -> None:
+    rows = read_table(sentences.__code__.co_filename, "order_words.tsv", 4)
+    for words, kind, _, source in rows:
+        said = words.removeprefix("^").replace("*", "x")
+        assert rules_of(f"{said} there") != [], words
+        assert kind in ("order", "ban", "choice", "hint")
+        assert len(source) > 5
+        assert is_firm(f"{said} there") or kind == "hint", words
+
+
+# --- messages and values ---------------------------------------------------------------
+
+
+def test_the_users_messages_are_kept_whole_and_the_oldest_goes_first() -> None:
+    size = int(ROOM * MESSAGES_SHARE * CHARACTERS_PER_TOKEN)
+    long = [asked(number, f"{number} " + "w " * (size // 10)) for number in range(10)]
+    kept = kept_of(*long)
+    assert kept.messages[-1].startswith("9 ")
+    assert 1 < len(kept.messages) < 10
+    assert kept.more_messages == 10 - len(kept.messages)
+    assert sum(map(len, kept.messages)) <= size
+    [block] = kept_blocks(kept)
+    assert f"({kept.more_messages} older ones are left out)" in block
+
+
+def test_the_exact_values_of_a_message_outlive_it() -> None:
+    first = kept_of(asked(1, "Hello. The port is 48213. Ask `make db`. Good luck!"))
+    assert (first.values, len(first.messages)) == ((), 1)
+    filler = [asked(number, "w " * 800) for number in range(2, 30)]
+    second = kept_of(*filler, before=first)
+    assert not any("48213" in message for message in second.messages)
+    assert second.values == ("The port is 48213.", "Ask `make db`.")
+    third = kept_of(*filler, before=second)
+    assert third.values == second.values
+
+
+def test_a_message_that_is_too_long_keeps_its_ends_and_its_values() -> None:
+    text = "Read this. " + "w " * 3_000 + ". The key is alpha_7. " + "w " * 3_000 + "the end"
+    kept = kept_of(asked(1, text))
+    assert kept.messages[0].startswith("Read this.")
+    assert kept.messages[0].endswith("the end")
+    assert kept.values == ("The key is alpha_7.",)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["use 8443", "call it `Basket`", 'say "no such cart"', "see src/cart.py", "set MAX_ROWS"],
+)
+def test_numbers_names_quotes_and_paths_are_exact_values(sentence: str) -> None:
+    assert values_of(f"It is nice. {sentence}") == [sentence]
+
+
+def test_rules_stay_where_hints_have_to_go() -> None:
+    hints = [asked(number, f"You should use colour {number} {'w ' * 50}") for number in range(90)]
+    kept = kept_of(asked(500, "Never push to main."), *hints)
+    assert kept.rules[0] == "Never push to main."
+    assert len(kept.rules) < 90
+
+
+@given(st.lists(st.text(max_size=3_000), max_size=12), st.integers(500, 50_000))
+def test_what_is_kept_has_a_bound_whatever_was_said(texts: list[str], space: int) -> None:
+    kept: KeptRecord | None = None
+    for _ in range(3):
+        kept = gather([asked(n, text) for n, text in enumerate(texts)], (), kept, space)
+    assert kept is not None
+    most = 4 * max(LEAST_CHARACTERS, space * CHARACTERS_PER_TOKEN * 0.1)
+    assert sum(map(len, kept_blocks(kept))) <= most
+
+
+# --- commands that fail ----------------------------------------------------------------
+
+
+def test_a_command_that_fails_is_kept_until_it_works() -> None:
+    output = "\n".join(f"line {number}" for number in range(40)) + "\n(exit code 2)"
+    first = kept_of(ran(1, "make test", 2, output), ran(2, "ls", 0))
+    [failure] = first.failures
+    assert (failure.command, failure.exit_code) == ("make test", 2)
+    assert failure.output.endswith("line 39\n(exit code 2)")
+    assert "line 20" not in failure.output
+    assert "[This command fails: exit code 2." in kept_blocks(first)[0]
+    assert kept_of(asked(3, "go on"), before=first).failures == first.failures
+    assert gather([asked(4, "x")], [ran(5, "make test", 0)], first, ROOM).failures == ()
+    assert len(kept_of(*(ran(n, f"run {n}", 1) for n in range(20))).failures) == FAILURES
+
+
+# --- tasks -----------------------------------------------------------------------------
+
+
+def tasks(*statuses: str) -> SessionState:
+    state = SessionState(session_id=SessionId("s"))
+    items = [
+        Todo(id=str(n), text=f"task {n}", status=status)  # type: ignore[arg-type]
+        for n, status in enumerate(statuses)
+    ]
+    state.apply(TodoChanged(items=tuple(items)))
+    return state
+
+
+def test_a_finished_task_that_has_left_the_list_is_still_finished() -> None:
+    uid = CallUid("cal_1")
+    todos = [{"text": "find it", "status": "done"}, {"text": "mend it", "status": "pending"}]
+    call = ToolCall(call_uid=uid, name="todo", args={"todos": todos})
+    entry = LineEntry(node=Node(id=NodeId("nod_1"), role="assistant", parts=(call,)))
+    kept = kept_of(entry)
+    assert kept.done == ("find it",)
+    assert kept_of(asked(2, "go on"), before=kept).done == ("find it",)
+    [block] = task_blocks(tasks(), kept.done)
+    assert block.endswith("- find it")
+
+
+def test_a_task_that_is_open_again_is_not_shown_as_finished() -> None:
+    opened = task_blocks(tasks("pending", "done", "cancelled"), ["task 0", "older"])
+    assert opened == [
+        "[Open tasks:]\n- task 0 (pending)",
+        "[Finished tasks; they are not to be done again:]\n- older\n- task 1",
+        "[Tasks that were given up:]\n- task 2",
+    ]
+
+
+@pytest.mark.parametrize("todos", [None, "x", [1], [{"status": "done"}], [{"text": 3}]])
+def test_a_list_of_any_form_is_survived(todos: object) -> None:
+    call = ToolCall(call_uid=CallUid("c"), name="todo", args={"todos": todos})
+    entry = LineEntry(node=Node(id=NodeId("n"), role="assistant", parts=(call,)))
+    assert kept_of(entry).done == ()
+
+
+def test_a_compaction_of_an_older_program_reads_as_it_did() -> None:
+    fact = Compacted(upto=NodeId("n"), summary="They met.", carried=("[Open tasks:]\n- go",))
+    assert compacted_message(fact) == (
+        "[What came before was summarised to make room. Summary:]\n\nThey met.\n\n"
+        "[Open tasks:]\n- go"
+    )
