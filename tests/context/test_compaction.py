@@ -17,9 +17,9 @@ from weft.context import (
     carried,
     choose_cut,
     estimate,
-    is_full,
     render,
     room,
+    room_level,
     transcript,
 )
 from weft.context.compaction import OLD_RESULT_KEPT, RESULT_KEPT
@@ -128,6 +128,18 @@ def test_the_kept_part_begins_with_the_user_where_it_can(line: list[LineEntry], 
         assert not [entry for entry in line[cut:] if entry.node.role == "user"]
 
 
+@given(line=lines(), keep=keeps, most=keeps)
+def test_the_last_steps_stay_as_far_as_there_is_room(
+    line: list[LineEntry], keep: int, most: int
+) -> None:
+    cut = choose_cut(line, keep, steps=3, most_tokens=most)
+    answers = [n for n, entry in enumerate(line) if entry.node.role == "assistant"]
+    if len(answers) >= 3 and tokens(line[answers[-3] : -1]) <= most:
+        assert cut <= answers[-3]
+    assert tokens(line[cut:-1]) <= max(keep, most)
+    assert cut <= choose_cut(line, keep)
+
+
 @given(line=lines(), keep=keeps)
 def test_a_line_that_fits_is_not_cut(line: list[LineEntry], keep: int) -> None:
     if tokens(line[:-1]) <= keep:
@@ -162,8 +174,8 @@ def test_no_cut_parts_a_call_from_its_result(line: list[LineEntry], keep: int) -
 def test_an_answer_has_room_in_every_window(window: int, output: int) -> None:
     space = room(window, output)
     assert 1 <= space <= window
-    assert is_full(space + 1, window, output)
-    assert not is_full(0, window, output)
+    assert room_level(space + 1, window, output) == "hard"
+    assert room_level(0, window, output) == "free"
 
 
 # --- what the summarising model is told ------------------------------------------------
@@ -288,5 +300,7 @@ def test_a_pin_that_was_taken_away_carries_nothing() -> None:
 
 @pytest.mark.parametrize("window", [1_000, 8_000, 200_000])
 def test_a_line_is_compacted_before_the_window_is_used_up(window: int) -> None:
-    full = next(used for used in range(window) if is_full(used, window, 4_096))
-    assert 0.5 * window < full < window
+    levels = [room_level(used, window, 4_096) for used in range(0, window, 10)]
+    assert levels == sorted(levels, key=["free", "soft", "hard"].index)
+    share = [levels.index(level) * 10 / room(window, 4_096) for level in ("soft", "hard")]
+    assert share == pytest.approx([0.7, 0.9], abs=0.02)

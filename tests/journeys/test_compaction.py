@@ -74,26 +74,22 @@ async def test_the_summarising_model_is_told_the_conversation_and_what_matters(
 
 
 async def test_the_newest_turns_stay_word_for_word(plain_world: World) -> None:
-    """A quarter of the room is kept, from something that the person said."""
+    """The last five answers stay, from something that the user said."""
     teller = SummarizingModel(window=4_000)
     async with plain_world.open(teller.model) as app:
         session = await start(app)
-        await send_prompts(session, *(f"{number} " + "x" * 1_000 for number in range(6)))
+        await send_prompts(session, *(f"{number} " + "x" * 1_000 for number in range(8)))
         before = await session.messages_with_ids()
         report = await session.compact()
         await send_prompts(session, "now")
     told = [line[:8] for line in teller.seen]
     assert told[0] == "user: <s"
     assert told[1:] == [
-        "user: 3 ",
-        "assistan",
-        "user: 4 ",
-        "assistan",
-        "user: 5 ",
-        "assistan",
+        *(word for number in range(3, 8) for word in (f"user: {number} ", "assistan")),
         "user: no",
     ]
-    assert "USER: 2 x" in str(teller.summaries[0].messages)
+    [asked] = [str(request.messages) for request in teller.summaries]
+    assert asked.index("USER: 2 x") < asked.index("<kept>") < asked.index("USER: 3 x")
     assert report.upto == before[5][0]
 
 

@@ -17,9 +17,9 @@ from tests.support.compaction import (
 )
 from tests.support.world import PATIENCE, World, facts, message_lines, request_lines
 from weft.context import estimate, room
-from weft.events import Compacted, ErrorRaised, TurnFinished, UsageRecorded
+from weft.events import Compacted, ErrorRaised, SystemNote, TurnFinished, UsageRecorded
 from weft.providers import ModelRequest
-from weft.providers.script import CallTool, Fail, SayText, Step
+from weft.providers.script import CallTool, Fail, SayText, Stall, Step
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +39,7 @@ async def test_a_long_conversation_never_outgrows_the_window(world: World) -> No
         assert all(fits(request) for request in teller.asked)
         assert all(fits(request) for request in teller.summaries)
         made = await compactions(session)
-        assert 3 <= len(made) <= 14
+        assert 3 <= len(made) <= 18
         assert teller.seen[0].startswith("user: <summary ")
         assert teller.seen[-1] == f"user: 39 {TURN}"
         assert len(await session.messages()) == 80
@@ -86,14 +86,79 @@ async def test_the_cost_of_a_turn_has_its_compactions_in_it(world: World) -> Non
 async def test_a_summary_that_cannot_be_had_ends_neither_turn_nor_session(
     world: World, steps: tuple[Step, ...]
 ) -> None:
+    """At the soft threshold the context stays as it is; at the hard one the steps are listed."""
     teller = SummarizingModel(window=WINDOW, summary=lambda request: steps)
     async with world.open(teller.model) as app:
         session = await start(app)
-        await send_prompts(session, *[TURN] * 10)
+        await send_prompts(session, *[TURN] * 7)
+        assert len(teller.summaries) == 1
         assert await facts(session, Compacted) == []
-        assert {each.where for each in await facts(session, ErrorRaised)} == {"compaction"}
+        assert request_lines(teller.asked[-1]).count(f"user: {TURN}") == 7
+        await send_prompts(session, *[TURN] * 12)
+        assert await facts(session, ErrorRaised) == []
+        assert {note.level for note in await facts(session, SystemNote)} == {"warning"}
         assert await session.get_status() == "idle"
-    assert [line for line in teller.seen if line.startswith("user: x")] == [f"user: {TURN}"] * 10
+        made = await compactions(session)
+        assert all(each.summary.startswith("No summary could be written") for each in made)
+    assert made
+    assert all(fits(request) for request in teller.asked)
+
+
+async def test_a_model_that_hangs_over_a_summary_holds_no_turn(plain_world: World) -> None:
+    teller = SummarizingModel(
+        window=WINDOW, summary=lambda request: (SayText(text="half"), Stall(gate="never"))
+    )
+    async with plain_world.open(teller.model, config={"compaction.timeout": 0.01}) as app:
+        session = await start(app)
+        await send_prompts(session, *[TURN] * 9)
+        [made] = await compactions(session)
+        assert made.summary.startswith("No summary could be written: the model took longer")
+        rows = [r for r in await facts(session, UsageRecorded) if r.purpose == "compaction"]
+        assert len(rows) >= len(teller.summaries) >= 1
+
+
+async def test_at_the_soft_threshold_a_turn_is_not_compacted_in_its_midst(
+    plain_world: World,
+) -> None:
+    """Only when a task is finished; the room is not full yet."""
+    plain_world.write("long.txt", "a line of the file\n" * 60)
+    done = {"todos": [{"text": "read", "status": "done"}]}
+
+    def say(request: ModelRequest) -> Step:
+        match len(teller.asked):
+            case number if number <= 8:
+                return CallTool(name="read", args={"path": "long.txt", "offset": number})
+            case 9:
+                assert teller.summaries == []
+                return CallTool(name="todo", args=done)
+            case _:
+                return SayText(text="read it all")
+
+    teller = SummarizingModel(window=WINDOW, say=say)
+    async with plain_world.open(teller.model) as app:
+        session = await start(app, tools=["read", "todo"])
+        reply = await session.send_message("read it, line by line")
+        assert reply.text == "read it all"
+        assert len(teller.summaries) == 1
+        assert len(await compactions(session)) == 1
+
+
+async def test_a_turn_that_only_fetches_again_what_compactions_took_is_stopped(
+    world: World,
+) -> None:
+    world.write("long.txt", "a line of the file\n" * 60)
+    teller = SummarizingModel(
+        window=WINDOW,
+        say=lambda request: CallTool(
+            name="read", args={"path": "long.txt", "offset": len(teller.asked) % 12}
+        ),
+    )
+    async with world.open(teller.model) as app:
+        session = await start(app, tools=["read"])
+        reply = await session.send_message("read it for ever")
+        assert reply.finish_reason == "no_progress"
+        assert "only repeated calls" in reply.detail
+        assert 2 <= len(await compactions(session)) <= 6
 
 
 async def test_what_a_vendor_finds_too_long_is_compacted_once_and_asked_again(

@@ -284,7 +284,7 @@ async def test_a_turn_that_died_while_it_made_room_goes_on_and_makes_it(world: W
 
 
 async def fill(session: Session, teller: SummarizingModel) -> None:
-    """Talk until one more word would make it compact."""
-    for _ in range(7):
+    """Talk until the next message makes it compact."""
+    for _ in range(6):
         await send_prompts(session, TURN)
     assert teller.summaries == []

@@ -22,7 +22,7 @@ from weft.context import (
     room,
 )
 from weft.context.build import render
-from weft.context.sizes import SHARE
+from weft.context.sizes import SOFT_SHARE
 from weft.ids import BlobId
 from weft.messages import CallResults
 from weft.providers import ModelInfo
@@ -115,4 +115,4 @@ def _largest(line: list[LineEntry]) -> list[LargeOutput]:
 
 def _compacts_at(info: ModelInfo, prefix: int) -> int:
     left = max(1, info.context_window - prefix)
-    return prefix + round(room(left, info.max_output_tokens) * SHARE)
+    return prefix + round(room(left, info.max_output_tokens) * SOFT_SHARE)

@@ -240,6 +240,25 @@ KEYS: dict[str, SettingKey] = {
         about="Maximum number of model answers in one turn.",
         safe=True,
     ),
+    "compaction.soft": SettingKey(
+        kind=Annotated[float, Meta(gt=0, le=1)],
+        default=0.7,
+        about="How full the context window gets before older messages are summarized at the next "
+        "good moment: when a turn begins or a task is finished.",
+        safe=True,
+    ),
+    "compaction.hard": SettingKey(
+        kind=Annotated[float, Meta(gt=0, le=1)],
+        default=0.9,
+        about="How full it gets before older messages are summarized at once.",
+        safe=True,
+    ),
+    "compaction.timeout": SettingKey(
+        kind=Annotated[float, Meta(gt=0)],
+        default=300.0,
+        about="Seconds that a summary may take. Then the steps are listed in its place.",
+        safe=True,
+    ),
     "permissions.mode": SettingKey(
         kind=Literal["default", "plan", "accept_edits", "auto", "bypass"],
         default="default",

@@ -31,7 +31,15 @@ from weft.context.digest import (
 )
 from weft.context.environment import INSTRUCTIONS_VERSION, environment_text, told_on
 from weft.context.prefix import PrefixTool, PromptPrefix, RenderedPrefix, load_prefix, render_prefix
-from weft.context.sizes import estimate, estimate_text, is_full, room
+from weft.context.sizes import (
+    HARD_SHARE,
+    SOFT_SHARE,
+    RoomLevel,
+    estimate,
+    estimate_text,
+    room,
+    room_level,
+)
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.context.carried_record import finished_tasks, gather, kept_blocks
@@ -39,6 +47,8 @@ if TYPE_CHECKING:  # loaded when they are first used
         INSTRUCTIONS,
         KEPT_SHARE,
         RECORD_HEADING,
+        STEPS,
+        STEPS_SHARE,
         as_message,
         carried,
         choose_cut,
@@ -53,11 +63,15 @@ if TYPE_CHECKING:  # loaded when they are first used
 __all__ = [
     "CONTINUE_PROMPT",
     "CUT_OFF",
+    "HARD_SHARE",
     "INSTRUCTIONS",
     "INSTRUCTIONS_VERSION",
     "KEPT_SHARE",
     "NO_RESULT",
     "RECORD_HEADING",
+    "SOFT_SHARE",
+    "STEPS",
+    "STEPS_SHARE",
     "ComposedMessages",
     "ContextTarget",
     "LineEntry",
@@ -67,6 +81,7 @@ __all__ = [
     "PromptPrefix",
     "RenderedLine",
     "RenderedPrefix",
+    "RoomLevel",
     "as_message",
     "bounded_summary",
     "build",
@@ -80,7 +95,6 @@ __all__ = [
     "estimate_text",
     "finished_tasks",
     "gather",
-    "is_full",
     "kept_blocks",
     "load_prefix",
     "lone_request_digest",
@@ -93,6 +107,7 @@ __all__ = [
     "render_prefix",
     "request_digest",
     "room",
+    "room_level",
     "step_list",
     "told_on",
     "transcript",
@@ -102,6 +117,8 @@ _HOMES = {
     "INSTRUCTIONS": "compaction",
     "KEPT_SHARE": "compaction",
     "RECORD_HEADING": "compaction",
+    "STEPS": "compaction",
+    "STEPS_SHARE": "compaction",
     "as_message": "compaction",
     "bounded_summary": "summary_check",
     "checked": "summary_check",

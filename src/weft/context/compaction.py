@@ -30,6 +30,10 @@ from weft.state import SessionState
 
 KEPT_SHARE: Final = 0.25
 """How much of the room the newest messages, which stay as they are, may take."""
+STEPS: Final = 5
+"""Answers, with their results, that stay as they are."""
+STEPS_SHARE: Final = 0.4
+"""How much of the room they may take."""
 RESULT_KEPT: Final = 2_000
 """Characters of a tool's result that the summarising model is shown at first."""
 OLD_RESULT_KEPT: Final = 200
@@ -71,30 +75,46 @@ RECORD_HEADING: Final = (
 )
 
 
-def choose_cut(line: Sequence[LineEntry], keep_tokens: int) -> int:
+def choose_cut(
+    line: Sequence[LineEntry], keep_tokens: int, *, steps: int = 0, most_tokens: int = 0
+) -> int:
     """How many entries from the start are to be summarised: all but the newest that fit, and never
     the very last.
 
-    Prefers to cut just before something the user said.  0: there is nothing to cut, because all but
-    the last fits.
+    The last `steps` answers stay too, as far as they are not more than `most_tokens`.  Prefers to
+    cut just before something the user said.  0: there is nothing to cut, because all but the last
+    fits.
+    """
+    cut = _first_within(line, keep_tokens)
+    if cut == 0:
+        return 0
+    last = _first_within(line, most_tokens, steps) if steps else len(line) - 1
+    return _at_user_message(line, min(cut, last), last)
+
+
+def _first_within(line: Sequence[LineEntry], most_tokens: int, steps: int = 0) -> int:
+    """The first of the newest entries that fit, the last one in any case; with `steps`, of so many
+    answers at most, and what the user said before them.
     """
     target = ContextTarget("", "")
     # From the end: what was said last is what the next step needs word for word.
-    kept = 0
-    cut = len(line) - 1
-    while cut > 0:
-        kept += estimate(render(line[cut - 1], target))
-        if kept > keep_tokens:
+    first, kept = len(line) - 1, 0
+    answers = int(first >= 0 and line[first].node.role == "assistant")
+    while first > 0:
+        entry = line[first - 1]
+        kept += estimate(render(entry, target))
+        answers += entry.node.role == "assistant"
+        if kept > most_tokens or (steps and answers > steps):
             break
-        cut -= 1
-    return _at_user_message(line, cut) if cut > 0 else 0
+        first -= 1
+    return max(0, first)
 
 
-def _at_user_message(line: Sequence[LineEntry], cut: int) -> int:
-    """The next place at or after `cut` where the kept part begins with the user, if there is one
-    before the end.
+def _at_user_message(line: Sequence[LineEntry], cut: int, last: int) -> int:
+    """The next place from `cut` to `last` where the kept part begins with the user, if there is
+    one.
     """
-    for place in range(cut, len(line)):
+    for place in range(cut, last + 1):
         if line[place].node.role == "user":
             return place
     return cut

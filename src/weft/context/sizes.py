@@ -5,7 +5,7 @@ a model has room for.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -19,8 +19,12 @@ what will fit.
 """
 # About what an image of the size that vendors scale to costs; the bytes say nothing about it.
 IMAGE_TOKENS: Final = 1_500
-SHARE: Final = 0.85
-"""How full the room for input may get before the line is compacted."""
+SOFT_SHARE: Final = 0.7
+"""How full the room for input gets before the line is compacted at the next natural boundary."""
+HARD_SHARE: Final = 0.9
+"""How full it gets before the line is compacted at once."""
+
+RoomLevel: TypeAlias = Literal["free", "soft", "hard"]
 
 
 def estimate_text(characters: int) -> int:
@@ -70,6 +74,13 @@ def room(window: int, most_output: int) -> int:
     return max(1, window - min(most_output, window // 4))
 
 
-def is_full(tokens: int, window: int, most_output: int) -> bool:
-    """Whether it is time to compact before the next request."""
-    return tokens > room(window, most_output) * SHARE
+def room_level(
+    tokens: int,
+    window: int,
+    most_output: int,
+    shares: tuple[float, float] = (SOFT_SHARE, HARD_SHARE),
+) -> RoomLevel:
+    """How full the room is: whether to compact before the next request, or soon."""
+    soft, hard = shares
+    used = tokens / room(window, most_output)
+    return "hard" if used > hard else "soft" if used > soft else "free"

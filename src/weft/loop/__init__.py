@@ -60,7 +60,7 @@ from weft.loop.waits.wake import with_wake, woken_fact
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.context import compacted_message, pinned
     from weft.loop.budget import refusal
-    from weft.loop.compaction import CompactionWork
+    from weft.loop.compaction.summary import CompactionWork
     from weft.loop.recovery import (
         PartialDraft,
         RecoveredCall,
@@ -141,7 +141,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CompactionWork": "weft.loop.compaction",
+    "CompactionWork": "weft.loop.compaction.summary",
     "PartialDraft": "weft.loop.recovery",
     "RecoveredCall": "weft.loop.recovery",
     "RecoveryEvidence": "weft.loop.recovery",

@@ -11,11 +11,15 @@ from msgspec import Meta
 
 from weft.clock import Clock
 from weft.context import (
+    HARD_SHARE,
+    SOFT_SHARE,
     LineEntry,
     PromptPrefix,
     RenderedLine,
     RenderedPrefix,
+    RoomLevel,
     estimate_text,
+    room_level,
 )
 from weft.events import Compacted, Fact, PermissionResolved, QuestionAnswered, Signal, Status
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
@@ -298,6 +302,10 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What the model sees of one result; the whole text is kept as a blob."""
     repairs: int = 2
     """How often a structured result may be handed in again after one that did not fit."""
+    soft_share: Annotated[float, Meta(gt=0, le=1)] = SOFT_SHARE
+    """How full the room gets before the line is compacted at the next natural boundary."""
+    hard_share: Annotated[float, Meta(gt=0, le=1)] = HARD_SHARE
+    """How full it gets before the line is compacted at once."""
     summary_seconds: float = 300.0
     """How long a summary may take, with all its retries."""
     ask_seconds: float | None = None
@@ -373,6 +381,12 @@ class ModelEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     carries: Callable[[], Awaitable[Sequence[str]]] | None = None
     """What is carried through a compaction besides what the session itself knows: active decisions
     of the project, what the user asked to be remembered; a block of text each."""
+
+    def room_level(self, tokens: int) -> RoomLevel:
+        """How full so many tokens of conversation make the room for it."""
+        output = self.model.info.max_output_tokens
+        shares = self.limits.soft_share, self.limits.hard_share
+        return room_level(tokens, self.window_left, output, shares)
 
     @property
     def window_left(self) -> int:

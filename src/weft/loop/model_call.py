@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from weft.context import ComposedMessages, PromptPrefix, is_full
+from weft.context import ComposedMessages, PromptPrefix
 from weft.errors import (
     AuthFailed,
     ContextTooLong,
@@ -46,10 +47,9 @@ from weft.providers import ModelRequest, ToolSpec
 from weft.state import SessionState
 
 if TYPE_CHECKING:  # loaded where a line has to be compacted
-    from weft.loop.compaction import Need
+    from weft.loop.compaction.room_maker import RoomMaker
 
 _CALL = FailPointPair("loop.call")
-_COMPACT = FailPointPair("loop.make_room")
 _ABOUT_PICTURES: Final = re.compile(
     r"\b(?:(?:input_)?images?|image_url|pictures?|media(?:_type)?|pdfs?|documents?|input_file"
     r"|file_data)\b",
@@ -93,8 +93,6 @@ class ModelCaller:
         self._request: ModelCallAttempts | None = None
         self._in_flight: NodeId | None = None
         self._compacted_for_overflow = False
-        self._may_not_compact = False
-        self._could_not_compact = False
         self._scratch: dict[int, Any] = {}
         self._specs_of: tuple[PromptPrefix, tuple[ToolSpec, ...]] | None = None
 
@@ -108,7 +106,8 @@ class ModelCaller:
         is_same = environment.model_name == before.model_name
         if not is_same:
             self._line.render_for(environment.model.info)
-            self._could_not_compact = False
+            if "_room" in self.__dict__:
+                self._room.use_other_model()
         if environment.prefix.id != before.prefix.id:
             prefix = environment.prefix
             frozen = PrefixFrozen(
@@ -126,7 +125,8 @@ class ModelCaller:
 
     async def ask(self) -> ModelAnswer | TurnStop:
         """The model's answer, noted and in the line; or why the turn has to end instead."""
-        await self._make_room()
+        if (stop := await self._make_room()) is not None:
+            return stop
         node = await self._open_call()
         self._env.journal.status("thinking")
         composed = self._line.compose()
@@ -199,16 +199,15 @@ class ModelCaller:
 
     # -- room
 
-    async def _make_room(self) -> None:
-        """Compact before the next request would not fit.  When that fails, the request is tried as
-        it is.
-
-        It is not tried again before each call of the turn: then only where the vendor says that a
-        request does not fit.
+    async def _make_room(self) -> TurnStop | None:
+        """Compact before the next request would not fit; why the turn has to end where that would
+        go on for ever.
         """
-        used, output = self._line.compose().tokens, self._env.model.info.max_output_tokens
-        if not self._could_not_compact and is_full(used, self._env.window_left, output):
-            await self._compact("full")
+        level = self._env.room_level(self._line.compose().tokens)
+        if level == "free":
+            return None
+        why = await self._room.before_call(level)
+        return TurnStop("no_progress", why) if why else None
 
     async def _made_room_after(self, broken: BrokenAnswer) -> bool:
         """The vendor says that the request does not fit: compact once, and try again."""
@@ -216,48 +215,15 @@ class ModelCaller:
             return False
         self._compacted_for_overflow = True
         self._request = self._in_flight = None
-        return await self._compact("overflow")
+        return await self._room.after_overflow()
 
-    async def _compact(self, need: Need) -> bool:
-        """Replace the older part of the line by a summary.
+    @cached_property
+    def _room(self) -> RoomMaker:
+        from weft.loop.compaction.room_maker import RoomMaker  # few turns are compacted
 
-        False when that could not be done or gains nothing.
-        """
-        from weft.loop.compaction import NotSummarised, ask_hooks, plan, summarise  # few turns do
-
-        output = self._env.model.info.max_output_tokens
-        wanted = plan(self._line.context, self._env.window_left, output, need)
-        if wanted is None or self._may_not_compact:
-            return False
-        self._env.journal.status("thinking")
-        refused, noted = await ask_hooks(self._env.hooks, "auto")
-        self._pending.note(*noted)
-        if refused:
-            # Asked once a turn: a hook that refuses now would be run before every model call.
-            self._may_not_compact = True
-            self._pending.note(ErrorRaised(message=refused, where="compaction"))
-            return False
-        try:
-            facts = await summarise(
-                self._env,
-                wanted,
-                "",
-                self._turn_id,
-                trigger="auto",
-                note=self._pending.note,
-                begin=lambda: self._pending.commit(_COMPACT),
-            )
-        except NotSummarised as failure:
-            self._could_not_compact = True
-            self._pending.note(ErrorRaised(message=str(failure), where="compaction"))
-            return False
-        self._pending.note(*facts)
-        self.usage.warn_of_budget()
-        await self._pending.commit(_COMPACT)
-        # The summary counts from its append on. The line is read back, so that this turn sees what
-        # every later one will.
-        await self._line.load()
-        return True
+        return RoomMaker(
+            self._turn_id, lambda: self.environment, self._pending, self._line, self.usage
+        )
 
     # -- the call
 

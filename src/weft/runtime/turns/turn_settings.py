@@ -184,6 +184,9 @@ class TurnSettings:
         given = {
             "max_turns": state.settings.get("max_turns", self._config.get("session.max_turns")),
             "ask_seconds": self._config.get("permissions.ask_timeout") or None,
+            "soft_share": self._config.get("compaction.soft"),
+            "hard_share": self._config.get("compaction.hard"),
+            "summary_seconds": self._config.get("compaction.timeout"),
             **(state.settings.get("budget") or {}),
             **{key: options[key] for key in options if key in _LIMITS},
         }

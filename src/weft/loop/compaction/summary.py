@@ -17,6 +17,8 @@ from weft.context import (
     INSTRUCTIONS,
     KEPT_SHARE,
     RECORD_HEADING,
+    STEPS,
+    STEPS_SHARE,
     ContextTarget,
     LineEntry,
     bounded_summary,
@@ -61,16 +63,18 @@ from weft.state import SessionState
 _COMPACT = FailPointPair("loop.compact")
 
 
-Need: TypeAlias = Literal["full", "overflow", "request", "all"]
-"""Why there is to be a compaction: it would soon not fit, it did not, the user asks for it,
-and asks for it though all of it would fit."""
+Need: TypeAlias = Literal["soon", "full", "overflow", "request", "all"]
+"""Why there is to be a compaction: this is a good moment, it would hardly fit, it did not, the user
+asks for it, and asks for it though all of it would fit."""
 
-LEAST_GAIN_SHARE: Final = 0.1
 LEAST_GAIN: Final = 50
+LEAST_GAIN_SHARE: Final = 0.1
 """Tokens (and the share of the room) that must go for an automatic compaction.
 
 Less is not worth a model call.
 """
+COOL_DOWN_SHARE: Final = 0.2
+"""The same, where there is still some room: so much is said between two compactions."""
 
 
 UNANSWERED: Final = ModelAnswer(parts=(), usage=NOTHING_USED, stop=None)
@@ -106,12 +110,12 @@ def plan(line: ContextLine, window: int, most_output: int, need: Need) -> Compac
     space = room(window, most_output)
     cut = _cut(line.entries, space, need)
     entries = tuple(line.entries[:cut])
+    tokens = _tokens(line.entries) + estimate_text(len(line.summary))
     # A summary costs a model call and the vendor's cache of the line. For a few tokens it would be
     # due again before the next call.
-    if not entries or (need == "full" and _tokens(entries) < _least_gain(space)):
+    if not entries or _tokens(entries) < _least_gain(space, need, tokens):
         return None
     before = line.compacted
-    tokens = _tokens(line.entries) + estimate_text(len(line.summary))
     return CompactionPlan(
         entries=entries,
         upto=entries[-1].node.id,
@@ -124,7 +128,7 @@ def plan(line: ContextLine, window: int, most_output: int, need: Need) -> Compac
         space=min(space, tokens) if need == "overflow" else space,
         # An automatic one that gains nothing would be tried again before every call. One that the
         # user asked for is made: they may want it for its focus.
-        must_gain=need == "full",
+        must_gain=need in ("soon", "full"),
     )
 
 
@@ -136,15 +140,21 @@ def _cut(entries: Sequence[LineEntry], space: int, need: Need) -> int:
         # The vendor counts otherwise than we do, or its window is smaller: only the line itself
         # shows what there is to gain.
         keep = min(keep, int(_tokens(entries[:-1]) * KEPT_SHARE))
-    return choose_cut(entries, keep)
+        return choose_cut(entries, keep)
+    return choose_cut(entries, keep, steps=STEPS, most_tokens=int(space * STEPS_SHARE))
 
 
 def _tokens(entries: Sequence[LineEntry]) -> int:
     return sum(estimate(render(entry, ContextTarget("", ""))) for entry in entries)
 
 
-def _least_gain(space: int) -> int:
-    return max(LEAST_GAIN, int(space * LEAST_GAIN_SHARE))
+def _least_gain(space: int, need: Need, tokens: int) -> int:
+    if need == "soon":
+        return max(LEAST_GAIN, int(space * COOL_DOWN_SHARE))
+    # What is beyond the room would be refused as it is: then anything is worth it.
+    if need == "full" and tokens <= space:
+        return max(LEAST_GAIN, int(space * LEAST_GAIN_SHARE))
+    return 0
 
 
 async def ask_hooks(
