@@ -81,6 +81,7 @@ RARE = {
     "weft.loop.structured_output",
     "weft.project.agent_list",
     "weft.project.frontmatter",
+    "weft.project.memory",
     "weft.runtime.workspaces.violation_report",
     "weft.session.decide.boundaries",
     "weft.session.decide.branches",

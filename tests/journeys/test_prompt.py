@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.request_parts import notes, prefix
 from tests.support.world import World, crash, facts
 from weft.events import PrefixFrozen
-from weft.messages import ChatMessage, Text
 from weft.providers import ModelRequest
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
@@ -19,23 +19,6 @@ from weft.providers.scripted import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 DAY = 24 * 3600.0
-
-
-def notes(request: ModelRequest) -> list[str]:
-    """The notes on the environment, in order."""
-    texts = [
-        part.text
-        for message in request.messages
-        if isinstance(message, ChatMessage)
-        for part in message.parts
-        if isinstance(part, Text)
-    ]
-    return [text for text in texts if text.startswith("<environment>")]
-
-
-def prefix(request: ModelRequest) -> tuple[object, ...]:
-    """What vendors cache first."""
-    return request.system, request.tools
 
 
 def put_on_branch(project: Path, name: str) -> None:

@@ -23,6 +23,7 @@ from weft.api.inspection import Joined
 from weft.api.model_query import AnswerStream
 from weft.app import App, open_app, run
 from weft.app.index import AppIndex
+from weft.app.memory import AppMemory
 from weft.runtime.repo_topic import RepoEvents
 from weft.runtime.session_topic import SessionListEvents
 from weft.session import Subscription
@@ -43,6 +44,7 @@ CLASSES: dict[type, tuple[str, ...]] = {
     SessionListEvents: (),
     RepoEvents: (),
     AppIndex: (),
+    AppMemory: (),
     api.Session: ("id: SessionId",),
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
     api.SessionManager: (),

@@ -53,6 +53,7 @@ from weft.workspace.process.search_path import find_program
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
     from weft.app.index import AppIndex
+    from weft.app.memory import AppMemory
     from weft.hooks.config import HookTable
     from weft.project.mentions import AskRead, MentionReader, TellMissing
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
@@ -141,7 +142,7 @@ class App:
             known_secrets(self._environ, self.places.config, self.config.get("providers")), watch
         )
         self._prompter = SystemPromptWriter(
-            self.places.config, self.places.user, self._redact, self._prompt_terms()
+            self.places.config, self.places.user, self._redact, self._prompt_terms(), self.places
         )
         self._host: SessionHost | None = None
         self._sessions: SessionManager | None = None
@@ -195,6 +196,13 @@ class App:
             raise UsageError(IS_OFF)
 
         return AppIndex(self.project_path, self._indexes())
+
+    @property
+    def memory(self) -> AppMemory:
+        """What the user asked to be remembered, here and everywhere; it need not be open."""
+        from weft.app.memory import AppMemory  # only for those who look at it
+
+        return AppMemory(self.project_path, self._prompter.memory_files(), self._clock)
 
     def _indexes(self) -> IndexAccess:
         if self._index_access is None:

@@ -28,6 +28,7 @@ _MODULES = {
     "session": "weft.cli.commands.sessions",
     "models": "weft.cli.commands.models",
     "map": "weft.cli.commands.map",
+    "memory": "weft.cli.commands.memory",
     "stats": "weft.cli.commands.stats",
     "config": "weft.cli.commands.config",
     "doctor": "weft.cli.commands.doctor",

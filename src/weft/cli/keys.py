@@ -54,6 +54,11 @@ CHAT_KEYS = (
         "Run a command as you, at the start of a line; !! keeps it from the model",
         "run a command as you; !! keeps it from the model",
     ),
+    ChatKey(
+        "#",
+        "Remember something, at the start of a line: # use tabs",
+        "remember something",
+    ),
     ChatKey("?", "The most used keys, on an empty line"),
     ChatKey("1, 2, 3 …", "Answer a question: the number of a row answers it"),
     ChatKey("Alt+Up", "Take queued messages back"),

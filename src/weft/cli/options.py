@@ -348,6 +348,7 @@ RUN: tuple[OptionSection, ...] = (
 )
 """What a run takes: the chat, `-p`, `run` and `exec`."""
 
+_USER = CommandOption(("--user",), "In every project of yours, not in this one.")
 _LIMIT = CommandOption(("--limit",), "Maximum number.", "whole", "N")
 _AT = CommandOption(
     ("--at",), "Up to and including this message: its id, or its number from 0.", "text", "MESSAGE"
@@ -531,6 +532,18 @@ VERBS: tuple[CommandSpec, ...] = (
                 "text",
                 "FILE",
             ),
+        ),
+    ),
+    CommandSpec(
+        "memory",
+        "Show what is remembered for this project and for every one; add, edit, forget",
+        options=(JSON,),
+        default="list",
+        verbs=(
+            CommandSpec("list", "Show what is remembered", "", (JSON,), aliases=("ls",)),
+            CommandSpec("add", "Remember something in this project", "TEXT", (_USER,)),
+            CommandSpec("edit", "Open the file in $VISUAL or $EDITOR", "", (_USER,)),
+            CommandSpec("forget", "Forget something", "ID...", aliases=("rm",)),
         ),
     ),
     CommandSpec("stats", "Show usage: sessions, turns, cost", "", (ALL, JSON)),

@@ -35,6 +35,16 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "projects"
 
     @property
+    def user_memory(self) -> Path:
+        """What the user asked to be remembered in every project."""
+        return self.config / "MEMORY.md"
+
+    @property
+    def memory(self) -> Path:
+        """What the user asked to be remembered of each project."""
+        return self.home / "memory"
+
+    @property
     def worktrees(self) -> Path:
         """Where copies of projects for isolated agents are made."""
         return self.home / "worktrees"

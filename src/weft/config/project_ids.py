@@ -59,6 +59,12 @@ class ProjectIds:
         real = os.path.realpath(path)
         return _read(self._file(real)) or self._moved_here(real)
 
+    def written(self, path: str) -> KnownProject | None:
+        """What is written down under the path of a folder; one that was moved is not looked for,
+        which would read what is known of every project.
+        """
+        return _read(self._file(os.path.realpath(path)))
+
     def place_of(self, project_id: str, path: str, *, perhaps: str = "") -> str:
         """Where a project is now that was at `path`, `perhaps` in this folder; `path` when it is
         found nowhere else.

@@ -1,25 +1,14 @@
-"""Changing the user's `config.toml`: one setting at a time, comments and order kept.
-
-The file is replaced as a whole by a rename, in the folder that a link leads to, with the mode that
-it had; what another program wrote meanwhile is not lost.
-"""
+"""Changing the user's `config.toml`: one setting at a time, comments and order kept."""
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Callable
 from pathlib import Path
 
 from weft.config.setting_keys import KEYS, known, typed_value
 from weft.config.settings import LARGEST_FILE, SettingValue
 from weft.config.toml_edit import toml_text, with_value, without_value
+from weft.config.user_file import UserFile
 from weft.errors import UsageError
-from weft.file_io import write_all
-from weft.workspace import read_small_file, user_folder
-
-_TRIES = 5
-"""How often a change is made again because another program changed the file meanwhile."""
 
 
 class SettingsFile:
@@ -27,6 +16,7 @@ class SettingsFile:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "config.toml"
+        self._file = UserFile(self.path, LARGEST_FILE)
 
     def change(self, name: str, text: str) -> None:
         """Set a setting to what a user typed.
@@ -38,7 +28,7 @@ class SettingsFile:
         check_settable(name, self.path)
         value = typed_value(name, text)
         source = str(self.path)
-        self._replace(lambda before: with_value(before, name, value, source=source))
+        self._file.replace(lambda before: with_value(before, name, value, source=source))
 
     def unset(self, name: str) -> bool:
         """Take a setting out; False when the file did not have it.
@@ -48,70 +38,7 @@ class SettingsFile:
         """
         check_settable(name, self.path)
         source = str(self.path)
-        return self._replace(lambda before: without_value(before, name, source=source))
-
-    def _replace(self, edit: Callable[[str], str | None]) -> bool:
-        for _ in range(_TRIES):
-            before = self._read()
-            after = edit(before.decode("utf-8", "surrogateescape"))
-            if after is None:
-                return False
-            if self._written(before, after.encode("utf-8", "surrogateescape")):
-                return True
-        raise UsageError(f"{self.path} is being changed by another program; try again")
-
-    def _read(self) -> bytes:
-        found = read_small_file(user_folder(self.path.parent), self.path.name, LARGEST_FILE)
-        return found.data if found is not None else b""
-
-    def _written(self, before: bytes, after: bytes) -> bool:
-        """Put the new content in place; False when the old one has changed meanwhile."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Where a link leads: users keep such files in a repository of their own, and a rename
-            # over the link would part the two.
-            goal = Path(os.path.realpath(self.path))
-            return self._renamed(goal, before, after)
-        except OSError as error:
-            raise UsageError(f"cannot change {self.path}: {error.strerror}") from error
-
-    def _renamed(self, goal: Path, before: bytes, after: bytes) -> bool:
-        import tempfile  # only when something is written: it costs start-up time
-
-        fd, name = tempfile.mkstemp(dir=goal.parent, prefix=f".{goal.name}-")
-        try:
-            try:
-                write_all(fd, after)
-                _keep_mode(fd, goal)
-                # Before the rename, which may reach the disk first: after a crash the file would
-                # be empty.
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            is_same = self._read() == before
-            if is_same:
-                os.replace(name, goal)
-                return True
-            os.unlink(name)
-            return False
-        except BaseException:
-            if os.path.lexists(name):
-                os.unlink(name)
-            raise
-
-
-def _keep_mode(fd: int, goal: Path) -> None:
-    """The mode and owner of the file that is replaced; a new one is private: it may hold keys."""
-    try:
-        about = os.stat(goal)
-    except FileNotFoundError:
-        return
-    if about.st_uid != os.geteuid() or about.st_gid != os.getegid():
-        try:
-            os.fchown(fd, about.st_uid, about.st_gid)
-        except PermissionError as error:
-            raise UsageError(f"{goal} belongs to another user; change it as that user") from error
-    os.fchmod(fd, stat.S_IMODE(about.st_mode))
+        return self._file.replace(lambda before: without_value(before, name, source=source))
 
 
 def setting_note(value: SettingValue, name: str, path: Path, *, was_there: bool) -> str:

@@ -29,7 +29,12 @@ from weft.context.digest import (
     message_digest,
     request_digest,
 )
-from weft.context.environment import INSTRUCTIONS_VERSION, environment_text, told_on
+from weft.context.environment import (
+    INSTRUCTIONS_VERSION,
+    MEMORY_VERSION,
+    environment_text,
+    told_on,
+)
 from weft.context.prefix import PrefixTool, PromptPrefix, RenderedPrefix, load_prefix, render_prefix
 from weft.context.sizes import (
     HARD_SHARE,
@@ -67,6 +72,7 @@ __all__ = [
     "INSTRUCTIONS",
     "INSTRUCTIONS_VERSION",
     "KEPT_SHARE",
+    "MEMORY_VERSION",
     "NO_RESULT",
     "RECORD_HEADING",
     "SOFT_SHARE",

@@ -15,7 +15,11 @@ from weft.ids import NodeId
 from weft.tree import ConversationTree
 
 INSTRUCTIONS_VERSION: Final = "instructions"
-"""The subject whose value names a version of the instructions; every other value is a sentence."""
+"""The subject whose value names a version of the instructions; every other value but the next is a
+sentence.
+"""
+MEMORY_VERSION: Final = "memory"
+"""The same of what the user asked to be remembered."""
 
 
 def told_on(
@@ -43,11 +47,14 @@ def told_on(
     return {}
 
 
-def environment_text(now: Mapping[str, str], told: Mapping[str, str], instructions: str) -> str:
+def environment_text(
+    now: Mapping[str, str], told: Mapping[str, str], instructions: str, memory: str = ""
+) -> str:
     """The note that brings a model from what it was told to what is so now; empty when it
     knows all.
     """
-    sentences = {subject: text for subject, text in now.items() if subject != INSTRUCTIONS_VERSION}
+    versions = (INSTRUCTIONS_VERSION, MEMORY_VERSION)
+    sentences = {subject: text for subject, text in now.items() if subject not in versions}
     changed = [text for subject, text in sentences.items() if told.get(subject) != text]
     pieces = []
     if changed:
@@ -55,6 +62,8 @@ def environment_text(now: Mapping[str, str], told: Mapping[str, str], instructio
         pieces.append(f"<environment>\n{lines}\n</environment>")
     if now.get(INSTRUCTIONS_VERSION) != told.get(INSTRUCTIONS_VERSION):
         pieces.append(_changed_instructions(instructions))
+    if now.get(MEMORY_VERSION, "") != told.get(MEMORY_VERSION, ""):
+        pieces.append(_changed_memory(memory))
     return "\n\n".join(pieces)
 
 
@@ -67,4 +76,16 @@ def _changed_instructions(text: str) -> str:
     return (
         "<environment>\nThe instruction files have changed. These count now, in place of those in "
         f"the system prompt:\n\n{text}\n</environment>"
+    )
+
+
+def _changed_memory(text: str) -> str:
+    if not text:
+        return (
+            "<environment>\nThe user has had the memory emptied: what the system prompt has of it "
+            "no longer counts.\n</environment>"
+        )
+    return (
+        "<environment>\nThe memory has changed. This counts now, in place of what you were given "
+        f"of it before:\n\n{text}\n</environment>"
     )

@@ -32,6 +32,15 @@ class PromptPrefix(msgspec.Struct, frozen=True, kw_only=True):
     """Where in `system` the text of the instruction files stands: first character, and the one
     behind the last.
     """
+    # Left out of the bytes where there is none, so that prefixes of before keep their names.
+    zones: dict[str, tuple[int, int]] | msgspec.UnsetType = msgspec.UNSET
+    """Where in `system` the texts of the other zones stand: memory, skills, agents."""
+
+    def zone_text(self, name: str) -> str:
+        """What a zone held when the epoch began; empty where it held nothing."""
+        if not isinstance(self.zones, dict) or name not in self.zones:
+            return ""
+        return self.system[slice(*self.zones[name])]
 
     @property
     def instructions_text(self) -> str:

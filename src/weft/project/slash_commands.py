@@ -107,7 +107,10 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand("/hooks", "Show the hooks"),
     SlashCommand("/init", "Have the model write AGENTS.md, or improve it", "[what to add]"),
     SlashCommand(
-        "/memory", "Show the instructions that the model reads", aliases=("/instructions",)
+        "/memory",
+        "Show and edit what is remembered, and show the instructions; add and forget",
+        "[add TEXT, edit or forget]",
+        ("/instructions",),
     ),
     SlashCommand(
         "/trust", "Trust this folder's settings and hooks, or stop trusting them", "[off]"
@@ -129,6 +132,14 @@ def find_slash(name: str) -> SlashCommand | None:
 def taken_names() -> frozenset[str]:
     """Every name and other name of these commands, with its slash."""
     return frozenset(name for each in COMMANDS for name in (each.name, *each.aliases))
+
+
+def is_note(text: str) -> bool:
+    """Whether a line asks to remember what stands behind its `# `.
+
+    More than one line is Markdown with a heading, and `#12` an issue: both are messages.
+    """
+    return text.startswith("# ") and "\n" not in text
 
 
 def command_problem(name: str, from_files: Collection[str], *, in_chat: bool) -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
+from weft.config.paths import WeftPaths
+from weft.errors import UsageError
 from weft.project.environment import repository_sentences
 from weft.project.instructions import InstructionSet, find_instructions
 from weft.project.skills import SkillSet, find_skills, skills_text
@@ -19,6 +21,7 @@ from weft.workspace import SourceFolder, is_there, project_folders, user_folder
 if TYPE_CHECKING:  # loaded with the first use: it costs start-up time
     from weft.project.agent_definitions import AgentDefinitions
     from weft.project.markdown_commands import MarkdownCommandSet
+    from weft.project.memory import MemoryFiles, MemoryText
 
 AnswerStyle: TypeAlias = Literal["concise", "detailed", "explanatory"]
 
@@ -100,9 +103,12 @@ class ProjectTexts:
         git: str,
         changes: str,
         redact: Callable[[str], str],
+        memory: str = "",
     ) -> None:
         self.project = project
         self.instructions = instructions
+        self.memory = memory
+        """What the user asked to be remembered."""
         self.skills = skills
         self.agents = agents
         """What the system prompt says of the agents that are defined; nothing where none is."""
@@ -132,7 +138,10 @@ class SystemPromptWriter:
         home: Path,
         redact: Callable[[str], str] = str,
         terms: PromptTerms | None = None,
+        places: WeftPaths | None = None,
     ) -> None:
+        self._places = places
+        self._memory: MemoryFiles | None = None
         self._config = config
         self._terms = terms or PromptTerms()
         self._home = home
@@ -141,6 +150,30 @@ class SystemPromptWriter:
     def instructions(self, project: str) -> InstructionSet:
         """The instructions of the user and of a project, as they are now."""
         return find_instructions(Path(project), self._config, self.redact)
+
+    def memory(self, project: str) -> MemoryText | None:
+        """What the user asked to be remembered for a project, as it is now; None for nothing."""
+        places = self._places
+        # Two looks, and nothing is loaded: most users have no memory.
+        if places is None or not (
+            os.path.lexists(places.user_memory) or os.path.isdir(places.memory)
+        ):
+            return None
+        return self.memory_files().text(project)
+
+    def memory_files(self) -> MemoryFiles:
+        """The files with what is remembered.
+
+        Raises:
+            UsageError: this application has none.
+        """
+        if self._places is None:
+            raise UsageError("there is no place for a memory")
+        if self._memory is None:
+            from weft.project.memory import MemoryFiles
+
+            self._memory = MemoryFiles(self._places, self.redact)
+        return self._memory
 
     def skills(self, project: str) -> SkillSet:
         """The skills of a project, as they are now."""
@@ -168,6 +201,7 @@ class SystemPromptWriter:
     def texts(self, project: str) -> ProjectTexts:
         """All that files add to the prompt, as they are now.  Blocks."""
         git, changes = repository_sentences(project)
+        memory = self.memory(project)
         return ProjectTexts(
             project=project,
             instructions=self.instructions(project).text.strip(),
@@ -176,11 +210,14 @@ class SystemPromptWriter:
             git=self.redact(git),
             changes=self.redact(changes),
             redact=self.redact,
+            memory="" if memory is None else memory.text,
         )
 
     def problems(self, project: str) -> list[str]:
         """What a project and the user bring along that is left out, a sentence each."""
         found = [*self.instructions(project).problems, *self.skills(project).problems]
+        memory = self.memory(project)
+        found += memory.problems if memory is not None else ()
         if any(map(is_there, self._agent_folders(project))):
             found += self.agents(project).problems
         if any(map(is_there, command_folders(project, self._config))):
@@ -196,12 +233,13 @@ class SystemPromptWriter:
         state: SessionState,
         instructions: str,
         *,
+        memory: str = "",
         skills: str = "",
         tools: Collection[str] = (),
         has_tools: bool = True,
     ) -> str:
-        """The system prompt of a session: its own or ours, then the instructions, then what was
-        appended.
+        """The system prompt of a session: its own or ours, then the instructions, the memory and
+        the skills, then what was appended.
 
         The same text for the same arguments and settings, on every day and in every mode.  A model
         that can call no tools is too small for all of that, and learns only who it is.
@@ -213,6 +251,7 @@ class SystemPromptWriter:
         pieces = [
             self._ours(project, tools) if own is None else str(own),
             instructions,
+            memory,
             skills,
             str(state.settings.get("append_system_prompt", "")),
         ]

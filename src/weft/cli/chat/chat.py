@@ -47,6 +47,7 @@ from weft.errors import SessionBusy, SessionInterrupted, UsageError, WeftError
 from weft.events import ChildStarted, FactBase, PermissionRequest, TurnFinished, TurnStarted
 from weft.ids import SessionId
 from weft.messages import Content, Text
+from weft.project.slash_commands import is_note
 from weft.protocol.session_options import SessionOptions
 from weft.view import (
     SUCCESSFUL,
@@ -262,6 +263,9 @@ class Chat:
             return
         if self._commands.takes(stripped):
             await self._commands.run(stripped)
+            return
+        if is_note(stripped):
+            await self._commands.remember(stripped)
             return
         if later:
             await self.say_later(text, typed=typed)

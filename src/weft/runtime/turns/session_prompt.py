@@ -16,9 +16,11 @@ from typing import Any, Final
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from weft.context import (
     INSTRUCTIONS_VERSION,
+    MEMORY_VERSION,
     PrefixTool,
     PromptPrefix,
     RenderedPrefix,
@@ -48,6 +50,18 @@ logger = logging.getLogger(__name__)
 
 HINT_SECONDS: Final = 0.05
 """How long a message waits for its hint at most."""
+
+
+class EpochTexts(msgspec.Struct, frozen=True, kw_only=True):
+    """What of the prefix stays as it was when the epoch began, though its source has changed."""
+
+    instructions: str = ""
+    memory: str = ""
+
+    @classmethod
+    def of(cls, prefix: PromptPrefix) -> EpochTexts:
+        """As they stand in a prefix."""
+        return cls(instructions=prefix.instructions_text, memory=prefix.zone_text("memory"))
 
 
 class SessionPrompt:
@@ -131,11 +145,13 @@ class SessionPrompt:
         tools = self._settings.tools_of(state, options)
         epoch = self._epoch
         if epoch is not None:
-            kept = self._rendered(state, options, tools, epoch.prefix.instructions_text)
+            kept = self._rendered(state, options, tools, EpochTexts.of(epoch.prefix))
             # The same object for every call: what is encoded from it is kept beside it.
             if kept.id == epoch.id:
                 return epoch
-        self._epoch = self._rendered(state, options, tools, self._files.of(state).instructions)
+        files = self._files.of(state)
+        now = EpochTexts(instructions=files.instructions, memory=files.memory)
+        self._epoch = self._rendered(state, options, tools, now)
         return self._epoch
 
     def is_planning(self, state: SessionState) -> bool:
@@ -147,7 +163,7 @@ class SessionPrompt:
         state: SessionState,
         options: Mapping[str, Any],
         tools: Mapping[str, Tool],
-        instructions: str,
+        texts: EpochTexts,
     ) -> RenderedPrefix:
         # Tools that are not described can still be called: a model that remembers one is told why
         # it may not use it.
@@ -158,10 +174,12 @@ class SessionPrompt:
             if tool.name not in unused and self._is_described(tool, state)
         ]
         files = self._files.of(state)
+        skills = files.skills_text(tuple(state.skills.names))
         text = self._services.prompter.system(
             state,
-            instructions,
-            skills=files.skills_text(tuple(state.skills.names)),
+            texts.instructions,
+            memory=texts.memory,
+            skills=skills,
             tools=[tool.name for tool in described],
             has_tools=self._settings.can_call_tools(state, options),
         )
@@ -171,7 +189,13 @@ class SessionPrompt:
             from weft.agents.plan import PLANNER  # loaded with the first plan
 
             text = f"{text}\n\n{PLANNER}"
-        first = text.find(instructions) if instructions else 0
+        places = _places(
+            text,
+            instructions=texts.instructions,
+            memory=texts.memory,
+            skills=skills,
+            agents=files.agents,
+        )
         return render_prefix(
             PromptPrefix(
                 system=text,
@@ -179,7 +203,8 @@ class SessionPrompt:
                     PrefixTool(name=tool.name, description=tool.description, schema=tool.schema)
                     for tool in described
                 ),
-                instructions=(first, first + len(instructions)) if first >= 0 else (0, 0),
+                instructions=places.pop("instructions", (0, 0)),
+                zones=places or msgspec.UNSET,
             )
         )
 
@@ -270,8 +295,10 @@ class SessionPrompt:
         prefix: PromptPrefix,
     ) -> tuple[Fact, ...]:
         told.setdefault(INSTRUCTIONS_VERSION, _version(prefix.instructions_text))
+        told.setdefault(MEMORY_VERSION, _version(prefix.zone_text("memory")))
         self._told, self._told_at = (len(state.tree.compactions), now), node
-        text = environment_text(now, told, self._files.of(state).instructions)
+        files = self._files.of(state)
+        text = environment_text(now, told, files.instructions, files.memory)
         if not text:
             return ()
         return (SystemNote(text=text, to_model=True, node=node, environment=now),)
@@ -290,8 +317,12 @@ class SessionPrompt:
             ),
             has_user=self._has_user,
         )
-        version = _version(self._files.of(state).instructions)
-        return {**environment_of(surroundings), INSTRUCTIONS_VERSION: version}
+        files = self._files.of(state)
+        return {
+            **environment_of(surroundings),
+            INSTRUCTIONS_VERSION: _version(files.instructions),
+            MEMORY_VERSION: _version(files.memory),
+        }
 
 
 def _request_in(facts: Sequence[Fact]) -> str:
@@ -308,6 +339,19 @@ def _request_in(facts: Sequence[Fact]) -> str:
 def _reaches_machine(prefix: PromptPrefix) -> bool:
     """Whether the environment matters: a program's own tools need not have one."""
     return any(tool.name in ALL for tool in prefix.tools)
+
+
+def _places(text: str, **parts: str) -> dict[str, tuple[int, int]]:
+    """Where each of these stands in the system prompt, which has them in this order."""
+    found: dict[str, tuple[int, int]] = {}
+    end = 0
+    for name, part in parts.items():
+        # Behind the one before: what is remembered may quote the instructions.
+        first = text.find(part.strip(), end) if part.strip() else -1
+        if first >= 0:
+            end = first + len(part.strip())
+            found[name] = (first, end)
+    return found
 
 
 def _version(instructions: str) -> str:

@@ -33,6 +33,7 @@ class ChatCommands(CommandGroup):
         """What a command does."""
         if not self._known:
             # With the first command, not with the chat: they cost start-up time.
+            from weft.cli.chat.commands.memory_commands import MemoryCommands
             from weft.cli.chat.commands.model_commands import ModelCommands
             from weft.cli.chat.commands.queue_commands import QueueCommands
             from weft.cli.chat.commands.setup_commands import SetupCommands
@@ -48,6 +49,7 @@ class ChatCommands(CommandGroup):
                 ModelCommands(chat),
                 UsageCommands(chat),
                 SetupCommands(chat),
+                MemoryCommands(chat),
             )
             for group in (self, *groups):
                 self._known |= group.handlers
@@ -82,6 +84,10 @@ class ChatCommands(CommandGroup):
             self._chat.screen.notify("nothing to go back to yet")
             return
         await self._handler("/rewind")("")
+
+    async def remember(self, text: str) -> None:
+        """A line that begins with `# `: as `/memory add`, but it may turn out to be a message."""
+        await self._handler("/memory")(text)
 
     def takes(self, text: str) -> bool:
         """True for a command; a path such as `/etc/hosts` is none."""

@@ -1,5 +1,5 @@
 """Commands for what the user and the project provide: `/login`, `/config`, `/init`, `/skills`,
-`/hooks`, `/memory`, `/trust`, `/boundary`.
+`/hooks`, `/trust`, `/boundary`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
 from weft.cli.chat.screens.list_question import ListQuestion, ListRow
-from weft.cli.sanitize import clean_line, visible
+from weft.cli.sanitize import visible
 from weft.config.setting_keys import KEYS, known
 from weft.errors import UsageError
 from weft.view import TableBlock
@@ -31,7 +31,6 @@ class SetupCommands(CommandGroup):
             "/init": self._init,
             "/skills": self._skills,
             "/hooks": self._hooks,
-            "/memory": self._memory,
             "/trust": self._trust,
             "/boundary": self._boundary,
         }
@@ -144,17 +143,6 @@ class SetupCommands(CommandGroup):
         if withheld is not None and withheld.commands:
             self._say("hooks of this folder are ignored, because it is not trusted; /trust asks")
 
-    async def _memory(self, words: str) -> None:
-        app = self._chat.conversation.app
-        known = app.host.instructions(app.project_path)
-        for problem in known.problems:
-            self._say(f"left out: {problem}")
-        if not known.found:
-            self._say("there are no instructions; add them to AGENTS.md in the project")
-            return
-        rows = tuple((each.path, _first_line(each.text)) for each in known.found)
-        self._show(TableBlock(title="Instructions that the model reads", rows=rows))
-
     async def _trust(self, words: str) -> None:
         app = self._chat.conversation.app
         if words == "off":
@@ -226,8 +214,3 @@ def _hooks_in(table: Any) -> list[tuple[str, str, str]]:
                 for each in inner
             ]
     return found
-
-
-def _first_line(text: str) -> str:
-    lines = (clean_line(line.lstrip("# ")) for line in text.split("\n"))
-    return next((line for line in lines if line.strip()), "")[:70]

@@ -84,6 +84,7 @@ from weft.cli.chat.screens.terminal.window_title import (
 )
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
+from weft.project.slash_commands import is_note
 from weft.view import AnswerBlock, AnyBlock, LiveArea, UserBlock
 
 if TYPE_CHECKING:  # loaded when the user opens it, or pastes a picture
@@ -912,8 +913,9 @@ def _is_place(event: TerminalEvent) -> bool:
 
 
 def _is_message(text: str) -> bool:
-    """Whether a line goes to the model: neither a command nor the user's shell."""
-    return bool(text.strip()) and not text.lstrip().startswith(("/", "!"))
+    """Whether a line goes to the model: neither a command, the user's shell nor a note."""
+    said = text.strip()
+    return bool(said) and not said.startswith(("/", "!")) and not is_note(said)
 
 
 def _marked(lines: list[str]) -> list[str]:
