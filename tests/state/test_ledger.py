@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+import pytest
 from bench.logs import answered_turn
 from hypothesis import given
 
@@ -111,3 +114,37 @@ def test_an_estimate_is_no_measure_of_the_next_one() -> None:
     ledger = ledger_of(measured, guessed, titled)
     assert ledger.measured_tokens == 3
     assert ledger.last_call == guessed.usage
+
+
+def counted(tokens: int, estimate: int, model: str = "a:m", **more: Any) -> UsageRecorded:
+    usage = Usage(input_tokens=tokens - tokens // 2, cache_read_tokens=tokens // 2)
+    return UsageRecorded(usage=usage, model=model, request_estimate=estimate, **more)
+
+
+def test_a_vendors_count_calibrates_estimates_up_at_once_and_down_by_halves() -> None:
+    ledger = UsageLedger()
+    assert ledger.ratio("a:m") == 1.0
+    ledger.apply(counted(1_500, 1_000))
+    assert ledger.ratio("a:m") == 1.5
+    ledger.apply(counted(2_000, 1_000))
+    assert ledger.ratio("a:m") == 2.0
+    ledger.apply(counted(1_000, 1_000))
+    assert ledger.ratio("a:m") == 1.5
+    assert ledger.ratio("b:m") == 1.0
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        counted(10, 1_000),  # a server that does not count what it had in its cache
+        counted(90_000, 1_000),
+        counted(800, 400),  # mostly the vendor's own frame
+        counted(2_000, 0),  # of an older program
+        counted(2_000, 1_000, estimated=True),
+        counted(2_000, 1_000, purpose="title"),
+    ],
+)
+def test_what_is_no_count_of_a_request_calibrates_nothing(fact: UsageRecorded) -> None:
+    ledger = UsageLedger()
+    ledger.apply(fact)
+    assert ledger.ratio("a:m") == 1.0

@@ -158,6 +158,9 @@ class App:
             platform=machine_name(),
             shell_name="bash" if find_program("bash", ":".join(absolute)) else "sh",
             style=self.config.get("model.style"),
+            # About four bytes a token: what is beyond need not even be read.
+            instructions_bytes=4 * self.config.get("context.instructions"),
+            memory_bytes=4 * self.config.get("context.memory"),
         )
 
     # -- what programs use

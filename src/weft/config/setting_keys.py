@@ -229,6 +229,30 @@ KEYS: dict[str, SettingKey] = {
         "and enabled of [formatters.NAME].",
         joins=True,
     ),
+    "context.instructions": SettingKey(
+        kind=Annotated[int, Meta(ge=0)],
+        default=8192,
+        about="Tokens of AGENTS.md files that a request may have at most, and never more than an "
+        "eighth of the model's window; the rest is cut off.",
+    ),
+    "context.memory": SettingKey(
+        kind=Annotated[int, Meta(ge=0)],
+        default=2048,
+        about="The same of what you asked to be remembered; never more than a sixteenth of the "
+        "window.",
+    ),
+    "context.skills": SettingKey(
+        kind=Annotated[int, Meta(ge=0)],
+        default=16384,
+        about="The same of skills: those that are switched on in full, of the others their names "
+        "and descriptions; never more than an eighth of the window.",
+    ),
+    "context.agents": SettingKey(
+        kind=Annotated[int, Meta(ge=0)],
+        default=8192,
+        about="The same of the names and descriptions of agents; never more than a sixteenth of "
+        "the window.",
+    ),
     "session.idle_unload": SettingKey(
         kind=float,
         default=1800.0,

@@ -45,6 +45,7 @@ from weft.context.sizes import (
     room,
     room_level,
 )
+from weft.context.zones import ZONE_SHARES, fitted, is_cut, zone_budget
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.context.carried_record import finished_tasks, gather, kept_blocks
@@ -78,6 +79,7 @@ __all__ = [
     "SOFT_SHARE",
     "STEPS",
     "STEPS_SHARE",
+    "ZONE_SHARES",
     "ComposedMessages",
     "ContextTarget",
     "LineEntry",
@@ -100,7 +102,9 @@ __all__ = [
     "estimate",
     "estimate_text",
     "finished_tasks",
+    "fitted",
     "gather",
+    "is_cut",
     "kept_blocks",
     "load_prefix",
     "lone_request_digest",
@@ -117,6 +121,7 @@ __all__ = [
     "step_list",
     "told_on",
     "transcript",
+    "zone_budget",
 ]
 
 _HOMES = {

@@ -389,10 +389,19 @@ class ModelEnvironment(msgspec.Struct, frozen=True, kw_only=True):
         return room_level(tokens, self.window_left, output, shares)
 
     @property
+    def token_ratio(self) -> float:
+        """How many tokens the vendor counts where we estimate one, as far as it has told."""
+        return self.journal.state.ledger.ratio(self.model_name)
+
+    @property
     def window_left(self) -> int:
-        """What the prefix leaves of the model's window for the conversation."""
+        """What the prefix leaves of the model's window for the conversation, in tokens as we
+        estimate them.
+        """
+        # The window is turned into our tokens, and not each estimate into the vendor's: then all
+        # that is compared with it is right, whoever estimates it.
         prefix = estimate_text(len(self.prefix.data))
-        return max(1, self.model.info.context_window - prefix)
+        return max(1, int(self.model.info.context_window / self.token_ratio) - prefix)
 
 
 class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):

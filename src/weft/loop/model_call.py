@@ -307,7 +307,7 @@ class ModelCaller:
         )
         self._pending.note(added)
         self._line.add(added.node)
-        self.usage.note_cost(node, usage, estimated)
+        self.usage.note_cost(node, usage, estimated, composed)
 
     def _note_partial(
         self, node: NodeId, request: ModelCallAttempts, composed: ComposedMessages

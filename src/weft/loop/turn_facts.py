@@ -109,10 +109,23 @@ def _marks(answer: ModelAnswer) -> dict[str, Any]:
 
 
 def usage_recorded(
-    usage: Usage, *, turn_id: TurnId, node: NodeId, model: str, estimated: bool = False
+    usage: Usage,
+    *,
+    turn_id: TurnId,
+    node: NodeId,
+    model: str,
+    estimated: bool = False,
+    request_estimate: int = 0,
 ) -> UsageRecorded:
     """The ledger row of one answer."""
-    return UsageRecorded(usage=usage, model=model, estimated=estimated, turn_id=turn_id, node=node)
+    return UsageRecorded(
+        usage=usage,
+        model=model,
+        estimated=estimated,
+        turn_id=turn_id,
+        node=node,
+        request_estimate=request_estimate,
+    )
 
 
 def settle_open_calls(

@@ -54,9 +54,11 @@ class UsageTracker:
 
     def note_usage(self, node: NodeId, answer: ModelAnswer, composed: ComposedMessages) -> None:
         """Count what an answer used, and warn where a budget is nearly used up."""
-        self.note_cost(node, *self.cost(answer, composed))
+        self.note_cost(node, *self.cost(answer, composed), composed)
 
-    def note_cost(self, node: NodeId, usage: Usage, estimated: bool) -> None:
+    def note_cost(
+        self, node: NodeId, usage: Usage, estimated: bool, composed: ComposedMessages
+    ) -> None:
         """The same, for a usage that `cost` has given."""
         self._pending.note(
             usage_recorded(
@@ -65,6 +67,7 @@ class UsageTracker:
                 node=node,
                 model=self._env.model_name,
                 estimated=estimated,
+                request_estimate=0 if estimated else self._uncalibrated(composed),
             )
         )
         self.warn_of_budget()
@@ -92,7 +95,10 @@ class UsageTracker:
         return usage, answer.usage is None
 
     def input_tokens(self, composed: ComposedMessages) -> int:
-        """What a request with these messages reads, estimated."""
+        """What a request with these messages reads, estimated as its vendor counts."""
+        return round(self._uncalibrated(composed) * self._env.token_ratio)
+
+    def _uncalibrated(self, composed: ComposedMessages) -> int:
         return composed.tokens + estimate_text(len(self._env.prefix.data))
 
     def _uncommitted(self) -> Usage:

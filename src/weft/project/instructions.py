@@ -25,12 +25,13 @@ from weft.workspace import (
 
 NAMES: Final = ("AGENTS.md", "CLAUDE.md")
 LIMIT: Final = 32 * 1024
-"""Bytes of all instructions together; what is beyond is left out, and said so."""
+"""Bytes of all instructions together, unless the settings say otherwise; what is beyond is left
+out, and said so.
+"""
 _SLACK: Final = 4 * 1024
 """Bytes that are read beyond the limit: a secret is masked before the text is cut, not cut
 in two.
 """
-_LIMITED: Final = "instructions are limited to 32 KiB"
 
 
 class InstructionFile(msgspec.Struct, frozen=True):
@@ -53,23 +54,26 @@ class InstructionSet(msgspec.Struct, frozen=True):
 
 
 def find_instructions(
-    project: Path, config: Path, redact: Callable[[str], str] = str
+    project: Path, config: Path, redact: Callable[[str], str] = str, limit: int = LIMIT
 ) -> InstructionSet:
-    """The instructions that count for a project."""
+    """The instructions that count for a project, up to so many bytes."""
     found: list[InstructionFile] = []
     problems: list[str] = []
-    left = LIMIT
+    if not limit:
+        return InstructionSet()
+    left = limit
+    limited = f"instructions are limited to {limit // 1024} KiB"
     # The user's file takes its room first, so that a project cannot crowd it out of the limit.
     for folder in (user_folder(config), *reversed(project_folders(project))):
         file = _nearest(folder, left + _SLACK, problems)
         if file is None:
             continue
         # Masked before it is cut: half of a key no longer looks like one and would get through.
-        text, size = _cut(redact(file.text).strip(), left, is_cut=file.is_cut)
+        text, size = _cut(redact(file.text).strip(), left, limited, is_cut=file.is_cut)
         if text:
             found.append(InstructionFile(file.path, text))
         if size > left:
-            problems.append(f"{file.path}: only its beginning counts, because {_LIMITED}")
+            problems.append(f"{file.path}: only its beginning counts, because {limited}")
         left -= size
         if left <= 0:
             break
@@ -89,11 +93,11 @@ def _nearest(folder: SourceFolder, limit: int, problems: list[str]) -> SmallText
     return None
 
 
-def _cut(text: str, left: int, *, is_cut: bool) -> tuple[str, int]:
+def _cut(text: str, left: int, limited: str, *, is_cut: bool) -> tuple[str, int]:
     """A text as far as there is room for it, and its size; more than `left` when it is cut."""
     data = text.encode()
     if len(data) <= left and not is_cut:
         return text, len(data)
     # The limit is in bytes and may fall inside a character; "ignore" drops that half.
     kept = data[:left].decode("utf-8", "ignore")
-    return f"{kept}\n\n[The rest is left out: {_LIMITED}.]", max(len(data), left + 1)
+    return f"{kept}\n\n[The rest is left out: {limited}.]", max(len(data), left + 1)

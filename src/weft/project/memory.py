@@ -28,7 +28,9 @@ MemoryScope: TypeAlias = Literal["user", "project"]
 
 SCOPES: Final = get_args(MemoryScope)
 LIMIT: Final = 8 * 1024
-"""Bytes of all that is remembered for a project, the user's own included."""
+"""Bytes of all that is remembered for a project, the user's own included, unless the settings say
+otherwise.
+"""
 LARGEST_FILE: Final = 256 * 1024
 LONGEST_NOTE: Final = 2_000
 _SLACK: Final = 4 * 1024
@@ -61,7 +63,11 @@ class MemoryText(msgspec.Struct, frozen=True):
 class MemoryFiles:
     """The files with what is remembered."""
 
-    def __init__(self, places: WeftPaths, redact: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, places: WeftPaths, redact: Callable[[str], str] = str, limit: int = LIMIT
+    ) -> None:
+        """`limit` are the bytes that models are given of it."""
+        self._limit = limit
         self._places = places
         self._ids = ProjectIds(places.projects)
         self._redact = redact
@@ -92,16 +98,16 @@ class MemoryFiles:
 
     # -- for the model
 
-    def text(self, project: str, limit: int = LIMIT) -> MemoryText:
-        """What the model is to know of it: the user's own first, up to so many bytes."""
+    def text(self, project: str) -> MemoryText:
+        """What the model is to know of it: the user's own first, up to the limit."""
         parts: list[str] = []
         problems: list[str] = []
-        left = limit
+        left = self._limit
         for scope in SCOPES:
             path = self.path(project, scope)
             if path is None or left <= 0:
                 continue
-            text, size = self._bounded(path, left, limit, problems)
+            text, size = self._bounded(path, left, problems)
             left -= size
             if text:
                 parts.append(f"## {_TITLES[scope]}\n\n{text}")
@@ -109,7 +115,7 @@ class MemoryFiles:
             return MemoryText(problems=tuple(problems))
         return MemoryText("\n\n".join(["# Memory", _ABOUT, *parts]), tuple(problems))
 
-    def _bounded(self, path: Path, left: int, limit: int, problems: list[str]) -> tuple[str, int]:
+    def _bounded(self, path: Path, left: int, problems: list[str]) -> tuple[str, int]:
         """The text of a file as far as there is room for it, and its size."""
         try:
             found = read_small_text(user_folder(path.parent), path.name, left + _SLACK, cut=True)
@@ -122,7 +128,7 @@ class MemoryFiles:
         data = self._redact(found.text).strip().encode()
         if len(data) <= left and not found.is_cut:
             return data.decode(), len(data)
-        reason = f"the memory is limited to {limit // 1024} KiB"
+        reason = f"the memory is limited to {self._limit // 1024} KiB"
         problems.append(f"{found.path}: only its beginning counts, because {reason}")
         # The limit is in bytes and may fall inside a character; "ignore" drops that half.
         kept = data[:left].decode("utf-8", "ignore")
@@ -241,10 +247,10 @@ class MemoryFiles:
             for each in paths
             if each is not None
         )
-        if used + len(said.encode()) > LIMIT:
+        if used + len(said.encode()) > self._limit:
             raise UsageError(
-                f"the memory is full ({LIMIT // 1024} KiB): forget something first, or shorten "
-                f"{printable_path(str(path))}"
+                f"the memory is full ({self._limit // 1024} KiB): forget something first, or "
+                f"shorten {printable_path(str(path))}"
             )
 
     def _without(self, text: str, note_id: str) -> str | None:

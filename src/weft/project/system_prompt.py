@@ -13,6 +13,7 @@ import msgspec
 from weft.config.paths import WeftPaths
 from weft.errors import UsageError
 from weft.project.environment import repository_sentences
+from weft.project.instructions import LIMIT as INSTRUCTIONS_LIMIT
 from weft.project.instructions import InstructionSet, find_instructions
 from weft.project.skills import SkillSet, find_skills, skills_text
 from weft.state import SessionState
@@ -89,6 +90,8 @@ class PromptTerms(msgspec.Struct, frozen=True, kw_only=True):
     platform: str = "an unknown system"
     shell_name: str = "sh"
     style: AnswerStyle = "concise"
+    instructions_bytes: int = INSTRUCTIONS_LIMIT
+    memory_bytes: int = 8 * 1024
 
 
 class ProjectTexts:
@@ -149,7 +152,8 @@ class SystemPromptWriter:
 
     def instructions(self, project: str) -> InstructionSet:
         """The instructions of the user and of a project, as they are now."""
-        return find_instructions(Path(project), self._config, self.redact)
+        limit = self._terms.instructions_bytes
+        return find_instructions(Path(project), self._config, self.redact, limit)
 
     def memory(self, project: str) -> MemoryText | None:
         """What the user asked to be remembered for a project, as it is now; None for nothing."""
@@ -172,7 +176,7 @@ class SystemPromptWriter:
         if self._memory is None:
             from weft.project.memory import MemoryFiles
 
-            self._memory = MemoryFiles(self._places, self.redact)
+            self._memory = MemoryFiles(self._places, self.redact, self._terms.memory_bytes)
         return self._memory
 
     def skills(self, project: str) -> SkillSet:

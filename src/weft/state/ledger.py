@@ -7,6 +7,7 @@ the costs at any time, and a sum over all calls would make each of these dearer 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -14,6 +15,13 @@ from weft.events import AnyFact, ChildFinished, ModelCallStarted, NewMessage, Pu
 from weft.ids import NodeId, TurnId
 from weft.messages import NOTHING_USED, Usage
 from weft.tree import ConversationTree
+
+LEAST_COUNTED: Final = 500
+"""Tokens of a request from which on it tells how a vendor counts: in a short one the vendor's own
+frame is most of it."""
+PLAUSIBLE: Final = (0.5, 4.0)
+"""Vendors' tokens to one of ours.  Beyond that it is no count of the request: some servers leave
+out what they had in a cache, or report nothing."""
 
 
 class SideCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -47,6 +55,8 @@ class UsageLedger(msgspec.Struct, kw_only=True):
     """The newest answer of a turn: its context was the whole line."""
     measured_tokens: int = 0
     """All tokens of the newest answer that was not an estimate."""
+    ratios: dict[str, float] = {}
+    """By model: how many tokens the vendor counts where we estimate one."""
     asides: dict[NodeId, SideCall] = {}
     """Side calls that have begun and whose usage is not recorded yet."""
 
@@ -67,9 +77,9 @@ class UsageLedger(msgspec.Struct, kw_only=True):
                     self.asides.pop(fact.node, None)
                 if fact.purpose == "turn":
                     self.last_call = usage
-                    self.measured_tokens = (
-                        self.measured_tokens if fact.estimated else usage.total_tokens
-                    )
+                    if not fact.estimated:
+                        self.measured_tokens = usage.total_tokens
+                        self._calibrate(fact)
                 self._add(usage, model=fact.model, purpose=fact.purpose, turn_id=fact.turn_id)
             # A child keeps its own ledger; here it is a row for each model and has no purpose.
             case ChildFinished():
@@ -77,6 +87,23 @@ class UsageLedger(msgspec.Struct, kw_only=True):
                     self._add(used, model=model, purpose="", turn_id=fact.turn_id)
             case _:
                 pass
+
+    def ratio(self, model: str) -> float:
+        """How many tokens a model's vendor counts where we estimate one; 1 until it has counted."""
+        return self.ratios.get(model, 1.0)
+
+    def _calibrate(self, fact: UsageRecorded) -> None:
+        if fact.request_estimate < LEAST_COUNTED:
+            return
+        usage = fact.usage
+        read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        counted = read / fact.request_estimate
+        if not PLAUSIBLE[0] <= counted <= PLAUSIBLE[1]:
+            return
+        # Up at once and down by halves: a request that is taken for too small does not fit, one
+        # that is taken for too large only costs an early summary.
+        known = self.ratios.get(fact.model, counted)
+        self.ratios[fact.model] = counted if counted > known else (known + counted) / 2
 
     def _add(self, usage: Usage, *, model: str, purpose: str, turn_id: TurnId | None) -> None:
         self.calls += 1

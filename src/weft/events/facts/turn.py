@@ -129,6 +129,10 @@ class UsageRecorded(FactBase, frozen=True, tag="usage_recorded"):
     estimated: bool = False
     turn_id: TurnId | None = None
     node: NodeId | None = None
+    request_estimate: int = 0
+    """Tokens that the request was estimated at before the vendor counted it; 0 where that is not on
+    record.
+    """
 
 
 class CallPermission(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -25,10 +25,13 @@ from weft.context import (
     PromptPrefix,
     RenderedPrefix,
     environment_text,
+    fitted,
     load_prefix,
     render_prefix,
     told_on,
+    zone_budget,
 )
+from weft.errors import WeftError
 from weft.events import Fact, NewMessage, SystemNote
 from weft.ids import BlobId, NodeId
 from weft.loop import tip_after
@@ -88,6 +91,8 @@ class SessionPrompt:
         self._epoch: RenderedPrefix | None = None
         """The prefix that the log names, once it is known here."""
         self._files = host.files
+        self._window = 0
+        """The window of the model that the prefix was made for; 0 where it is not known."""
         self._told: tuple[int, dict[str, str]] | None = None
         """What the model of the turn was told, and how many compactions there were then; None: the
         line says it.
@@ -143,16 +148,39 @@ class SessionPrompt:
     def prefix(self, state: SessionState, options: Mapping[str, Any]) -> RenderedPrefix:
         """System prompt and tools of a turn: those of the epoch, unless they have to be others."""
         tools = self._settings.tools_of(state, options)
+        window = self._window_of(self._settings.model_name(state, options))
+        # A larger window has room for what a smaller one had cut off.
+        has_grown, self._window = 0 < self._window < window, window
         epoch = self._epoch
-        if epoch is not None:
-            kept = self._rendered(state, options, tools, EpochTexts.of(epoch.prefix))
+        if epoch is not None and not has_grown:
+            kept = self._rendered(state, options, tools, self._fitted(EpochTexts.of(epoch.prefix)))
             # The same object for every call: what is encoded from it is kept beside it.
             if kept.id == epoch.id:
                 return epoch
-        files = self._files.of(state)
-        now = EpochTexts(instructions=files.instructions, memory=files.memory)
-        self._epoch = self._rendered(state, options, tools, now)
+        self._epoch = self._rendered(state, options, tools, self._texts_now(state))
         return self._epoch
+
+    def _texts_now(self, state: SessionState) -> EpochTexts:
+        """What the files say now, as far as the model has room for it."""
+        files = self._files.of(state)
+        return self._fitted(EpochTexts(instructions=files.instructions, memory=files.memory))
+
+    def _fitted(self, texts: EpochTexts) -> EpochTexts:
+        return EpochTexts(
+            instructions=self._fit("instructions", texts.instructions),
+            memory=self._fit("memory", texts.memory),
+        )
+
+    def _fit(self, zone: str, text: str) -> str:
+        """The text of a zone within its budget."""
+        configured = self._services.config.get(f"context.{zone}")
+        return fitted(text, zone, zone_budget(zone, configured, self._window))
+
+    def _window_of(self, model: str) -> int:
+        try:
+            return self._services.models.resolve(model).info.context_window
+        except WeftError:  # its key is gone; the call itself will say so
+            return 0
 
     def is_planning(self, state: SessionState) -> bool:
         """True where the permission mode takes away the tools that change something."""
@@ -174,7 +202,8 @@ class SessionPrompt:
             if tool.name not in unused and self._is_described(tool, state)
         ]
         files = self._files.of(state)
-        skills = files.skills_text(tuple(state.skills.names))
+        skills = self._fit("skills", files.skills_text(tuple(state.skills.names)))
+        agents = self._fit("agents", files.agents)
         text = self._services.prompter.system(
             state,
             texts.instructions,
@@ -183,8 +212,8 @@ class SessionPrompt:
             tools=[tool.name for tool in described],
             has_tools=self._settings.can_call_tools(state, options),
         )
-        if "agent" in tools and files.agents:
-            text = f"{text}\n\n{files.agents}"
+        if "agent" in tools and agents:
+            text = f"{text}\n\n{agents}"
         if is_planned(options):
             from weft.agents.plan import PLANNER  # loaded with the first plan
 
@@ -194,7 +223,7 @@ class SessionPrompt:
             instructions=texts.instructions,
             memory=texts.memory,
             skills=skills,
-            agents=files.agents,
+            agents=agents,
         )
         return render_prefix(
             PromptPrefix(
@@ -297,8 +326,8 @@ class SessionPrompt:
         told.setdefault(INSTRUCTIONS_VERSION, _version(prefix.instructions_text))
         told.setdefault(MEMORY_VERSION, _version(prefix.zone_text("memory")))
         self._told, self._told_at = (len(state.tree.compactions), now), node
-        files = self._files.of(state)
-        text = environment_text(now, told, files.instructions, files.memory)
+        texts = self._texts_now(state)
+        text = environment_text(now, told, texts.instructions, texts.memory)
         if not text:
             return ()
         return (SystemNote(text=text, to_model=True, node=node, environment=now),)
@@ -317,11 +346,11 @@ class SessionPrompt:
             ),
             has_user=self._has_user,
         )
-        files = self._files.of(state)
+        texts = self._texts_now(state)
         return {
             **environment_of(surroundings),
-            INSTRUCTIONS_VERSION: _version(files.instructions),
-            MEMORY_VERSION: _version(files.memory),
+            INSTRUCTIONS_VERSION: _version(texts.instructions),
+            MEMORY_VERSION: _version(texts.memory),
         }
 
 

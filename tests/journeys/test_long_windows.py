@@ -1,0 +1,85 @@
+"""Long sessions in small windows: requests fit, by the vendor's count, and begin alike."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.counting_model import CountingModel
+from tests.support.request_parts import prefix
+from tests.support.world import World, facts
+from weft.events import ErrorRaised, TurnFinished
+
+pytestmark = pytest.mark.anyio
+
+WORDS = "the total of the cart is off by one when a row is empty; " * 16
+
+
+@pytest.mark.timeout(120)
+async def test_three_hundred_turns_in_a_window_of_32k_never_overflow(tmp_path: Path) -> None:
+    world = World("memory", tmp_path)
+    counting = CountingModel(window=32_000, ratio=1.7, answer=WORDS)
+    world.write("AGENTS.md", "Use tabs.\n" * 2_000)
+    async with world.open(counting.model, clock=world.clock) as app:
+        session = await app.sessions.start_session(session_id="s")
+        for number in range(300):
+            if number % 50 == 20:
+                await app.memory.add(f"note {number}")
+            if number % 50 == 40:
+                world.write("AGENTS.md", f"Use tabs, {number}.\n" * 2_000)
+            await session.send_message(f"{number}: {WORDS}")
+        ends = await facts(session, TurnFinished)
+        assert [end.reason for end in ends] == ["stop"] * 300
+        assert await facts(session, ErrorRaised) == []
+    assert counting.refused == 0
+    assert counting.summaries > 5
+    assert max(map(counting.count, counting.asked)) <= 32_000
+    same = [prefix(one) == prefix(other) for one, other in pairwise(counting.asked)]
+    assert same.count(True) >= 0.9 * len(same)
+
+
+async def test_instructions_take_their_share_of_a_small_window_and_more_of_a_larger_one(
+    tmp_path: Path,
+) -> None:
+    world = World("memory", tmp_path)
+    small = CountingModel(window=32_000, ratio=1.0)
+    large = CountingModel(window=400_000, ratio=1.0, name="large")
+    world.write("AGENTS.md", "Use tabs, always and everywhere.\n" * 800)
+    async with world.open(small.model, large.model, clock=world.clock) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("a")
+        await session.send_message("b")
+        await session.set_model("scripted:large")
+        await session.send_message("c")
+        await session.set_model("scripted:script")
+        await session.send_message("d")
+    assert 4 * 3_500 < small.asked[0].system.count("tabs") * 33 < 4 * 4_000
+    assert "context.instructions and the model's window allow 4,000 tokens" in small.asked[0].system
+    assert prefix(small.asked[1]) == prefix(small.asked[0])
+    assert large.asked[0].system.count("tabs") == 800
+    assert small.asked[2].system == small.asked[0].system
+
+
+async def test_a_setting_leaves_a_zone_out_or_makes_it_smaller(tmp_path: Path) -> None:
+    world = World("memory", tmp_path)
+    counting = CountingModel(window=400_000, ratio=1.0)
+    world.write("AGENTS.md", "Use tabs.\n" * 800)
+    for tokens, least, most in ((0, 0, 0), (400, 100, 160), (100_000, 800, 800)):
+        async with world.open(counting.model, config={"context.instructions": tokens}) as app:
+            await (await app.sessions.start_session()).send_message("a")
+        assert least <= counting.asked[-1].system.count("Use tabs.") <= most
+
+
+async def test_what_a_vendor_counts_is_known_again_after_a_restart(tmp_path: Path) -> None:
+    world = World("memory", tmp_path)
+    counting = CountingModel(window=32_000, ratio=1.7)
+    async with world.open(counting.model) as app:
+        session = await app.sessions.start_session(session_id="s")
+        await session.send_message("a")
+    async with world.open(counting.model) as app:
+        session = await app.sessions.get("s")
+        await session.send_message("b")
+        port = await session._port()
+    assert port.state.ledger.ratio("scripted:script") == pytest.approx(1.7, abs=0.1)
