@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.git_history import git
 from tests.support.weft_program import WeftProgram
+from weft.config.paths import places
+from weft.repo.indexer_process import take_lock
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -123,3 +129,26 @@ def test_there_is_no_map_where_the_setting_is_off(shop: WeftProgram) -> None:
         assert (done.returncode, done.stdout) == (2, "")
         assert "the setting repo.index is off" in done.stderr
     assert not (shop.data / "index").exists()
+
+
+def _niceness(pid: int) -> int:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpriority(os.PRIO_PROCESS, pid)
+    return 0
+
+
+def test_an_interrupt_ends_a_map_that_waits_for_its_index(shop: WeftProgram) -> None:
+    folder = places(shop.environment).index_of(str(shop.project))
+    lock = take_lock(folder)
+    assert lock is not None
+    running = shop.start("map", env={"WEFT_REPO_INDEX": "on"})
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    deadline = time.monotonic() + 60
+    # An indexer that has made itself nice has begun: the map waits for it.
+    while not any(_niceness(int(pid)) for pid in children.read_text().split()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    running.wait(30)
+    os.close(lock)
+    assert running.returncode == 130

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
 from weft.repo import index_update
+from weft.repo.definitions import FileReading
 from weft.repo.index_cache import PART, IndexCache
 from weft.repo.index_update import UpdateReport, update_index
+from weft.repo.parsers import extractors, worker_pool
 from weft.repo.project_files import walk_project
+from weft.repo.source_reader import read_content
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture
@@ -111,7 +118,115 @@ def test_an_update_that_is_stopped_keeps_its_batches_and_goes_on_later(
     assert update(cache, project).parsed == ("rate.py",)
 
 
-@pytest.mark.process
+def test_an_update_that_is_stopped_ends_while_its_workers_write(
+    cache: IndexCache, project: Path
+) -> None:
+    """Two workers with more to say than a pipe holds: each had an end of the other's."""
+    for number in range(60):
+        lines = (f"name_{number}_{line} = {line}\n" for line in range(1500))
+        (project / f"m{number}.py").write_text("".join(lines))
+    answers = iter([True, True])
+    report = update_index(
+        cache,
+        str(project),
+        walk_project(str(project)),
+        go_on=lambda: next(answers, False),
+        cores=2,
+    )
+    assert len(report.parsed) < 62
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize("count", [3, 60])
+def test_a_file_that_kills_its_worker_or_takes_too_long_costs_no_other(
+    cache: IndexCache, project: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(worker_pool, "CPU_SECONDS", 0.3)
+    for number in range(count):
+        (project / f"m{number}.py").write_text(f"def name_{number}(): ...\n")
+
+    def fragile(content: bytes, language: str) -> FileReading:
+        if b"crash" in content:
+            os.kill(os.getpid(), signal.SIGKILL)
+        while b"slow" in content:
+            pass
+        if b"raise" in content:
+            raise RuntimeError
+        return read_content(content, language)
+
+    monkeypatch.setattr(index_update, "read_content", fragile)
+    for name in ("crash", "slow", "raise"):
+        (project / f"m_{name}.py").write_text(f"def {name}(): ...\n")
+    update(cache, project, cores=2)
+    assert len(paths(cache)) == count + 5
+    assert len(cache.lists(PART, ["name"])["name"].ids) == count
+    assert cache.definitions("m_slow.py") == []
+    assert update(cache, project, cores=2) == UpdateReport()
+
+
+def test_a_real_file_that_no_parser_gets_through_is_given_up(
+    cache: IndexCache, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_pool, "CPU_SECONDS", 0.5)
+    (project / "deep.py").write_bytes(b"(\n" * 60_000)
+    update(cache, project)
+    assert cache.definitions("deep.py") == []
+    assert [each.name for each in cache.definitions("cart.py") or ()] == ["cart"]
+
+
+def test_a_changed_file_that_cannot_be_read_has_no_definitions_any_more(
+    cache: IndexCache, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update(cache, project)
+    (project / "cart.py").unlink()
+    (project / "cart.py").write_text("def other(): ...\n")
+    # Root may read everything, so it is the reading that says no.
+    monkeypatch.setattr(index_update, "read_beneath", lambda *_: None)
+    update(cache, project)
+    assert cache.definitions("cart.py") == []
+    assert update(cache, project) == UpdateReport()
+
+
+def test_the_files_of_a_folder_that_a_link_took_the_place_of_are_gone(
+    cache: IndexCache, project: Path
+) -> None:
+    for folder, name in (("d", "old"), ("e", "newer")):
+        (project / folder).mkdir()
+        (project / folder / "x.py").write_text(f"def {name}(): ...\n")
+    update(cache, project)
+    shutil.rmtree(project / "d")
+    (project / "d").symlink_to("e")
+    report = update_index(cache, str(project), ["cart.py", "rate.py", "d/x.py", "e/x.py"])
+    assert report == UpdateReport(removed=("d/x.py",))
+
+
+def test_a_file_with_the_size_and_time_of_before_is_read_all_the_same(
+    cache: IndexCache, project: Path
+) -> None:
+    file = project / "cart.py"
+    os.utime(file, (1, 1))
+    update(cache, project)
+    file.write_text(file.read_text().replace("cart", "tarc"))
+    os.utime(file, (1, 1))
+    assert update(cache, project).parsed == ("cart.py",)
+
+
+def test_other_readers_read_everything_again(
+    cache: IndexCache, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update(cache, project)
+    monkeypatch.setattr(extractors, "READER_VERSION", 99)
+    for cached in (extractors.reader_seed, extractors.readers_version):
+        cached.cache_clear()
+    try:
+        assert update(cache, project).parsed == ("cart.py", "rate.py")
+        assert update(cache, project).parsed == ()
+    finally:
+        for cached in (extractors.reader_seed, extractors.readers_version):
+            cached.cache_clear()
+
+
 def test_many_files_are_read_by_several_processes_with_the_same_outcome(
     cache: IndexCache, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import select
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,17 +43,81 @@ def cache_of(order: IndexOrder, *, writes: bool = False) -> IndexCache:
 
 
 def test_an_indexer_makes_the_index_of_a_project(order: IndexOrder) -> None:
-    lost = Path(order.folder).parent / "lost"
-    lost.mkdir(parents=True)
-    (lost / "project").write_text("/nonexistent/project")
     process = IndexerProcess(order)
     process.wait()
     assert not process.is_running()
     cache = cache_of(order)
     assert [each.name for each in cache.definitions("cart.py") or ()] == ["total"]
     assert set(cache.lists(SUBJECT, ["basket"])) == {"basket"}
-    assert not lost.exists(), "the index of a project that is gone goes too"
     assert (Path(order.folder).stat().st_mode & 0o777) == 0o700
+
+
+def test_only_the_index_of_a_project_that_has_been_gone_for_long_is_removed(
+    order: IndexOrder, tmp_path: Path
+) -> None:
+    places = {}
+    for name, project, is_old in (
+        ("lost", b"/nonexistent/project", True),
+        ("unmounted", b"/nonexistent/disk", False),
+        ("bytes", b"/nonexistent/\xff", True),
+        ("busy", b"/nonexistent/other", True),
+        ("living", os.fsencode(tmp_path), True),
+    ):
+        places[name] = folder = Path(order.folder).parent / name
+        folder.mkdir(parents=True)
+        for file, content in (("project", project), ("lock", b"")):
+            (folder / file).write_bytes(content)
+            if is_old:
+                os.utime(folder / file, (1, 1))
+    lock = take_lock(places["busy"])
+    assert IndexerProcess(order).wait()
+    kept = {name for name, folder in places.items() if folder.exists()}
+    assert kept == {"unmounted", "busy", "living"}
+    os.close(lock or -1)
+
+
+def test_a_lock_of_an_index_that_was_removed_locks_nothing(tmp_path: Path) -> None:
+    first = take_lock(tmp_path / "i")
+    shutil.rmtree(tmp_path / "i")
+    second = take_lock(tmp_path / "i")
+    assert first is not None
+    assert second is not None
+    assert take_lock(tmp_path / "i") is None
+    os.close(first)
+    os.close(second)
+
+
+def test_a_project_whose_path_is_no_text_has_an_index(tmp_path: Path) -> None:
+    project = os.fsdecode(os.fsencode(tmp_path) + b"/p\xff")
+    os.mkdir(project)
+    Path(project, "cart.py").write_text("def total(): ...\n")
+    order = IndexOrder(project=project, folder=str(tmp_path / "i"), environ=ENVIRON)
+    assert IndexerProcess(order).wait()
+    assert [each.name for each in cache_of(order).definitions("cart.py") or ()] == ["total"]
+
+
+def test_files_whose_names_are_no_text_cost_no_others(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    (project / "deep").mkdir(parents=True)
+    for number in range(60):
+        (project / f"m{number}.py").write_text(f"def name_{number}(): ...\n")
+    os.mkdir(os.fsencode(project) + b"/d\xff")
+    for name in (b"/aa\xff.py", b"/d\xff/x.py", b"/notes\xff.txt"):
+        Path(os.fsdecode(os.fsencode(project) + name)).write_text("def odd(): ...\n")
+    order = IndexOrder(project=str(project), folder=str(tmp_path / "i"), environ=ENVIRON)
+    assert IndexerProcess(order).wait()
+    index = ProjectIndex(str(project), tmp_path / "i")
+    assert index.status().sources == 60
+    assert index.status().files == 63
+    assert not index.is_stale()
+
+
+def test_a_commit_may_have_any_subject(order: IndexOrder) -> None:
+    git(Path(order.project), "commit", "-q", "--allow-empty", "-m", "Name \x01 the \x02invoice")
+    assert IndexerProcess(order).wait()
+    cache = cache_of(order)
+    assert set(cache.lists(SUBJECT, ["basket", "invoice"])) == {"basket", "invoice"}
+    assert cache.note("past commits") == 2
 
 
 def test_a_second_run_parses_nothing_and_a_new_commit_is_read(order: IndexOrder) -> None:
@@ -105,13 +170,13 @@ _DIES = """
 import fcntl, os, sys, msgspec
 from pathlib import Path
 from weft.repo.indexer_order import IndexOrder
-from weft.repo.indexer_process import IndexerProcess
+from weft.repo.indexer_process import IndexerProcess, take_lock
 order = msgspec.json.decode(sys.argv[1], type=IndexOrder)
 Path(order.folder).mkdir(parents=True)
 lock = os.open(Path(order.folder) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
 fcntl.flock(lock, fcntl.LOCK_EX)
 process = IndexerProcess(order)
-print(process._pid, flush=True)
+print(process.pid, flush=True)
 os._exit(0)
 """
 """Holds the lock, so that the indexer has to wait, and dies without a word."""

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.git_history import git
-from weft.repo.file_paths import FileListing
-from weft.repo.project_files import list_project, walk_project
-from weft.workspace import LocalRunner
+from weft.repo.file_paths import FileListing, is_left_out
+from weft.repo.project_files import _without_own_ignored, list_project, walk_project
+from weft.workspace import IgnoreFile, LocalRunner
 
 TREE = {
     ".gitignore": "*.log\n/out/\n!keep.log\n",
@@ -114,6 +114,37 @@ def test_a_repository_that_names_programs_runs_none_of_them(tmp_path: Path) -> N
     git(project, "config", "core.fsmonitor", f"touch {tmp_path}/ran; false")
     assert listed(project, tmp_path / "s") == {"a.py"}
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.process
+def test_names_that_are_no_text_are_listed(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    write(project, {"a.py": "", 'quoted "\\ \n\t.py': "", "ü/\ufffd.py": ""})
+    odd = os.fsdecode(b"o\xff'\xc3.py")
+    write(project, {odd: "", f"deep {odd}/{odd}": ""})
+    expected = set(walk_project(str(project)))
+    assert odd in expected
+    git(project, "init", "-q")
+    assert listed(project, tmp_path / "s") == expected
+    git(project, "add", "-A")
+    assert listed(project, tmp_path / "s") == expected
+
+
+@pytest.mark.process
+def test_pipes_are_not_listed(tmp_path: Path) -> None:
+    write(tmp_path / "p", {"a.py": ""})
+    os.mkfifo(tmp_path / "p" / "pipe.py")
+    assert set(walk_project(str(tmp_path / "p"))) == {"a.py"}
+
+
+@pytest.mark.process
+def test_rules_are_applied_at_any_depth(tmp_path: Path) -> None:
+    deep = "d/" * 1_100
+    own = {"": IgnoreFile("*.log\n")}
+    listing = FileListing.of([f"{deep}x.py", f"{deep}x.log"])
+    (tmp_path / ".weftignore").write_text("*.log\n")
+    assert _without_own_ignored(str(tmp_path), listing).paths() == [f"{deep}x.py"]
+    assert is_left_out(f"{deep}x.log", own, is_folder=False)
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0"), min_size=1)))

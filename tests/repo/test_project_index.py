@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from threading import Event, Thread
 
+import apsw
 import pytest
 
 from weft.repo.freshness import is_stale
-from weft.repo.index_cache import IndexCache, PastCommit
+from weft.repo.index_cache import VERSION_NOTE, IndexCache, PastCommit
 from weft.repo.index_update import update_index
-from weft.repo.indexer import folder_times
-from weft.repo.indexer_order import CACHE
-from weft.repo.project_files import walk_project
+from weft.repo.indexer import folder_times, folders_of
+from weft.repo.indexer_order import CACHE, IndexOrder
+from weft.repo.indexer_process import IndexerProcess
+from weft.repo.project_files import rule_stamps, walk_project
 from weft.repo.project_index import ProjectIndex
+
+pytestmark = pytest.mark.process
 
 FILES = {
     "shop/cart.py": "class Cart:\n    def total(self):\n        return 1\n\n\ndef total(x): ...\n",
     "shop/stock.py": "class Stock:\n    def Total(self): ...\n    def reserveItem(self): ...\n",
     "notes.txt": "words\n",
 }
+LATER = 4_000_000_000_000_000_000
+"""A listing that was begun so late has seen everything."""
 
 
 def bring_up_to_date(cache: IndexCache, project: Path) -> None:
     listing = walk_project(str(project))
     update_index(cache, str(project), listing)
-    cache.write_listing(listing.text, folder_times(str(project), listing))
+    rules = rule_stamps(str(project), folders_of(listing), "")
+    cache.write_listing(listing.text, folder_times(str(project), listing, LATER), rules)
 
 
 @pytest.fixture
@@ -154,12 +162,19 @@ def test_an_index_is_current_after_its_update(cache: IndexCache, project: Path) 
         lambda p: (p / "shop/cart.py").write_text("def other(): ...\n"),
         lambda p: (p / "shop/cart.py").unlink(),
         lambda p: (p / "shop/new.py").write_text(""),
-        lambda p: (p / "new").mkdir(),
+        lambda p: shutil.copytree(p / "shop", p / "new" / "deep"),
         lambda p: os.utime(p / "shop/cart.py", ns=(5, 5)),
+        lambda p: (p / "shop/more.txt").write_text("x"),
+        lambda p: (p / "notes.txt").unlink(),
+        lambda p: (p / ".weftignore").write_text("shop/\n"),
+        lambda p: (p / "shop/.gitignore").write_text("*\n"),
     ],
-    ids=["edit", "removal", "new file", "new folder", "new time"],
+    ids=[
+        *("edit", "removal", "new file", "new folder", "new time"),
+        *("new text", "removed text", "own ignore file", "ignore file that ignores itself"),
+    ],
 )
-def test_what_changes_sources_makes_an_index_stale(
+def test_what_changes_files_or_which_are_listed_makes_an_index_stale(
     cache: IndexCache, project: Path, change: object
 ) -> None:
     assert callable(change)
@@ -169,8 +184,100 @@ def test_what_changes_sources_makes_an_index_stale(
     assert not is_stale(cache, str(project))
 
 
-def test_what_is_no_source_makes_no_index_stale(cache: IndexCache, project: Path) -> None:
-    (project / "shop" / "more.txt").write_text("x")
+def test_an_ignore_file_that_is_edited_makes_an_index_stale(
+    cache: IndexCache, project: Path
+) -> None:
+    """An edit in place leaves the time of its folder as it was."""
+    for name in (".gitignore", "shop/.weftignore"):
+        (project / name).write_text("*.log\n")
+        bring_up_to_date(cache, project)
+        assert not is_stale(cache, str(project))
+        (project / name).write_text("cart.py\n")
+        assert is_stale(cache, str(project))
+        bring_up_to_date(cache, project)
+        assert not is_stale(cache, str(project))
+
+
+def test_a_file_that_was_just_ignored_is_in_no_hint(index: ProjectIndex, project: Path) -> None:
+    assert "cart" in index.hint("the cart", (), 100)
+    (project / ".weftignore").write_text("cart.py\n")
+    assert index.hint("the cart", (), 100) == ""
+
+
+def test_what_is_ignored_or_no_source_makes_no_index_stale(
+    cache: IndexCache, project: Path
+) -> None:
+    (project / ".gitignore").write_text("*.log\nout/\n")
+    (project / ".weftignore").write_text("shop/made*\n")
+    bring_up_to_date(cache, project)
+    (project / "shop" / "more.log").write_text("x")
+    (project / "shop" / "made.py").write_text("x")
     (project / "notes.txt").write_text("other")
     (project / "__pycache__").mkdir()
+    (project / "out").mkdir()
+    (project / "empty" / "deep").mkdir(parents=True)
+    (project / "empty" / "deep" / "x.log").write_text("x")
     assert not is_stale(cache, str(project))
+
+
+def test_a_file_that_came_while_files_were_listed_makes_an_index_stale(
+    cache: IndexCache, project: Path
+) -> None:
+    began = 0
+    listing = walk_project(str(project))
+    (project / "shop" / "late.py").write_text("def late(): ...\n")
+    cache.write_listing(listing.text, folder_times(str(project), listing, began), {})
+    assert is_stale(cache, str(project))
+
+
+def test_an_index_of_older_readers_is_stale(cache: IndexCache, project: Path) -> None:
+    cache.keep(VERSION_NOTE, 1)
+    assert is_stale(cache, str(project))
+
+
+# --- an index that is replaced or damaged
+
+
+def test_an_index_that_was_made_anew_is_noticed(
+    cache: IndexCache, index: ProjectIndex, project: Path, tmp_path: Path
+) -> None:
+    assert index.outline("shop/cart.py")
+    cache.close()
+    shutil.rmtree(tmp_path / "index")
+    assert index.outline("shop/cart.py") is None
+    (project / "shop" / "cart.py").write_text("def renamed(): ...\n")
+    bring_up_to_date(IndexCache(tmp_path / "index" / CACHE, writes=True), project)
+    assert [each.name for each in index.outline("shop/cart.py") or ()] == ["renamed"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE lengths SET ids = x'', parts = x'', whole = x'', names = x''",
+        "UPDATE lengths SET ids = x'01'",
+        "UPDATE reading SET definitions = x'00'",
+        "UPDATE posting SET data = x'0102'",
+        "DROP TABLE reading",
+    ],
+    ids=["rows gone", "half a number", "no stream", "cut short", "table gone"],
+)
+def test_an_index_that_is_damaged_inside_answers_nothing_and_is_made_anew(
+    cache: IndexCache, index: ProjectIndex, tmp_path: Path, damage: str
+) -> None:
+    cache.close()
+    connection = apsw.Connection(str(tmp_path / "index" / CACHE))
+    connection.execute(damage)
+    connection.close()
+    assert index.hint("the cart", (), 100) == ""
+    assert index.is_stale()
+    order = IndexOrder(
+        project=index.project, folder=str(tmp_path / "index"), environ={"PATH": os.environ["PATH"]}
+    )
+    assert IndexerProcess(order).wait()
+    assert index.hint("the cart", (), 100) != ""
+    assert not index.is_stale()
+
+
+def test_a_question_that_is_no_text_damages_nothing(index: ProjectIndex) -> None:
+    assert index.symbols("\udcff_total") == []
+    assert not index.is_stale()

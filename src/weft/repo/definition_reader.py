@@ -37,13 +37,14 @@ _KEYWORD_KINDS: Final = {
 class DefinitionReader:
     """Reads the definitions of one language."""
 
-    def __init__(self, language: str, query: str | None = None) -> None:
-        grammar = GRAMMARS[language]
-        module = importlib.import_module(grammar.module)
-        loaded = Language(getattr(module, grammar.function)())
-        self._parser = Parser(loaded)
-        self._errors = Query(loaded, "(ERROR) @error")
-        self._query = Query(loaded, own_query(language) if query is None else query)
+    def __init__(self, language: str | Language, query: str | None = None) -> None:
+        """`language` is the name of one that Weft has a grammar for, or a grammar with a query."""
+        if isinstance(language, str):
+            query = own_query(language) if query is None else query
+            language = _grammar(language)
+        self._parser = Parser(language)
+        self._errors = Query(language, "(ERROR) @error")
+        self._query = Query(language, query or "")
 
     def parse(self, source: bytes) -> Node:
         """The syntax tree of a file."""
@@ -76,6 +77,12 @@ def own_query(language: str) -> str:
     return (files("weft.repo") / "queries" / f"{language}.scm").read_text("utf-8")
 
 
+def _grammar(language: str) -> Language:
+    grammar = GRAMMARS[language]
+    module = importlib.import_module(grammar.module)
+    return Language(getattr(module, grammar.function)())
+
+
 def _place(entry: tuple[int, Definition]) -> tuple[int, int]:
     return entry[1].first, -entry[1].last
 
@@ -104,22 +111,20 @@ def _definitions(
 
 def _by_keyword(source: bytes, errors: Query, root: Node) -> Iterator[tuple[int, Definition]]:
     """What looks like a definition in the parts that were not understood."""
-    for node in QueryCursor(errors).captures(root).get("error", ()):
-        for match in _KEYWORD.finditer(source, node.start_byte, node.end_byte):
-            line = source.count(b"\n", 0, match.start(2)) + 1
-            end = source.find(b"\n", match.start(2))
-            text = _text(source, match.start(), end if end >= 0 else len(source))
+    nodes = QueryCursor(errors).captures(root).get("error", ())
+    looked, counted, line = 0, 0, 1
+    for begin, end in sorted((node.start_byte, node.end_byte) for node in nodes):
+        # Such parts lie in one another: each byte is looked at once, and each line counted once.
+        for match in _KEYWORD.finditer(source, max(begin, looked), end):
+            line += source.count(b"\n", counted, match.start(2))
+            counted = match.start(2)
+            most = counted + 4 * SIGNATURE_CHARS
+            line_end = source.find(b"\n", counted, most)
+            text = _text(source, match.start(), line_end if line_end >= 0 else most)
             name = _text(source, *match.span(2))
-            yield (
-                match.start(2),
-                Definition(
-                    name,
-                    _KEYWORD_KINDS.get(match[1], "function"),
-                    line,
-                    line,
-                    text[:SIGNATURE_CHARS],
-                ),
-            )
+            kind = _KEYWORD_KINDS.get(match[1], "function")
+            yield counted, Definition(name, kind, line, line, text[:SIGNATURE_CHARS])
+        looked = max(looked, end)
 
 
 def _signature(source: bytes, node: Node) -> str:
@@ -127,13 +132,16 @@ def _signature(source: bytes, node: Node) -> str:
 
     It begins with its line, not with its node: `export` and `pub` may stand outside of it.
     """
-    begin = source.rfind(b"\n", 0, node.start_byte) + 1
-    if node.start_byte - begin > SIGNATURE_CHARS:
+    # Not further back than may be shown: of a thousand definitions on a long line each would look
+    # through all of it.
+    earliest = max(0, node.start_byte - SIGNATURE_CHARS - 1)
+    begin = source.rfind(b"\n", earliest, node.start_byte) + 1
+    if begin == 0 and earliest > 0:
         begin = node.start_byte
     body = node.child_by_field_name("body")
     end = node.end_byte if body is None else body.start_byte
     if body is None or end <= node.start_byte:
-        line_end = source.find(b"\n", node.start_byte)
+        line_end = source.find(b"\n", node.start_byte, node.end_byte)
         end = min(node.end_byte, line_end) if line_end >= 0 else node.end_byte
     return _text(source, begin, min(end, begin + 4 * SIGNATURE_CHARS))[:SIGNATURE_CHARS]
 

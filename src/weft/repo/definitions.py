@@ -9,6 +9,13 @@ from typing import Final
 
 import msgspec
 
+READER_VERSION: Final = 2
+"""Raised when our own readers give something else for the same bytes: what is cached under an older
+one is read anew.
+"""
+MOST_BYTES: Final = 512 * 1024
+"""A larger file is generated or data: it would cost more to read than it tells."""
+
 
 class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Something with a name that a file defines; lines count from 1."""

@@ -11,6 +11,7 @@ cut takes is read again.
 
 from __future__ import annotations
 
+import os
 import zlib
 from array import array
 from bisect import bisect_left
@@ -27,9 +28,11 @@ from weft.repo.definitions import Definition, FileReading
 from weft.repo.languages import is_aside
 from weft.repo.words import IDENTIFIER, parts_in
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 PART, WHOLE, PATH, NAME_PART, NAME, SUBJECT = "swpdxh"
 """Kinds of words: what the first letter of a list's key says."""
+VERSION_NOTE: Final = "reader version"
+"""The note that says which version of our own readers has read the files."""
 MOST_SEGMENTS: Final = 64
 _READINGS_A_FILE: Final = 3
 _BUSY_MS: Final = 2_000
@@ -40,13 +43,9 @@ CREATE TABLE file (
     path TEXT NOT NULL UNIQUE,
     size INTEGER NOT NULL,
     mtime INTEGER NOT NULL,
+    ctime INTEGER NOT NULL,
     digest BLOB NOT NULL,
-    language TEXT NOT NULL,
-    parts INTEGER NOT NULL,
-    whole INTEGER NOT NULL,
-    names INTEGER NOT NULL,
-    steps INTEGER NOT NULL,
-    aside INTEGER NOT NULL
+    language TEXT NOT NULL
 );
 CREATE TABLE lengths (
     id INTEGER PRIMARY KEY,
@@ -63,8 +62,14 @@ CREATE TABLE posting (
     data BLOB NOT NULL,
     PRIMARY KEY (word, segment)
 ) WITHOUT ROWID;
-CREATE TABLE past (id INTEGER PRIMARY KEY, commit_id TEXT, at INTEGER, words INTEGER, files BLOB);
-CREATE TABLE folder (path TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE past (id INTEGER PRIMARY KEY, files BLOB NOT NULL);
+CREATE TABLE folder (path BLOB PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE rule (
+    path BLOB PRIMARY KEY,
+    size INTEGER NOT NULL,
+    mtime INTEGER NOT NULL,
+    ctime INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE listing (id INTEGER PRIMARY KEY, paths BLOB NOT NULL);
 CREATE TABLE note (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
@@ -78,6 +83,31 @@ class FileStamp(NamedTuple):
 
     size: int
     mtime: int
+    ctime: int = 0
+    """Changes with every write, also where a program sets the other time back, as `cp -p` does."""
+
+    @classmethod
+    def of(cls, about: os.stat_result) -> FileStamp:
+        """The stamp of a file as it is."""
+        return cls(about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+ABSENT: Final = FileStamp(-1, -1, -1)
+"""Of a file that there is none of."""
+DAMAGE: Final = (
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.SQLError,
+    apsw.ConstraintError,
+    zlib.error,
+    msgspec.MsgspecError,
+    ValueError,
+    LookupError,
+    TypeError,
+    OverflowError,
+)
+"""What a cache raises whose content is not what was written: blobs cut short, rows that are gone.
+"""
 
 
 class KnownFile(NamedTuple):
@@ -139,7 +169,10 @@ class IndexCache:
         Raises:
             apsw.Error: it is not there, or another version wrote it.
         """
+        self._path = path
         if not writes:
+            # Before it is opened: a file that takes its place in between counts as another one.
+            self._file = _file_at(path)
             self._db = _connected(path, apsw.SQLITE_OPEN_READONLY)
             if self._version() != SCHEMA:
                 self._db.close()
@@ -155,6 +188,13 @@ class IndexCache:
             remove_cache(path)
             self._db = _connected(path, flags)
             self._prepare()
+        self._file = _file_at(path)
+
+    def is_replaced(self) -> bool:
+        """Whether the file that is open is no longer the one by its name: it was deleted, or made
+        anew.
+        """
+        return self._file != _file_at(self._path)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -186,14 +226,25 @@ class IndexCache:
 
     def known_files(self) -> dict[str, KnownFile]:
         """By path, what the files were when they were read."""
-        rows = self._db.execute("SELECT path, size, mtime, digest FROM file")
-        return {
-            path: KnownFile(FileStamp(size, mtime), digest) for path, size, mtime, digest in rows
-        }
+        rows = self._db.execute("SELECT path, digest, size, mtime, ctime FROM file")
+        return {path: KnownFile(FileStamp(*stamp), digest) for path, digest, *stamp in rows}
 
     def count(self) -> int:
         """How many files are in the index."""
         return int(self._one("SELECT count(*) FROM file"))
+
+    def check(self) -> None:
+        """See whether it is whole, as far as that costs next to nothing.
+
+        Raises:
+            apsw.CorruptError: it is not.
+        """
+        if any(len(column) != self.count() for column in self.table()):
+            raise apsw.CorruptError("there are other files than lengths")
+
+    def languages(self) -> dict[str, int]:
+        """How many files of each language are in the index."""
+        return dict(self._db.execute("SELECT language, count(*) FROM file GROUP BY language"))
 
     def paths(self, ids: Iterable[int]) -> list[str]:
         """The paths of some files, in order; a number without a row has none."""
@@ -207,7 +258,13 @@ class IndexCache:
 
     def folders(self) -> dict[str, int]:
         """The folders that files lie in, each with its time when it was listed."""
-        return dict(self._db.execute("SELECT path, mtime FROM folder"))
+        rows = self._db.execute("SELECT path, mtime FROM folder")
+        return {os.fsdecode(path): mtime for path, mtime in rows}
+
+    def rules(self) -> dict[str, FileStamp]:
+        """Where ignore files are or may be, absolute, with their stamps when files were listed."""
+        rows = self._db.execute("SELECT path, size, mtime, ctime FROM rule")
+        return {os.fsdecode(path): FileStamp(*stamp) for path, *stamp in rows}
 
     def listing(self) -> str:
         """The paths of all files as they were listed last, with a NUL behind each."""
@@ -301,28 +358,38 @@ class IndexCache:
             for number, commit in enumerate(commits):
                 counts = parts_in(IDENTIFIER.findall(commit.subject))
                 files = msgspec.msgpack.encode(list(commit.files))
-                row = (number, commit.id, commit.at, counts.total(), files)
-                self._db.execute("INSERT INTO past VALUES (?, ?, ?, ?, ?)", row)
+                self._db.execute("INSERT INTO past VALUES (?, ?)", (number, files))
                 _post(lists, number, {SUBJECT: counts})
             rows = [(word, 0, _packed(*pair)) for word, pair in lists.items()]
             self._db.executemany("INSERT INTO posting VALUES (?, ?, ?)", rows)
-            self._keep("past commits", len(commits))
-            self._keep("past head", head)
+            self.keep("past commits", len(commits))
+            self.keep("past head", head)
 
-    def write_listing(self, paths: str, folders: Mapping[str, int]) -> None:
-        """Replace the listing of all files, and the times of the folders that they lie in."""
+    def write_listing(
+        self, paths: str, folders: Mapping[str, int], rules: Mapping[str, FileStamp] | None = None
+    ) -> None:
+        """Replace the listing of all files, and the times of the folders that they lie in; with
+        `rules` also the stamps of the ignore files that were heeded.
+        """
         data = paths.encode("utf-8", "surrogateescape")
+        rows = [(os.fsencode(path), mtime) for path, mtime in folders.items()]
         with self._db:
             self._db.execute("DELETE FROM folder")
-            self._db.executemany("INSERT INTO folder VALUES (?, ?)", folders.items())
+            self._db.executemany("INSERT INTO folder VALUES (?, ?)", rows)
             self._db.execute("INSERT OR REPLACE INTO listing VALUES (1, ?)", (data,))
+            if rules is not None:
+                self._db.execute("DELETE FROM rule")
+                self._db.executemany(
+                    "INSERT INTO rule VALUES (?, ?, ?, ?)",
+                    [(os.fsencode(path), *stamp) for path, stamp in rules.items()],
+                )
 
     def touch(self, stamps: Mapping[str, FileStamp]) -> None:
         """These files have a new time, and the content that they had."""
         with self._db:
             self._db.executemany(
-                "UPDATE file SET size = ?, mtime = ? WHERE path = ?",
-                [(stamp.size, stamp.mtime, path) for path, stamp in stamps.items()],
+                "UPDATE file SET size = ?, mtime = ?, ctime = ? WHERE path = ?",
+                [(*stamp, path) for path, stamp in stamps.items()],
             )
 
     def _forget(self, path: str, table: FileTable) -> None:
@@ -341,11 +408,10 @@ class IndexCache:
     ) -> int:
         lengths = [sum(words[kind].values()) for kind in (PART, WHOLE, NAME_PART, PATH)]
         lengths.append(int(is_aside(entry.path)))
-        row = (entry.path, *entry.stamp, entry.digest, entry.language, *lengths)
         self._db.execute(
-            "INSERT INTO file (path, size, mtime, digest, language, parts, whole, names, steps,"
-            " aside) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            row,
+            "INSERT INTO file (path, size, mtime, ctime, digest, language)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (entry.path, *entry.stamp, entry.digest, entry.language),
         )
         number = self._db.last_insert_rowid()
         for column, value in zip(table, (number, *lengths), strict=True):
@@ -360,7 +426,7 @@ class IndexCache:
             "INSERT INTO posting VALUES (?, ?, ?)",
             [(word, segment, _packed(*pair)) for word, pair in lists.items()],
         )
-        self._keep("segment", segment)
+        self.keep("segment", segment)
 
     def merge(self) -> bool:
         """Make one segment of many, where there are many; True when it was done.
@@ -382,7 +448,7 @@ class IndexCache:
             self._db.execute("DELETE FROM posting WHERE word < 'h' OR word >= 'i'")
             self._db.execute("INSERT INTO posting SELECT * FROM merged")
             self._db.execute("DROP TABLE merged")
-            self._keep("merged", self._number("segment"))
+            self.keep("merged", self._number("segment"))
             self._forget_readings(len(alive))
         return True
 
@@ -402,7 +468,8 @@ class IndexCache:
     def _number(self, name: str) -> int:
         return int(str(self.note(name) or 0))
 
-    def _keep(self, name: str, value: object) -> None:
+    def keep(self, name: str, value: object) -> None:
+        """Keep a value by name."""
         self._db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, value))
 
     def _prepare(self) -> None:
@@ -426,6 +493,14 @@ def remove_cache(path: Path) -> None:
     """Delete an index with all files that belong to it."""
     for ending in ("", "-wal", "-shm"):
         path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
 
 
 def _connected(path: Path, flags: int) -> apsw.Connection:

@@ -1,27 +1,32 @@
 """One update of the index: what has changed since the last is read, and nothing else.
 
-Runs in the indexer's process.  A file is known by its size and time; one that has others is known
+Runs in the indexer's process.  A file is known by its size and times; one that has others is known
 by its content, also when that is the content of another branch from last week.  Only what is left
 is parsed, on all cores.  Each batch is one write, so that a map can be made from the first of them,
 and what a kill takes is the batch that was being read.
+
+Parsers are programs of others, and a file can be made to crash one or to keep it busy for hours.
+So none runs in the process that writes: what a file may cost is bounded by a process that dies of
+it, and the file is then known as one without definitions.
 """
 
 from __future__ import annotations
 
 import os
-import selectors
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import msgspec
 
-from weft.file_io import write_all
-from weft.repo.definitions import FileReading
-from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, KnownFile
-from weft.repo.languages import language_of
-from weft.repo.source_reader import MOST_BYTES, content_digest, read_content
+from weft.repo.definitions import EMPTY, MOST_BYTES, READER_VERSION, FileReading
+from weft.repo.file_paths import PlainFolders
+from weft.repo.index_cache import VERSION_NOTE, FileEntry, FileStamp, IndexCache, KnownFile
+from weft.repo.parsers.extractors import load_reader, readers_version, source_language
+from weft.repo.parsers.worker_pool import WorkerPool
+from weft.repo.source_reader import content_digest, read_content
 from weft.workspace import read_beneath
 
 BATCH_FILES: Final = 200
@@ -30,7 +35,8 @@ _SHARED_FROM: Final = 48
 _UNSETTLED_NS: Final = 50_000_000
 """A file that was written this short a time ago may be written again within the same tick of the
 kernel's clock: it is looked at once more with the next update."""
-_LENGTH: Final = 4
+READERS: Final = "readers"
+"""The note that says by which readers the files were read, those of installed packages too."""
 
 
 class UpdateReport(NamedTuple):
@@ -43,15 +49,16 @@ class UpdateReport(NamedTuple):
     removed: tuple[str, ...] = ()
 
 
-class _FileTask(msgspec.Struct, frozen=True, array_like=True):
+class _FileTask(NamedTuple):
     path: str
     language: str
-    size: int
-    mtime: int
+    stamp: FileStamp
 
 
-class _FileDone(msgspec.Struct, frozen=True, array_like=True):
-    task: _FileTask
+class _FileDone(NamedTuple):
+    path: str
+    language: str
+    stamp: FileStamp
     digest: bytes
     reading: FileReading | None
     """None when the cache has it."""
@@ -75,43 +82,50 @@ def update_index(
     """
     known = cache.known_files()
     looked_at = set(paths)
-    tasks = [task for path in sorted(looked_at) if (task := _task(project, path)) is not None]
+    tasks = _tasks(project, looked_at)
     there = {task.path for task in tasks}
     gone = (known.keys() if is_whole else looked_at & known.keys()) - there
     if gone:
         cache.write([], gone)
-    changed = [task for task in tasks if not _is_unchanged(task, known.get(task.path))]
+    # Other readers may find something else in the same file: then no time says anything.
+    is_other = is_whole and cache.note(READERS) != readers_version()
+    changed = [
+        task
+        for task in tasks
+        if is_other or (found := known.get(task.path)) is None or found.stamp != task.stamp
+    ]
     parsed: list[str] = []
     reused: list[str] = []
-    digests = cache.digests()
-    for batch in _batches(_read_all(project, changed, digests, cores)):
+    done = _read_all(project, changed, cache.digests(), cores, go_on)
+    for batch in _batches(done):
         if not go_on():
             break
         _write_batch(cache, batch, known)
-        for done in batch:
-            (reused if done.reading is None else parsed).append(done.task.path)
+        for each in batch:
+            (reused if each.reading is None else parsed).append(each.path)
         cache.merge()
+    else:
+        if is_other and go_on():
+            cache.keep(READERS, readers_version())
+            cache.keep(VERSION_NOTE, READER_VERSION)
     written()
     _settle(cache, project, changed)
     return UpdateReport(tuple(parsed), tuple(reused), tuple(sorted(gone)))
 
 
-def _task(project: str, path: str) -> _FileTask | None:
-    """What is to be read at a path; None where no source file is."""
-    language = language_of(path)
-    if language is None:
-        return None
-    try:
-        about = os.lstat(f"{project}/{path}")
-    except (OSError, ValueError):
-        return None
-    if not stat.S_ISREG(about.st_mode):
-        return None
-    return _FileTask(path, language, about.st_size, about.st_mtime_ns)
-
-
-def _is_unchanged(task: _FileTask, known: KnownFile | None) -> bool:
-    return known is not None and known.stamp == (task.size, task.mtime)
+def _tasks(project: str, paths: Iterable[str]) -> list[_FileTask]:
+    """What is to be read at some paths: those where a source file is."""
+    plain = PlainFolders(project)
+    found: list[_FileTask] = []
+    for path in sorted(paths):
+        language = source_language(path)
+        if language is None or not plain.hold(path):
+            continue
+        with suppress(OSError, ValueError):
+            about = os.lstat(f"{project}/{path}")
+            if stat.S_ISREG(about.st_mode):
+                found.append(_FileTask(path, language, FileStamp.of(about)))
+    return found
 
 
 def _write_batch(
@@ -119,24 +133,24 @@ def _write_batch(
 ) -> None:
     entries: list[FileEntry] = []
     touched: dict[str, FileStamp] = {}
-    for done in batch:
-        path, stamp = done.task.path, FileStamp(done.task.size, _stamped(done.task.mtime))
+    for path, language, stamp, digest, found in batch:
         before = known.get(path)
-        if before is not None and before.digest == done.digest:
-            touched[path] = stamp
+        if before is not None and before.digest == digest:
+            touched[path] = _settled(stamp)
             continue
-        reading = done.reading if done.reading is not None else cache.reading(done.digest)
+        reading = found if found is not None else cache.reading(digest)
         if reading is not None:
-            entries.append(FileEntry(path, stamp, done.task.language, done.digest, reading))
+            entries.append(FileEntry(path, _settled(stamp), language, digest, reading))
     cache.write(entries)
     cache.touch(touched)
 
 
-def _stamped(mtime: int) -> int:
-    """The time that is written down: one that no file has where it may still be written to
+def _settled(stamp: FileStamp) -> FileStamp:
+    """The stamp that is written down: one that no file has where it may still be written to
     unnoticed.
     """
-    return mtime if time.time_ns() - mtime > _UNSETTLED_NS else -1
+    is_settled = time.time_ns() - stamp.ctime > _UNSETTLED_NS
+    return stamp if is_settled else FileStamp(stamp.size, -1, stamp.ctime)
 
 
 def _settle(cache: IndexCache, project: str, changed: Iterable[_FileTask]) -> None:
@@ -144,13 +158,13 @@ def _settle(cache: IndexCache, project: str, changed: Iterable[_FileTask]) -> No
     have been left alone for a moment.
     """
     now = time.time_ns()
-    fresh = [task for task in changed if now - task.mtime <= 2 * _UNSETTLED_NS]
+    fresh = {task.path: task for task in changed if now - task.stamp.ctime <= 2 * _UNSETTLED_NS}
     if not fresh:
         return
-    newest = max(task.mtime for task in fresh)
+    newest = max(task.stamp.ctime for task in fresh.values())
     time.sleep(min(max(0, newest + _UNSETTLED_NS - now), _UNSETTLED_NS) / 1e9)
-    still = [task for task in fresh if _task(project, task.path) == task]
-    cache.touch({task.path: FileStamp(task.size, task.mtime) for task in still})
+    still = [task for task in _tasks(project, fresh) if task == fresh[task.path]]
+    cache.touch({task.path: task.stamp for task in still})
 
 
 def _batches(done: Iterator[_FileDone]) -> Iterator[list[_FileDone]]:
@@ -164,88 +178,48 @@ def _batches(done: Iterator[_FileDone]) -> Iterator[list[_FileDone]]:
         yield batch
 
 
-def _read(project: str, task: _FileTask, digests: Set[bytes]) -> _FileDone | None:
-    content = read_beneath(project, task.path, MOST_BYTES + 1)
-    if content is None:
-        return None
-    digest = content_digest(content, task.language)
-    reading = None if digest in digests else read_content(content, task.language)
-    return _FileDone(task, digest, reading)
+# --- reading, in workers -------------------------------------------------------------------------
 
 
 def _read_all(
-    project: str, tasks: Sequence[_FileTask], digests: Set[bytes], cores: int
+    project: str,
+    tasks: Sequence[_FileTask],
+    digests: Set[bytes],
+    cores: int,
+    go_on: Callable[[], bool],
 ) -> Iterator[_FileDone]:
-    if cores < 2 or len(tasks) < _SHARED_FROM:
-        for task in tasks:
-            if (done := _read(project, task, digests)) is not None:
-                yield done
-        return
-    yield from _read_in_processes(project, tasks, digests, cores)
+    if len(tasks) < _SHARED_FROM:
+        # The workers are copies: what is loaded here need not be loaded with each edit.
+        cores = 1
+        for language in {task.language for task in tasks}:
+            load_reader(language)
 
+    def work(item: int) -> bytes:
+        return _encode(_read(project, tasks[item], digests))
 
-# --- on all cores --------------------------------------------------------------------------------
-
-
-def _read_in_processes(
-    project: str, tasks: Sequence[_FileTask], digests: Set[bytes], cores: int
-) -> Iterator[_FileDone]:
-    children: dict[int, int] = {}
-    with selectors.DefaultSelector() as selector:
+    for item, outcome in WorkerPool(work, cores, go_on).run(len(tasks)):
         try:
-            for number in range(cores):
-                pid, pipe = _start_child(project, tasks[number::cores], digests)
-                children[pipe] = pid
-                selector.register(pipe, selectors.EVENT_READ)
-            while selector.get_map():
-                for key, _ in selector.select():
-                    if frame := _frame(key.fd):
-                        yield from _frames.decode(frame)
-                    else:
-                        selector.unregister(key.fd)
-        finally:
-            # A child that still writes ends with its pipe.
-            for pipe, pid in children.items():
-                os.close(pipe)
-                os.waitpid(pid, 0)
+            digest, reading = _UNREAD if outcome is None else _decode(outcome)
+        except msgspec.MsgspecError:  # an extractor gave something else than definitions
+            digest, reading = _UNREAD
+        yield _FileDone(*tasks[item], digest, reading)
 
 
-_frames: Final = msgspec.msgpack.Decoder(list[_FileDone])
-_FRAME_FILES: Final = 16
-
-
-def _start_child(project: str, tasks: Sequence[_FileTask], digests: Set[bytes]) -> tuple[int, int]:
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(writer)
-        return pid, reader
-    # Never back into the caller: it would write the index, or run the exit handlers, a second time.
+def _read(project: str, task: _FileTask, digests: Set[bytes]) -> tuple[bytes, FileReading | None]:
+    content = read_beneath(project, task.path, MOST_BYTES + 1)
+    if content is None:
+        return _UNREAD
+    digest = content_digest(content, task.language)
+    if digest in digests:
+        return digest, None
     try:
-        os.close(reader)
-        _work(project, tasks, digests, writer)
-    finally:
-        os._exit(0)
+        return digest, read_content(content, task.language)
+    except Exception:  # an extractor of others may raise anything
+        return _UNREAD
 
 
-def _work(project: str, tasks: Sequence[_FileTask], digests: Set[bytes], writer: int) -> None:
-    for start in range(0, len(tasks), _FRAME_FILES):
-        some = tasks[start : start + _FRAME_FILES]
-        done = [found for task in some if (found := _read(project, task, digests)) is not None]
-        frame = msgspec.msgpack.encode(done)
-        # The parent may be gone: then this fails, and the process ends.
-        write_all(writer, len(frame).to_bytes(_LENGTH, "big") + frame)
-
-
-def _frame(pipe: int) -> bytes:
-    """One frame; empty when the child has ended."""
-    head = _exactly(pipe, _LENGTH)
-    return _exactly(pipe, int.from_bytes(head, "big")) if head else b""
-
-
-def _exactly(pipe: int, count: int) -> bytes:
-    pieces: list[bytes] = []
-    while count > 0 and (piece := os.read(pipe, count)):
-        pieces.append(piece)
-        count -= len(piece)
-    return b"" if count else b"".join(pieces)
+_UNREAD: Final[tuple[bytes, FileReading]] = (b"unread", EMPTY)
+"""Of a file that cannot be read, or not within its limits: its times still count, so that it is
+tried again when it has changed."""
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(tuple[bytes, FileReading | None]).decode

@@ -9,6 +9,10 @@ import msgspec
 
 CACHE: Final = "cache.db"
 """The name of an index in its folder."""
+DAMAGED: Final = "damaged"
+"""The name of a file beside it that says that it cannot be read: it is to be made anew."""
+REBUILT: Final = "rebuilt"
+"""What that file is called afterwards, with the time when it was done."""
 FINISH: Final = b"f"
 """What a parent that closes in good order says: what was begun may be finished."""
 LOCK: Final = "lock"

@@ -7,8 +7,10 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Final, NamedTuple
 
+import anyio
 import msgspec
 
 from weft.repo.indexer_order import FINISH, LOCK, LOCK_FD, IndexOrder
@@ -24,6 +26,7 @@ _FINDER: Final = (
     " sys.exit(main())"
 )
 _ROOT: Final = str(Path(__file__).parents[2])
+_POLL_SECONDS: Final = 0.05
 
 
 def reference_argv() -> tuple[str, ...]:
@@ -32,70 +35,112 @@ def reference_argv() -> tuple[str, ...]:
 
 
 class IndexerProcess:
-    """An indexer that runs."""
+    """An indexer that runs.  May be used by several threads."""
 
     def __init__(self, order: IndexOrder, lock: int | None = None) -> None:
         """`lock` is the index's lock where the caller has it: it goes over to the indexer."""
         _reap_released()
-        reader, self._pipe = os.pipe()
         self.output: int | None = None
         """Where one that watches says what changes: lines of JSON, not blocking."""
-        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        said = null
-        if order.watch:
-            self.output, said = os.pipe()
-            os.set_blocking(self.output, False)
+        self._guard = Lock()
+        self._status: int | None = None
+        self._pipe = -1
+        lent: list[int] = [] if lock is None else [lock]
         try:
+            reader, self._pipe = os.pipe()
+            lent.append(reader)
+            null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+            lent.append(null)
+            said = null
+            if order.watch:
+                self.output, said = os.pipe()
+                lent.append(said)
+                os.set_blocking(self.output, False)
             order = msgspec.structs.replace(order, has_lock=lock is not None)
             ends = _ProcessEnds(reader, said, null, null if lock is None else lock)
-            self._pid: int | None = _spawn(order, ends)
+            self.pid = _spawn(order, ends)
+        except BaseException:
+            self._close()
+            raise
         finally:
-            for each in {reader, said, null}:
+            for each in lent:
                 os.close(each)
-            if lock is not None:
-                os.close(lock)
 
     def is_running(self) -> bool:
         """False once it has ended."""
-        if self._pid is None:
-            return False
-        pid, _ = os.waitpid(self._pid, os.WNOHANG)
-        if pid:
-            self._ended()
-        return not pid
+        with self._guard:
+            return self._reap(os.WNOHANG) is None
 
     def wait(self) -> bool:
         """Wait until it has ended; False when it could not do its work.  Blocks."""
-        status = 0
-        if self._pid is not None:
-            with suppress(ChildProcessError):
-                _, status = os.waitpid(self._pid, 0)
-            self._ended()
-        return status == 0
+        with self._guard:
+            return self._reap(0) == 0
+
+    async def ended(self) -> bool:
+        """Wait until it has ended; False when it could not do its work.
+
+        No thread waits: a program that is interrupted would wait for that one.
+        """
+        process = _opened(self.pid)
+        try:
+            while self.is_running():
+                if process is None:
+                    await anyio.sleep(_POLL_SECONDS)
+                else:
+                    await anyio.wait_readable(process)
+        finally:
+            if process is not None:
+                os.close(process)
+        return self._status == 0
 
     def release(self) -> None:
         """Let it finish what it has begun, without us."""
-        if self._pid is not None and self.is_running():
+        with self._guard:
+            if self._reap(os.WNOHANG) is not None:
+                return
             with suppress(OSError):
                 os.write(self._pipe, FINISH)
-            _released.append(self._pid)
-            self._ended()
+            _released.append(self.pid)
+            self._ended(0)
 
     def stop(self) -> None:
         """Have it end before its next batch, and wait for that.  Blocks."""
-        if self._pid is not None:
-            os.close(self._pipe)
-            self._pipe = -1
-            self.wait()
+        with self._guard:
+            if self._pipe >= 0:
+                os.close(self._pipe)
+                self._pipe = -1
+        self.wait()
 
-    def _ended(self) -> None:
-        self._pid = None
+    def _reap(self, how: int) -> int | None:
+        """Its exit status; None while it runs."""
+        if self._status is None:
+            try:
+                pid, status = os.waitpid(self.pid, how)
+            except ChildProcessError:
+                pid, status = self.pid, 1  # another part of the program has waited for all children
+            if pid:
+                self._ended(status)
+        return self._status
+
+    def _ended(self, status: int) -> None:
+        self._status = status
+        self._close()
+
+    def _close(self) -> None:
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
         if self.output is not None:
             os.close(self.output)
             self.output = None
+
+
+def _opened(pid: int) -> int | None:
+    """A descriptor that can be read when a process has ended; None where there are none."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
 
 
 _released: Final[list[int]] = []
@@ -107,7 +152,8 @@ def _reap_released() -> None:
         with suppress(ChildProcessError):
             if os.waitpid(pid, os.WNOHANG)[0] == 0:
                 continue
-        _released.remove(pid)
+        with suppress(ValueError):
+            _released.remove(pid)
 
 
 def take_lock(folder: Path) -> int | None:
@@ -116,17 +162,25 @@ def take_lock(folder: Path) -> int | None:
     Raises:
         OSError: it cannot be locked at all, as on some network disks.
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    while True:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            continue  # the index was removed between the two calls
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        except OSError:
+            os.close(lock)
+            raise
+        # The index may have been removed, with the file that we have locked.
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(lock), os.stat(folder / LOCK)):
+                return lock
         os.close(lock)
-        return None
-    except OSError:
-        os.close(lock)
-        raise
-    return lock
 
 
 class _ProcessEnds(NamedTuple):
@@ -137,7 +191,7 @@ class _ProcessEnds(NamedTuple):
 
 
 def _spawn(order: IndexOrder, ends: _ProcessEnds) -> int:
-    argv = [sys.executable, "-I", "-c", _PROGRAM, _ROOT, msgspec.json.encode(order).decode()]
+    argv = [sys.executable, "-I", "-c", _PROGRAM, _ROOT, _encoded(order)]
     return os.posix_spawn(
         sys.executable,
         argv,
@@ -153,3 +207,12 @@ def _spawn(order: IndexOrder, ends: _ProcessEnds) -> int:
         # A Ctrl-C in the terminal is for the session: it decides when the indexer ends.
         setsid=True,
     )
+
+
+def _encoded(order: IndexOrder) -> str:
+    try:
+        return msgspec.json.encode(order).decode()
+    except UnicodeEncodeError:
+        import json  # a path that is no UTF-8: only this one takes it
+
+        return json.dumps(msgspec.to_builtins(order))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -19,8 +20,9 @@ MOST_FILES: Final = 100
 """Files of a commit that are kept: one that changed more says nothing about any of them."""
 _LOG: Final = (
     *("log", f"--max-count={MOST_COMMITS}", "--no-merges", "--no-renames", "--no-show-signature"),
-    *("--name-only", "--relative", "-z", "--format=%x01%H%x00%ct%x00%s"),
+    *("--name-only", "--relative", "-z"),
 )
+_FIELDS: Final = 3
 _HistoryRow = tuple[float, list[str], str]
 
 
@@ -45,21 +47,25 @@ async def read_past(
             if not head or head == known_head:
                 return None
             chunks: list[str] = []
-            place = ("-C", project)
-            result = await git.run(*place, *_LOG, work_tree=repository.top, on_output=chunks.append)
+            # A word that no subject and no path can know: they may hold every other one.
+            mark = os.urandom(16).hex()
+            asked = ("-C", project, *_LOG, f"--format={mark}%H%x00%ct%x00%s")
+            # What came before a failure counts: a shallow or partial clone ends somewhere.
+            await git.run(*asked, work_tree=repository.top, on_output=chunks.append)
     except ToolError:
         return None
-    # With what came before a failure: a shallow or partial clone ends somewhere.
-    del result
-    return PastRecord(head, list(_parsed("".join(chunks))))
+    return PastRecord(head, list(_parsed("".join(chunks), mark)))
 
 
-def _parsed(text: str) -> Iterator[PastCommit]:
-    for entry in text.split("\x01")[1:]:
-        id, at, subject, *files = entry.split("\0")
+def _parsed(text: str, mark: str) -> Iterator[PastCommit]:
+    for entry in text.split(mark)[1:]:
+        fields = entry.split("\0")
+        if len(fields) < _FIELDS or not fields[1].isdecimal():
+            continue  # cut off
+        id, at, subject, *files = fields
         # A line break stands between the subject and the first name.
         named = [name.lstrip("\n") for name in files if name.strip("\n")]
-        yield PastCommit(id, int(at or 0), subject, named[:MOST_FILES])
+        yield PastCommit(id, int(at), subject, named[:MOST_FILES])
 
 
 def read_history_file(path: Path, known_head: str) -> PastRecord | None:
@@ -79,9 +85,9 @@ def read_history_file(path: Path, known_head: str) -> PastRecord | None:
     decoder = msgspec.json.Decoder(_HistoryRow)
     try:
         rows = [decoder.decode(line) for line in data.splitlines()[:MOST_COMMITS] if line.strip()]
-    except msgspec.MsgspecError as error:
+        commits = [PastCommit("", int(at), said, files[:MOST_FILES]) for at, files, said in rows]
+    except (msgspec.MsgspecError, OverflowError) as error:
         raise UsageError(
             f"{str(path)!r} is no history: each line is [time, [files], subject]: {error}"
         ) from error
-    commits = [PastCommit("", int(at), said, files[:MOST_FILES]) for at, files, said in rows]
     return PastRecord(head, commits)

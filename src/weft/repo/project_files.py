@@ -8,14 +8,25 @@ repositories inside a project, submodules among them, are projects of their own.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio.to_thread
 
 from weft.errors import FinalToolError, ToolError
-from weft.repo.file_paths import FileListing
+from weft.repo.file_paths import (
+    GIT_IGNORE,
+    IGNORE_FILES,
+    OWN_IGNORE,
+    FileListing,
+    is_left_out,
+)
+from weft.repo.freshness import stamp_at
+from weft.repo.index_cache import ABSENT, FileStamp
 from weft.workspace import (
     GitRepository,
     IgnoreFile,
@@ -27,9 +38,22 @@ from weft.workspace import (
 )
 
 MOST_FILES: Final = 1_000_000
-OWN_IGNORE: Final = ".weftignore"
+_ESCAPED: Final = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_ESCAPES: Final = {
+    b"a": b"\a",
+    b"b": b"\b",
+    b"t": b"\t",
+    b"n": b"\n",
+    b"v": b"\v",
+    b"f": b"\f",
+    b"r": b"\r",
+}
+_EXCLUDES: Final = re.compile(rb"(?mi)^\s*excludesfile\s*=(.*)$")
+_MOST_SETTINGS: Final = 256 * 1024
 # An entry in conflict would come once for each side.
-_ASK: Final = ("ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "-z")
+_ASK: Final = ("ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate")
+_REPLACED: Final = "\ufffd"
+"""What stands for bytes that are no UTF-8: such names are asked for once more, spelled out."""
 
 
 async def list_project(runner: Runner, project: str, scratch: Path) -> FileListing:
@@ -52,17 +76,36 @@ async def _by_git(runner: Runner, project: str, scratch: Path) -> FileListing | 
         async with open_safe_git(runner, repository, scratch) as git:
             # An ignore file of the user's own holds for every repository, as in their `git status`.
             excludes = ("-c", f"core.excludesFile={await git.user_excludes()}", "-C", project)
-            result = await git.run(
-                *excludes, *_ASK, work_tree=repository.top, on_output=chunks.append
-            )
+            asked = (*excludes, *_ASK)
+            run = partial(git.run, work_tree=repository.top, on_output=chunks.append)
+            result = await run(*asked, "-z")
+            text = "".join(chunks)
+            if _REPLACED in text:
+                chunks.clear()
+                result = await run("-c", "core.quotePath=true", *asked)
+                text = "".join(f"{_unquoted(line)}\0" for line in "".join(chunks).splitlines())
     except ToolError:
         return None  # no git, or not one that can read this repository
     if result.exit_code:
         return None
-    text = "".join(chunks)
     if "/\0" in text:  # another repository, which git does not look into
         return FileListing.of(path for path in text.split("\0") if path and path[-1] != "/")
     return FileListing(text)
+
+
+def _unquoted(line: str) -> str:
+    """A path as git spells it where it holds bytes that are not ASCII, quotes or control
+    characters.
+    """
+    if not line.startswith('"'):
+        return line
+    raw = _ESCAPED.sub(_byte, line[1:-1].encode("utf-8", "replace"))
+    return os.fsdecode(raw)
+
+
+def _byte(match: re.Match[bytes]) -> bytes:
+    said = match[1]
+    return bytes([int(said, 8)]) if said.isdigit() else _ESCAPES.get(said, said)
 
 
 def _repository(project: str) -> GitRepository | None:
@@ -85,7 +128,9 @@ def walk_project(project: str) -> FileListing:
                     continue
                 path = f"{folder}{entry.name}"
                 if not is_folder:
-                    found.append(path)
+                    # As git does: no pipes, sockets and devices.
+                    if entry.is_file(follow_symlinks=False) or entry.is_symlink():
+                        found.append(path)
                 elif not os.path.lexists(f"{entry.path}/.git"):
                     waiting.append((f"{path}/", ignore.below(entry.name, entry.path)))
     return FileListing.of(sorted(found))
@@ -96,41 +141,65 @@ def _without_own_ignored(project: str, listing: FileListing) -> FileListing:
         return listing
     paths = listing.paths()
     files = {path for path in paths if path.rpartition("/")[2] == OWN_IGNORE} | {OWN_IGNORE}
-    rules: dict[str, IgnoreFile] = {}
+    own: dict[str, IgnoreFile] = {}
     for path in files:
         if (found := read_ignore_file(f"{project}/{path}")) is not None:
-            rules[path.removesuffix(OWN_IGNORE)] = found
-    verdicts: dict[str, bool] = {"": False}
+            own[path.removesuffix(OWN_IGNORE)] = found
+    folders: dict[str, bool] = {"": False}
     return FileListing.of(
-        path for path in paths if not _is_left_out(path, rules, verdicts, is_folder=False)
+        path
+        for path in paths
+        if not _is_below_left_out(path, own, folders)
+        and not is_left_out(path, own, is_folder=False)
     )
 
 
-def _is_left_out(
-    path: str, rules: dict[str, IgnoreFile], verdicts: dict[str, bool], *, is_folder: bool
-) -> bool:
-    """Whether a path, or a folder that it is in, is left out; `path` of a folder has no slash at
-    its end.
+def _is_below_left_out(path: str, own: Mapping[str, IgnoreFile], folders: dict[str, bool]) -> bool:
+    """Whether a folder that a path is in is left out."""
+    waiting: list[str] = []
+    folder = path.rpartition("/")[0]
+    while folder not in folders:
+        waiting.append(folder)
+        folder = folder.rpartition("/")[0]
+    verdict = folders[folder]
+    for each in reversed(waiting):
+        verdict = verdict or is_left_out(each, own, is_folder=True)
+        folders[each] = verdict
+    return verdict
+
+
+def rule_stamps(project: str, folders: Iterable[str], home: str) -> dict[str, FileStamp]:
+    """The files that say what is ignored, absolute, with their stamps: those in the project, above
+    it, and of the user.  Blocks.
+
+    `folders` are those that have files.  What git is told by settings that it includes is not among
+    them.
     """
-    if path in verdicts:
-        return verdicts[path]
-    folder, _, name = path.rpartition("/")
-    left_out = _is_left_out(folder, rules, verdicts, is_folder=True)
-    place = f"{folder}/" if folder else ""
-    prefix = ""
-    # The nearest file that has something to say decides.
-    while not left_out:
-        verdict = None
-        if place in rules:
-            verdict = rules[place].judge(prefix, name, is_folder=is_folder)
-        if verdict is not None:
-            left_out = verdict
-            break
-        if not place:
-            break
-        above, _, last = place[:-1].rpartition("/")
-        prefix = f"{last}/{prefix}"
-        place = f"{above}/" if above else ""
-    if is_folder:
-        verdicts[path] = left_out
-    return left_out
+    inside = [f"{folder}/{name}" for folder in folders if folder for name in IGNORE_FILES]
+    found = {f"{project}/{path}": stamp_at(f"{project}/{path}") for path in inside}
+    # A new one in a folder gives that another time; others are told by having been absent.
+    found = {path: stamp for path, stamp in found.items() if stamp != ABSENT}
+    return found | {path: stamp_at(path) for path in _outer_rules(project, home)}
+
+
+def _outer_rules(project: str, home: str) -> list[str]:
+    places = [f"{project}/{name}" for name in IGNORE_FILES]
+    repository = _repository(project)
+    if repository is None:
+        return places
+    places.append(f"{repository.common}/info/exclude")
+    above = project
+    while above.startswith(f"{repository.top}/"):
+        above = os.path.dirname(above)
+        places.append(f"{above}/{GIT_IGNORE}")
+    return [*places, *_user_places(home)] if home else places
+
+
+def _user_places(home: str) -> list[str]:
+    places = [f"{home}/.gitconfig", f"{home}/.config/git/config", f"{home}/.config/git/ignore"]
+    for settings in places[:2]:
+        with suppress(OSError), open(settings, "rb") as file:
+            for named in _EXCLUDES.findall(file.read(_MOST_SETTINGS)):
+                word = os.fsdecode(named).strip().strip('"')
+                places.append(f"{home}/{word[2:]}" if word.startswith("~/") else word)
+    return [place for place in places if os.path.isabs(place)]

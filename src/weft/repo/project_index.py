@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import os
 import re
-import zlib
+import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -19,12 +20,12 @@ from typing import Final, NamedTuple, TypeVar
 import apsw
 import msgspec
 
-from weft.repo.definitions import Definition
+from weft.repo.definitions import MOST_BYTES, Definition
 from weft.repo.file_paths import FileListing
 from weft.repo.file_ranker import FileRanker
-from weft.repo.freshness import is_stale
-from weft.repo.index_cache import NAME, NAME_PART, WHOLE, IndexCache
-from weft.repo.indexer_order import CACHE, history_mark
+from weft.repo.freshness import has_new_rules, is_stale
+from weft.repo.index_cache import DAMAGE, NAME, NAME_PART, WHOLE, IndexCache
+from weft.repo.indexer_order import CACHE, DAMAGED, REBUILT, history_mark
 from weft.repo.map_text import MapSource, render_map
 from weft.repo.words import parts_of
 from weft.workspace import read_beneath
@@ -35,7 +36,8 @@ _HINTED_FROM: Final = 40
 """Files that are looked at for a hint; behind them nothing fits."""
 _HINTED_LETTERS: Final = 200_000
 """Letters of these files that are looked at: twenty milliseconds."""
-_MOST_READ: Final = 512 * 1024
+_REBUILD_SECONDS: Final = 3600.0
+"""An index that was just made anew is not damaged: something else is wrong."""
 _QUALIFIER: Final = re.compile(r"\.|::|#|->|/")
 
 Allows = Callable[[str], bool]
@@ -56,6 +58,8 @@ class IndexStatus(msgspec.Struct, frozen=True, kw_only=True):
     """All files that were listed."""
     sources: int = 0
     """Those whose definitions and words are known."""
+    languages: dict[str, int] = {}
+    """How many of those are of each language."""
     commits: int = 0
     """Past commits whose words lead to files."""
     is_there: bool = False
@@ -71,13 +75,18 @@ class ProjectIndex:
         self._lock = Lock()
         self._cache: IndexCache | None = None
         self._ranker: FileRanker | None = None
+        self._is_reported = False
+        """It was said that the index is damaged: once, for it costs a whole reading."""
 
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
-            if self._cache is not None:
-                self._cache.close()
-            self._cache = self._ranker = None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._cache is not None:
+            self._cache.close()
+        self._cache = self._ranker = None
 
     def status(self) -> IndexStatus:
         """What it holds now."""
@@ -85,6 +94,8 @@ class ProjectIndex:
 
     def is_stale(self) -> bool:
         """Whether an indexer would find something to do.  Blocks."""
+        if self._path.with_name(DAMAGED).exists():
+            return True
         return self._ask(lambda cache: is_stale(cache, self.project), True)
 
     def has_history(self, history: Path) -> bool:
@@ -165,6 +176,8 @@ class ProjectIndex:
 
         def hinted(cache: IndexCache) -> str:
             assert self._ranker is not None
+            if has_new_rules(cache):
+                return ""  # a file that was left out a moment ago must not be shown any more
             there = [
                 path
                 for path in self._ranker.likely(request, focus, _HINTED_FROM, until)
@@ -188,31 +201,51 @@ class ProjectIndex:
         return cache.definitions(path)
 
     def _text(self, path: str) -> str | None:
-        data = read_beneath(self.project, path, _MOST_READ)
+        data = read_beneath(self.project, path, MOST_BYTES)
         return None if data is None else data.decode("utf-8", "replace")
 
     def _ask(self, question: Callable[[IndexCache], _T], nothing: _T) -> _T:
         """The answer of the index; `nothing` while there is none."""
         with self._lock:
             try:
+                if self._cache is not None and self._cache.is_replaced():
+                    self._let_go()
                 if self._cache is None:
                     self._cache = IndexCache(self._path)
                     self._ranker = FileRanker(self._cache)
                 # In one snapshot: between two reads an indexer may have given a file a new number.
                 with self._cache.snapshot():
                     return question(self._cache)
-            except (apsw.Error, zlib.error, msgspec.MsgspecError, ValueError):
+            except (apsw.Error, *DAMAGE) as error:
                 # Not there yet, of another version, damaged, or deleted meanwhile: it is a cache.
-                if self._cache is not None:
-                    self._cache.close()
-                self._cache = self._ranker = None
+                self._let_go()
+                # A question that is no UTF-8 is the asker's fault.
+                if isinstance(error, DAMAGE) and not isinstance(error, UnicodeEncodeError):
+                    self._report_damage()
                 return nothing
+
+    def _report_damage(self) -> None:
+        """Have the next indexer make it anew: what it still says need not be what was written."""
+        if self._is_reported or _is_young(self._path.with_name(REBUILT)):
+            return
+        self._is_reported = True
+        with suppress(OSError):
+            self._path.with_name(DAMAGED).touch(mode=0o600)
+
+
+def _is_young(file: Path) -> bool:
+    """Whether a file was written within the last hour."""
+    try:
+        return time.time() - file.stat().st_mtime < _REBUILD_SECONDS
+    except OSError:
+        return False
 
 
 def _status(cache: IndexCache) -> IndexStatus:
     return IndexStatus(
         files=cache.listing().count("\0"),
         sources=cache.count(),
+        languages=cache.languages(),
         commits=int(str(cache.note("past commits") or 0)),
         is_there=True,
     )

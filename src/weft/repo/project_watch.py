@@ -2,17 +2,19 @@
 
 One watch for each folder that has files, none for what is ignored.  A file that changes is named;
 a folder that comes or goes, a new ignore file, a name that was not listed, and a queue that
-overflowed mean that the project has to be listed again.
+overflowed mean that the project has to be listed again.  Where there is no inotify, or no more of
+it for this user, nothing is told: then the project has to be looked at from time to time.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Set
 from typing import Final
 
-from weft.repo.project_files import OWN_IGNORE
-from weft.workspace import SKIPPED_FOLDERS, FolderWatches, InotifyEvent, InotifyWatcher
+from weft.repo.file_paths import IGNORE_FILES, IgnoredPaths
+from weft.workspace import FolderWatches, InotifyEvent, InotifyWatcher
 
 QUIET_SECONDS: Final = 0.02
 """How long nothing may happen before a change is taken for whole: an editor's save is three events
@@ -22,49 +24,57 @@ FLOOD_QUIET_SECONDS: Final = 0.2
 MOST_SECONDS: Final = 2.0
 """After so long what has come is taken, though more comes: a build may write for hours."""
 _FLOOD: Final = 100
-_IGNORE_FILES: Final = (".gitignore", OWN_IGNORE)
+_MOST_UNLISTED: Final = 10_000
 
 WaitReadable = Callable[[float, int], bool]
 
 
 class ProjectWatch:
-    """The watches on a project's folders.
-
-    Raises:
-        OSError: there is no inotify here.
-    """
+    """The watches on a project's folders."""
 
     def __init__(self, project: str) -> None:
         self._project = project
-        self._watcher = InotifyWatcher()
-        self._watches = FolderWatches(self._watcher)
+        self._watches = FolderWatches(_new_watcher())
+        self._ignored = IgnoredPaths(project)
+        self._unlisted: set[str] = set()
+        """Names that a listing left out for a reason that we cannot see, a setting of git's."""
+        self._followed: set[str] = set()
         self.changed: set[str] = set()
         """Paths that something happened to since they were last taken."""
         self.is_unsure = False
         """The project has to be listed again."""
 
     @property
-    def fd(self) -> int:
-        """Readable when something has happened."""
-        return self._watcher.fd
+    def fd(self) -> int | None:
+        """Readable when something has happened; None when nothing is told."""
+        return None if self._watches.watcher is None else self._watches.watcher.fd
 
     @property
     def is_whole(self) -> bool:
-        """False when there are more folders than this user may watch."""
+        """False when the project has to be looked at."""
         return self._watches.watcher is not None
 
     def follow(self, folders: Iterable[str]) -> None:
         """Watch these folders, relative to the project; those that are watched stay so."""
-        for folder in folders:
+        before, self._followed = self._followed, set(folders)
+        for folder in before - self._followed:
+            self._watches.remove(folder)
+        for folder in self._followed:
+            # When there are more than this user may watch, all are given back: others need some.
             self._watches.add(folder, f"{self._project}/{folder}")
 
     def collect(self, known: Set[str], wait: WaitReadable) -> None:
         """Take in what has happened, until it is quiet; `known` are the files that are listed."""
         until = time.monotonic() + MOST_SECONDS
-        while True:
-            seen = self._read(known)
+        while (watcher := self._watches.watcher) is not None:
+            seen = False
+            for event in watcher.events():
+                seen = True
+                self._note(event, known)
+                if self._watches.watcher is None:
+                    return
             quiet = FLOOD_QUIET_SECONDS if len(self.changed) > _FLOOD else QUIET_SECONDS
-            if time.monotonic() > until or (not seen and not wait(quiet, self.fd)):
+            if time.monotonic() > until or (not seen and not wait(quiet, watcher.fd)):
                 return
 
     def take(self) -> set[str]:
@@ -72,20 +82,25 @@ class ProjectWatch:
         changed, self.changed, self.is_unsure = self.changed, set(), False
         return changed
 
+    def leave_out(self, paths: Iterable[str]) -> None:
+        """These were not listed, though they are there: what happens to them does not matter."""
+        if len(self._unlisted) > _MOST_UNLISTED:
+            self._unlisted.clear()
+        self._unlisted.update(paths)
+
+    def read_rules(self) -> None:
+        """Forget what is ignored: an ignore file has changed."""
+        self._ignored = IgnoredPaths(self._project)
+        self._unlisted.clear()
+        self.is_unsure = True
+
     def close(self) -> None:
         """Watch nothing any more."""
         self._watches.stop()
 
-    def _read(self, known: Set[str]) -> bool:
-        seen = False
-        for event in self._watcher.events():
-            seen = True
-            self._note(event, known)
-        return seen
-
     def _note(self, event: InotifyEvent, known: Set[str]) -> None:
         if event.is_overflow:
-            self.is_unsure = True
+            self.read_rules()  # an ignore file may be among what was not told
             return
         if event.is_dropped:
             self._watches.dropped(event.watch)
@@ -95,11 +110,36 @@ class ProjectWatch:
             return
         path = f"{folder}/{event.name}" if folder else event.name
         if event.is_folder:
-            if event.comes_or_goes and event.name not in SKIPPED_FOLDERS:
-                # Watched at once: files may be put into it before the project is listed again.
-                self._watches.add(path, f"{self._project}/{path}")
-                self.is_unsure = True
-            return
-        self.changed.add(path)
-        if path not in known or event.name in _IGNORE_FILES:
+            self._note_folder(path, event)
+        elif event.name in IGNORE_FILES:
+            self.changed.add(path)
+            self.read_rules()
+        elif path in known:
+            self.changed.add(path)
+        elif path not in self._unlisted and not self._ignored.holds(path, is_folder=False):
+            self.changed.add(path)
             self.is_unsure = True
+
+    def _note_folder(self, path: str, event: InotifyEvent) -> None:
+        if not event.comes_or_goes or self._ignored.holds(path, is_folder=True):
+            return
+        # Watched at once: files may be put into it before the project is listed again.
+        self._watches.add(path, f"{self._project}/{path}")
+        # An empty one that comes and goes, as tools make them for a moment, changes nothing.
+        if path in self._followed or _holds_something(f"{self._project}/{path}"):
+            self.is_unsure = True
+
+
+def _new_watcher() -> InotifyWatcher | None:
+    try:
+        return InotifyWatcher()
+    except OSError:
+        return None
+
+
+def _holds_something(folder: str) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is not None
+    except OSError:
+        return False

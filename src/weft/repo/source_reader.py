@@ -6,36 +6,33 @@ import hashlib
 from collections import Counter
 from typing import Final
 
-from weft.repo.definition_reader import definition_reader
-from weft.repo.definitions import EMPTY, FileReading
+from weft.repo.definitions import EMPTY, MOST_BYTES, FileReading
+from weft.repo.parsers.extractors import extractor_of, reader_seed
 from weft.repo.words import IDENTIFIER, count_parts
 
-VERSION: Final = 1
-"""Raised when the same bytes give another reading: what is cached under an older one is read anew.
-"""
-MOST_BYTES: Final = 512 * 1024
-"""A larger file is generated or data: it would cost more to read than it tells."""
 _LOOKED_AT: Final = 8192
 _LONG_LINE: Final = 2_000
 
 
 def content_digest(content: bytes, language: str) -> bytes:
     """The name under which a reading is cached."""
-    seed = f"{VERSION}:{language}:".encode()
-    return hashlib.blake2b(content, digest_size=16, key=seed).digest()
+    digest = hashlib.blake2b(reader_seed(language), digest_size=16)
+    digest.update(b"\0")
+    digest.update(content)
+    return digest.digest()
 
 
 def read_content(content: bytes, language: str) -> FileReading:
     """Read a file of a language."""
-    if not _is_source(content):
+    extractor = extractor_of(language)
+    if extractor is None or not _is_source(content):
         return EMPTY
     identifiers = Counter(IDENTIFIER.findall(content.decode("utf-8", "replace")))
     whole: Counter[str] = Counter()
     for identifier, count in identifiers.items():
         whole[identifier.lower()] += count
-    return FileReading(
-        definition_reader(language).read(content), dict(whole), dict(count_parts(identifiers))
-    )
+    definitions = list(extractor.read(content))
+    return FileReading(definitions, dict(whole), dict(count_parts(identifiers)))
 
 
 def _is_source(content: bytes) -> bool:

@@ -6,9 +6,12 @@ more than the start of a short run may.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 import anyio
@@ -22,7 +25,12 @@ from weft.repo.indexer_order import FileChanges, IndexOrder
 from weft.repo.indexer_process import IndexerProcess, take_lock
 from weft.repo.project_index import ProjectIndex
 
+logger = logging.getLogger(__name__)
 _CHUNK: Final = 64 * 1024
+_FIRST_PAUSE_SECONDS: Final = 0.2
+_LONGEST_PAUSE_SECONDS: Final = 300.0
+_LONG_SECONDS: Final = 60.0
+"""What has lived so long did not die of the project's content."""
 _PASSED: Final = ("PATH", "HOME", "XDG_CONFIG_HOME", "LANG", "LC_ALL", "TMPDIR")
 """What the indexer is given of our environment."""
 
@@ -36,6 +44,9 @@ class IndexAccess:
         self._readers: dict[str, ProjectIndex] = {}
         self._indexers: dict[str, IndexerProcess] = {}
         self._locks: dict[str, anyio.Lock] = {}
+        self._guard = Lock()
+        """Updates are started by threads, and waited for by tasks."""
+        self._watcher: IndexerProcess | None = None
         self.finders: dict[str, tuple[str, PathFinder]] = {}
         """By project, its listing and what finds paths in it."""
 
@@ -56,16 +67,23 @@ class IndexAccess:
         """
         async with self._locks.setdefault(project, anyio.Lock()):
             reader = self.reader(project)
-            if await anyio.to_thread.run_sync(_is_behind, reader, history):
-                is_done = await self._update(project, history)
-                if history is not None and not is_done:
-                    # The indexer has no voice: what it stumbled over is said here.
-                    from weft.repo.past_commits import read_history_file  # it loads git
+            is_behind = partial(_is_behind, reader, history)
+            if not await anyio.to_thread.run_sync(is_behind, abandon_on_cancel=True):
+                return reader
+            # One that runs already may not have seen the last change, or knows another past.
+            if (running := self._indexers.get(project)) is not None and running.is_running():
+                await running.ended()
+                if not await anyio.to_thread.run_sync(is_behind, abandon_on_cancel=True):
+                    return reader
+            is_done = await self._start(project, history).ended()
+            if history is not None and not is_done:
+                # The indexer has no voice: what it stumbled over is said here.
+                from weft.repo.past_commits import read_history_file  # it loads git
 
-                    await anyio.to_thread.run_sync(read_history_file, history, "")
-                # "There is nothing" would be a lie about the project.
-                if not is_done or not await anyio.to_thread.run_sync(_is_there, reader):
-                    raise RetryableToolError(self._no_index(project))
+                await anyio.to_thread.run_sync(read_history_file, history, "")
+            # "There is nothing" would be a lie about the project.
+            if not is_done or not await anyio.to_thread.run_sync(_is_there, reader):
+                raise RetryableToolError(self._no_index(project))
             return reader
 
     def _no_index(self, project: str) -> str:
@@ -74,42 +92,66 @@ class IndexAccess:
             f"full, and whether {self._places.index_of(project)} can be written to"
         )
 
-    async def _update(self, project: str, history: Path | None) -> bool:
-        indexer = self._indexers[project] = IndexerProcess(self._order(project, history))
-        is_done = await anyio.to_thread.run_sync(indexer.wait, abandon_on_cancel=True)
-        del self._indexers[project]
-        return is_done
+    def _start(self, project: str, history: Path | None) -> IndexerProcess:
+        with self._guard:
+            if (earlier := self._indexers.get(project)) is not None:
+                earlier.release()  # one that a thread has started meanwhile: ours waits for it
+            indexer = IndexerProcess(self._order(project, history))
+            self._indexers[project] = indexer
+        return indexer
 
     def start_update(self, project: str) -> None:
         """Have an indexer bring an index up to date where something has changed.  Blocks for a look
         at each indexed file, never for the indexer.
         """
+        if self._is_updating(project) or not self.reader(project).is_stale():
+            return
+        with self._guard:
+            if self._is_updating(project):
+                return
+            lock = take_lock(self._places.index_of(project))
+            if lock is not None:  # else an indexer of another process is at work
+                order = self._order(project, None)
+                self._indexers[project] = IndexerProcess(order, lock)
+
+    def _is_updating(self, project: str) -> bool:
+        """Whether an indexer of ours is at work."""
         running = self._indexers.get(project)
-        if running is not None and running.is_running():
-            return
-        if not self.reader(project).is_stale():
-            return
-        lock = take_lock(self._places.index_of(project))
-        if lock is not None:  # else an indexer of another process is at work
-            self._indexers[project] = IndexerProcess(self._order(project, None), lock)
+        return running is not None and running.is_running()
 
     async def watch(self, project: str, told: Callable[[FileChanges], None]) -> None:
-        """Have an indexer keep an index current, and hand on what it says has changed; returns when
-        it ends.
+        """Have an indexer keep an index current, and hand on what it says has changed.
 
-        A cancel ends it.
+        One that ends, because it was killed or its index was deleted, is replaced by another, and
+        it is told that anything may have changed.  A cancel ends it.
         """
         order = msgspec.structs.replace(self._order(project, None), watch=True)
-        indexer = IndexerProcess(order, take_lock(self._places.index_of(project)))
-        try:
-            await _hand_on(indexer, told)
-        finally:
-            indexer.release()
+        folder, pause = self._places.index_of(project), _FIRST_PAUSE_SECONDS
+        is_first = True
+        while True:
+            began = anyio.current_time()
+            try:
+                lock = await anyio.to_thread.run_sync(take_lock, folder)
+                self._watcher = IndexerProcess(order, lock)
+                await _hand_on(self._watcher, told, is_first=is_first)
+                is_first = False
+            except OSError:
+                logger.warning("the project could not be watched", exc_info=True)
+            finally:
+                if self._watcher is not None:
+                    self._watcher.release()
+                    self._watcher = None
+            if anyio.current_time() - began > _LONG_SECONDS:
+                pause = _FIRST_PAUSE_SECONDS
+            logger.warning("what watches the project has ended; another one is started")
+            await anyio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     def close(self) -> None:
         """Let go of everything; indexers finish what they have begun."""
-        for indexer in self._indexers.values():
-            indexer.release()
+        with self._guard:
+            for indexer in self._indexers.values():
+                indexer.release()
         for reader in self._readers.values():
             reader.close()
 
@@ -130,7 +172,10 @@ def _is_there(reader: ProjectIndex) -> bool:
     return reader.status().is_there
 
 
-async def _hand_on(indexer: IndexerProcess, told: Callable[[FileChanges], None]) -> None:
+async def _hand_on(
+    indexer: IndexerProcess, told: Callable[[FileChanges], None], *, is_first: bool
+) -> None:
+    """Hand on what an indexer says, until it ends."""
     decoder = msgspec.json.Decoder(FileChanges)
     rest = b""
     while indexer.output is not None:
@@ -140,4 +185,6 @@ async def _hand_on(indexer: IndexerProcess, told: Callable[[FileChanges], None])
             return
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
-            told(decoder.decode(line))
+            # What changed between the end of an earlier one and the first line of this one.
+            told(decoder.decode(line) if is_first else FileChanges(is_partial=True))
+            is_first = True

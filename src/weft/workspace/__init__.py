@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from weft.workspace.git_changes import GitChanges, uncommitted_changes
     from weft.workspace.git_repository import GitRepository, find_repository, read_pointer
     from weft.workspace.history.inotify import FolderWatches, InotifyEvent, InotifyWatcher
-    from weft.workspace.ignore import IgnoreFile, ignore_of, read_ignore_file
+    from weft.workspace.ignore import IgnoreFile, IgnoreRules, ignore_of, read_ignore_file
     from weft.workspace.process.piped import PipedProgram
     from weft.workspace.process.runner import LocalRunner, kill_orphans
     from weft.workspace.skipped_folders import SKIPPED_FOLDERS
@@ -55,6 +55,7 @@ __all__ = [
     "GitChanges",
     "GitRepository",
     "IgnoreFile",
+    "IgnoreRules",
     "InotifyEvent",
     "InotifyWatcher",
     "LineRange",
@@ -102,6 +103,7 @@ _HOMES = {
     "find_repository": "git_repository",
     "FolderWatches": "history.inotify",
     "IgnoreFile": "ignore",
+    "IgnoreRules": "ignore",
     "InotifyEvent": "history.inotify",
     "InotifyWatcher": "history.inotify",
     "ignore_of": "ignore",
