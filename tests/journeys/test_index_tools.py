@@ -101,3 +101,21 @@ async def test_a_run_that_stores_nothing_makes_no_index_though_a_model_asks_for_
         for result in message.results
     ]
     assert "no index is made" in result
+
+
+async def test_references_are_found_of_names_that_are_no_plain_words(plain_world: World) -> None:
+    plain_world.write("a.rb", "def valid?; end\nx = valid? # valid?\nvalid\n")
+    plain_world.write("b.py", "T = 1\ndef f(x: T): ...\n# T\nTT = 2\n")
+    plain_world.write("c.php", "<?php\n$total = 1;\necho $total; // $total\n$x = $total;\n")
+    asked = [CallTool(name="references", args={"name": name}) for name in ("valid?", "T", "$x")]
+    *found, whole = await results(
+        plain_world, *asked, CallTool(name="references", args={"name": "$total"})
+    )
+    assert found[0].splitlines() == ["a.rb:1= def valid?; end", "a.rb:2: x = valid? # valid?"]
+    assert found[1].splitlines() == ["b.py:1= T = 1", "b.py:2: def f(x: T): ..."]
+    assert found[2].splitlines() == ["c.php:4: $x = $total;"]
+    assert [line.split(" ")[0] for line in whole.splitlines()] == [
+        "c.php:2:",
+        "c.php:3:",
+        "c.php:4:",
+    ]

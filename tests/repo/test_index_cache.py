@@ -135,3 +135,9 @@ def test_whatever_was_written_in_which_order_the_last_words_of_each_file_count(
         cache.write([entry(path, word)] if word else [], removed=[] if word else [path])
     for word in ("cart", "rate"):
         assert set(paths_of(cache, PART, word)) == {p for p, w in last.items() if w == word}
+
+
+def test_more_files_than_a_statement_has_variables_can_be_asked_for() -> None:
+    cache = IndexCache(Path(":memory:"), writes=True)
+    cache.write([FileEntry("a.py", FileStamp(1, 1), "python", b"d", FileReading([], {}, {}))])
+    assert cache.paths(range(40_000)) == ["a.py"]

@@ -30,6 +30,24 @@ def test_a_name_in_comments_strings_and_longer_names_is_no_reference(
     assert found[0].text in SAMPLES[path]
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "name", "lines"),
+    [
+        ("a.php", "<?php\n$x = 1;\n// $x\n$xx = 'x';\necho \"a $x\";\n", "$x", [2, 5]),
+        ("b.sh", "x=1\n# $x\necho \"$x\" '$x'\necho $xx\n", "$x", [3]),
+        ("c.rb", "def valid?; end\nvalid\nvalid?\nputs 'valid?'\n", "valid?", [1, 3]),
+        ("d.js", "const $x = 1\n// $x\nf($x, '$x', a.$x)\n", "$x", [1, 3]),
+        ("e.py", "T = 1\n# T\nTT = T\n", "T", [1, 3]),
+    ],
+)
+def test_names_that_are_no_plain_words_are_found(
+    tmp_path: Path, path: str, text: str, name: str, lines: list[int]
+) -> None:
+    (tmp_path / path).write_text(text)
+    found = find_references(ReferenceOrder(project=str(tmp_path), name=name, paths=[path]))
+    assert [each.line for each in found] == lines
+
+
 def test_definitions_are_marked_and_the_limit_holds(tmp_path: Path) -> None:
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text(SAMPLES["a.py"])

@@ -27,7 +27,7 @@ from weft.repo.freshness import has_new_rules, is_stale
 from weft.repo.index_cache import DAMAGE, NAME, NAME_PART, WHOLE, IndexCache
 from weft.repo.indexer_order import CACHE, DAMAGED, REBUILT, history_mark
 from weft.repo.map_text import MapSource, render_map
-from weft.repo.words import parts_of
+from weft.repo.words import IDENTIFIER, parts_of
 from weft.workspace import read_beneath
 
 MOST_SYMBOLS: Final = 50
@@ -122,9 +122,9 @@ class ProjectIndex:
         """
         return self._ask(lambda cache: _symbols(cache, name, most), [])
 
-    def files_with(self, word: str) -> list[str]:
-        """The source files that an identifier is in, in whatever letters."""
-        return self._ask(lambda cache: _files_with(cache, word), [])
+    def files_with(self, name: str) -> list[str]:
+        """The source files that a name may be in, in whatever letters."""
+        return self._ask(lambda cache: _files_with(cache, name), [])
 
     def rank(self, request: str, focus: Sequence[str] = ()) -> list[str]:
         """The source files, best first for a request."""
@@ -261,8 +261,10 @@ def _paths(cache: IndexCache, kind: str, words: Iterable[str]) -> list[str]:
     return cache.paths(ids)
 
 
-def _files_with(cache: IndexCache, word: str) -> list[str]:
-    return _paths(cache, WHOLE, [word.lower()])
+def _files_with(cache: IndexCache, name: str) -> list[str]:
+    # The index knows words: of `valid?` and `$total` what is a word, of one letter nothing.
+    words = [word.lower() for word in IDENTIFIER.findall(name)]
+    return _paths(cache, WHOLE, words) if words else sorted(cache.ids())
 
 
 def _symbols(cache: IndexCache, name: str, most: int) -> list[Symbol]:

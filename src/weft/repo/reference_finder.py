@@ -1,7 +1,7 @@
 """The program that finds references: where a name is used in source files, by their syntax.
 
 A text search finds a name in comments and strings too, and inside longer names.  Here each place
-where the letters stand is looked up in the syntax tree: it counts when a leaf of the tree is
+where the letters stand is looked up in the syntax tree: it counts when a node of the tree is
 exactly the name, and lies in no comment and no string.  Runs in a process of its own, because a
 session's process loads no grammar.
 """
@@ -21,6 +21,8 @@ from weft.workspace import read_beneath
 
 _MOST_BYTES = 512 * 1024
 _LINE_CHARS = 200
+_VARIABLES = ("variable_name", "simple_expansion")
+"""Nodes that are code inside a string too: `"$total"` in PHP and in shells."""
 
 
 def main() -> int:
@@ -66,9 +68,11 @@ def _in_file(path: str, language: str, content: bytes, name: bytes) -> list[Foun
 
 
 def _is_name(node: Node, place: int, length: int) -> bool:
-    """Whether a leaf is exactly the name, and code; what a string is interpolated with is code."""
-    if node.child_count or (node.start_byte, node.end_byte) != (place, place + length):
+    """Whether a node is exactly the name, and code; what a string is interpolated with is code."""
+    if (node.start_byte, node.end_byte) != (place, place + length):
         return False
+    if node.type in _VARIABLES:
+        return True
     above = node.parent
     while above is not None:
         if "interpolation" in above.type or "substitution" in above.type:
