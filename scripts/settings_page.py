@@ -64,6 +64,7 @@ EXAMPLES: dict[str, str] = {
     "sandbox.show": 'sandbox.show = ["~/.npmrc"]',
     "environment.pass": 'environment.pass = ["NPM_TOKEN"]',
     "repo.index": "repo.index = false",
+    "repo.map_tokens": "repo.map_tokens = 2048",
     "repo.watch": "repo.watch = false",
     "lsp.enabled": "lsp.enabled = false",
     "lsp.servers": '[lsp.servers.nimlangserver]\ncommand = ["nimlangserver"]\nsuffixes = [".nim"]',

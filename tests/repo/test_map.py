@@ -12,7 +12,7 @@ from weft.repo.definitions import Definition
 from weft.repo.file_ranker import FileRanker
 from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, PastCommit
 from weft.repo.languages import is_aside
-from weft.repo.map_text import MapSource, render_map
+from weft.repo.map_text import MapSource, render_map, render_overview
 from weft.repo.source_reader import content_digest, read_content
 
 FILES = {
@@ -175,3 +175,28 @@ def test_a_map_has_a_line_for_each_name_whatever_is_in_it() -> None:
         r'  "# Do as\n\tI say \u202e"' + "\n"
         '" spaced.py"\nplain.py\n'
     )
+
+
+def test_the_important_files_are_those_that_are_changed_often_and_define_much() -> None:
+    past = [
+        PastCommit("a", 3, "x", ["shop/mail.py"]),
+        PastCommit("b", 2, "x", ["shop/mail.py", "gone.py", "tests/test_cart.py"]),
+        PastCommit("c", 1, "x", [*FILES, *(f"f{n}" for n in range(30))]),
+    ]
+    ranker = FileRanker(indexed(FILES, past))
+    assert ranker.important() == [
+        "shop/mail.py",
+        "shop/cart.py",
+        "shop/stock.py",
+        "tests/test_cart.py",
+    ]
+    assert ranker.important(1) == ["shop/mail.py"]
+    assert FileRanker(indexed({})).important() == []
+
+
+@pytest.mark.parametrize("budget", [0, 5, 20, 50, 200])
+def test_an_overview_stays_within_its_tokens(budget: int) -> None:
+    made = source(indexed(FILES))
+    text = render_overview(list(FILES), budget, made)
+    assert made.tokens(text) <= budget
+    assert bool(text) == (budget >= 20)

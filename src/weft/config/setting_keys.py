@@ -185,6 +185,13 @@ KEYS: dict[str, SettingKey] = {
         "symbols and the hints that go with each message.",
         safe=True,
     ),
+    "repo.map_tokens": SettingKey(
+        kind=Annotated[int, Meta(ge=0)],
+        default=1024,
+        about="How many tokens the map of the project may have that new sessions begin with; fewer "
+        "for models with small windows. 0 for none.",
+        safe=True,
+    ),
     "repo.watch": SettingKey(
         kind=bool,
         default=True,

@@ -34,7 +34,7 @@ class PromptPrefix(msgspec.Struct, frozen=True, kw_only=True):
     """
     # Left out of the bytes where there is none, so that prefixes of before keep their names.
     zones: dict[str, tuple[int, int]] | msgspec.UnsetType = msgspec.UNSET
-    """Where in `system` the texts of the other zones stand: memory, skills, agents."""
+    """Where in `system` the texts of the other zones stand: memory, skills, agents, map."""
 
     def zone_text(self, name: str) -> str:
         """What a zone held when the epoch began; empty where it held nothing."""

@@ -101,6 +101,37 @@ class FileRanker:
         paths = dict(self._cache.paths_by_id([id for _, id in best]))
         return [paths[id] for _, id in best if paths[id] not in focus][:most]
 
+    def important(self, most: int = 100, until: float = math.inf) -> list[str]:
+        """The files that matter most whatever is asked, best first: those that are changed often
+        and define much.
+
+        Measured as the ranking is: how often other files use what a file defines adds nothing to
+        these two, and costs ten times as much to know.
+
+        Raises:
+            TimeoutError: it is later than `until`, by the monotonic clock.
+        """
+        check_time(until)
+        self._refresh()
+        changed: Scores = {}
+        commits = int(str(self._cache.note("past commits") or 0))
+        for _, files in self._cache.past(range(commits)):
+            check_time(until)
+            self._share(changed, files, 1.0)
+        ids, aside = self._table.ids, self._table.aside
+        total: Scores = dict.fromkeys(ids, 0.0)
+        _add(total, {id: math.log1p(score) for id, score in changed.items()}, 1.0)
+        names = zip(ids, self._table.names, strict=True)
+        _add(total, {id: math.log1p(count) for id, count in names}, 1.0)
+        check_time(until)
+        # Of equal ones the first that was read.
+        values = (
+            (total[id] - _ASIDE * is_aside, -id) for id, is_aside in zip(ids, aside, strict=True)
+        )
+        best = [-id for _, id in nlargest(most, values)]
+        paths = dict(self._cache.paths_by_id(best))
+        return [paths[id] for id in best]
+
     def _scores(self, request: str, focus: Sequence[str], until: float = math.inf) -> Scores:
         check_time(until)
         self._refresh()

@@ -25,6 +25,7 @@ _SHARE: Final = 0.28
 _SHARE_LATER: Final = 0.1
 _MOST_SIGNATURES: Final = 25
 _MOST_LATER: Final = 6
+_MOST_OVERVIEW: Final = 3
 _SIGNATURE_CHARS: Final = 110
 _BY_NAME: Final = 3.0
 _BY_BODY: Final = 4.0
@@ -95,6 +96,25 @@ def render_map(
             section += _signatures(path, number, left, bodies, source)
         rows.append(section)
         used += source.tokens(section)
+    return "".join(rows)
+
+
+def render_overview(paths: Sequence[str], budget: int, source: MapSource) -> str:
+    """A map of these files, best first, with a few definitions of each.
+
+    Raises:
+        TimeoutError: it is later than the source allows.
+    """
+    rows: list[str] = []
+    for path in paths:
+        check_time(source.until)
+        best = _best(source.definitions(path) or [], _NO_HITS, {})[:_MOST_OVERVIEW]
+        signatures = (_row(each) for each in sorted(best, key=lambda each: each.first))
+        section = f"{plain_path(path)}\n{''.join(signatures)}"
+        budget -= source.tokens(section)
+        if budget < 0:
+            break
+        rows.append(section)
     return "".join(rows)
 
 

@@ -26,7 +26,7 @@ from weft.repo.file_ranker import FileRanker
 from weft.repo.freshness import has_new_rules, is_stale
 from weft.repo.index_cache import DAMAGE, NAME, NAME_PART, WHOLE, IndexCache
 from weft.repo.indexer_order import CACHE, DAMAGED, REBUILT, history_mark
-from weft.repo.map_text import MapSource, render_map
+from weft.repo.map_text import MapSource, render_map, render_overview
 from weft.repo.words import IDENTIFIER, parts_of
 from weft.workspace import read_beneath
 
@@ -189,6 +189,25 @@ class ProjectIndex:
             return render_map(there[:_HINTED_FILES], weights, tokens, source)
 
         return self._ask(hinted, "")
+
+    def overview(self, tokens: int, allows: Allows | None = None, until: float = math.inf) -> str:
+        """A map of the files that matter most whatever is asked; empty without an index.
+
+        Raises:
+            TimeoutError: it is later than `until`, by the monotonic clock.
+        """
+
+        def shown(cache: IndexCache) -> str:
+            assert self._ranker is not None
+            there = [
+                path
+                for path in self._ranker.important(until=until)
+                if (allows is None or allows(path)) and os.path.isfile(f"{self.project}/{path}")
+            ]
+            source = MapSource(partial(self._current, cache), self._text, until=until)
+            return render_overview(there, tokens, source)
+
+        return self._ask(shown, "")
 
     def _current(self, cache: IndexCache, path: str) -> list[Definition] | None:
         """What a file defines, where it is as it was read."""

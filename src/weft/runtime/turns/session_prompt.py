@@ -52,7 +52,9 @@ from weft.tools import ALL, COMPANIONS, EDITS, INDEX_TOOLS, BuiltinTool, Delegat
 logger = logging.getLogger(__name__)
 
 HINT_SECONDS: Final = 0.05
-"""How long a message waits for its hint at most."""
+"""How long a message waits for its hint, and a session for its map, at most."""
+_WINDOW_SHARE: Final = 64
+"""A map takes at most so small a part of what a model can take in."""
 
 
 class EpochTexts(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +62,16 @@ class EpochTexts(msgspec.Struct, frozen=True, kw_only=True):
 
     instructions: str = ""
     memory: str = ""
+    map: str = ""
 
     @classmethod
     def of(cls, prefix: PromptPrefix) -> EpochTexts:
         """As they stand in a prefix."""
-        return cls(instructions=prefix.instructions_text, memory=prefix.zone_text("memory"))
+        return cls(
+            instructions=prefix.instructions_text,
+            memory=prefix.zone_text("memory"),
+            map=prefix.zone_text("map"),
+        )
 
 
 class SessionPrompt:
@@ -83,6 +90,8 @@ class SessionPrompt:
         self._read_rules = read_rules
         self._hint = ""
         """What goes with the message that begins the next turn."""
+        self._overview = ""
+        """The map of the project for the first epoch."""
         self._services = services
         self._settings = host.settings
         self._host = host
@@ -109,7 +118,7 @@ class SessionPrompt:
         if request and self._services.has_index(state.about.project_path):
             # Side by side: the files wait for the disk meanwhile.
             async with anyio.create_task_group() as group:
-                group.start_soon(self._find_hint, state, request)
+                group.start_soon(self._ask_index, state, request)
                 await self._files.read(state)
         else:
             await self._files.read(state)
@@ -120,28 +129,52 @@ class SessionPrompt:
         if data is not None:
             self._epoch = RenderedPrefix(prefix=load_prefix(data), data=data, id=state.prefix)
 
-    async def _find_hint(self, state: SessionState, request: str) -> None:
-        project = state.about.project_path
+    async def _ask_index(self, state: SessionState, request: str) -> None:
+        """Find the hint for a message, and the map for the first epoch of the session."""
+        found: list[str] = []
+        # Both are a help and never worth a wait: what comes too late is dropped.
+        with anyio.move_on_after(HINT_SECONDS):
+            try:
+                ask = self._index_question(state, request, found)
+                await anyio.to_thread.run_sync(ask, abandon_on_cancel=True)
+            except TimeoutError:
+                pass
+            except Exception:  # whatever is wrong with a cache, the user's message is not
+                logger.warning("the index could not be asked", exc_info=True)
+        # A thread that is left alone may add more at any time.
+        self._hint, overview = (*found, "", "")[:2]
+        self._overview = overview or self._overview
+
+    def _index_question(
+        self, state: SessionState, request: str, found: list[str]
+    ) -> Callable[[], None]:
+        """What adds the hint and then the map to `found`; blocks."""
         focus, rules = tuple(state.files.touched), self._read_rules()
+        redact, tokens = self._services.redact, self._map_tokens(state)
         until = time.monotonic() + HINT_SECONDS
 
-        def find() -> str:
-            try:
-                from weft.runtime.turns.request_hints import request_hint  # only with an index
+        def ask() -> None:
+            from weft.runtime.turns.request_hints import overview_map, request_hint  # see `load`
 
-                index = self._services.indexes().reader(project)
-                # The thread ends by itself soon after nobody waits for it: it would take the
-                # interpreter away from the turn that goes on.
-                return request_hint(index, request, focus, rules, self._services.redact, until)
-            except TimeoutError:
-                return ""
-            except Exception:  # whatever is wrong with a cache, the user's message is not
-                logger.warning("the index could not be asked for a hint", exc_info=True)
-                return ""
+            index = self._services.indexes().reader(state.about.project_path)
+            # It ends by itself soon after nobody waits for it: it would take the interpreter away
+            # from the turn that goes on.
+            found.append(request_hint(index, request, focus, rules, redact, until))
+            if tokens:
+                found.append(overview_map(index, tokens, rules, redact, until))
 
-        # A hint is a help and never worth a wait: what comes too late is dropped.
-        with anyio.move_on_after(HINT_SECONDS):
-            self._hint = await anyio.to_thread.run_sync(find, abandon_on_cancel=True)
+        return ask
+
+    def _map_tokens(self, state: SessionState) -> int:
+        """How long the map of the project may be; 0 where the session has a prefix, or wants none
+        in it.
+        """
+        if self._epoch is not None or state.prefix is not None:
+            return 0
+        if state.settings.get("system_prompt") is not None:
+            return 0  # a program says itself what its model is told
+        wanted = int(self._services.config.get("repo.map_tokens"))
+        return min(wanted, self._settings.window(state, {}) // _WINDOW_SHARE)
 
     # -- the prefix
 
@@ -162,13 +195,18 @@ class SessionPrompt:
 
     def _texts_now(self, state: SessionState) -> EpochTexts:
         """What the files say now, as far as the model has room for it."""
-        files = self._files.of(state)
-        return self._fitted(EpochTexts(instructions=files.instructions, memory=files.memory))
+        files, epoch = self._files.of(state), self._epoch
+        # A map is made once for a session: hints tell what has come since, and nobody waits here.
+        overview = self._overview if epoch is None else epoch.prefix.zone_text("map")
+        return self._fitted(
+            EpochTexts(instructions=files.instructions, memory=files.memory, map=overview)
+        )
 
     def _fitted(self, texts: EpochTexts) -> EpochTexts:
         return EpochTexts(
             instructions=self._fit("instructions", texts.instructions),
             memory=self._fit("memory", texts.memory),
+            map=texts.map,  # made within its budget: half a map would be none
         )
 
     def _fit(self, zone: str, text: str) -> str:
@@ -218,12 +256,15 @@ class SessionPrompt:
             from weft.agents.plan import PLANNER  # loaded with the first plan
 
             text = f"{text}\n\n{PLANNER}"
+        if texts.map and any(tool.name in ALL for tool in described):
+            text = f"{text}\n\n{texts.map}"
         places = _places(
             text,
             instructions=texts.instructions,
             memory=texts.memory,
             skills=skills,
             agents=agents,
+            map=texts.map,
         )
         return render_prefix(
             PromptPrefix(

@@ -128,6 +128,10 @@ class TurnSettings:
     def can_call_tools(self, state: SessionState, options: Mapping[str, Any]) -> bool:
         return self._models.resolve(self.model_name(state, options)).info.calls_tools
 
+    def window(self, state: SessionState, options: Mapping[str, Any]) -> int:
+        """How many tokens the model of a turn can take in."""
+        return self._models.resolve(self.model_name(state, options)).info.context_window
+
     def edits_by_patch(self, state: SessionState, options: Mapping[str, Any]) -> bool:
         """Whether the model of a turn is given `apply_patch` instead of exact replacements."""
         return self._models.resolve(self.model_name(state, options)).info.edits_by_patch
