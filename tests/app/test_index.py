@@ -9,6 +9,8 @@ import anyio
 import pytest
 
 import weft
+from tests.support.world import World
+from weft.app import app as app_module
 from weft.errors import RetryableToolError, UsageError
 from weft.providers.scripted import ScriptedModel
 from weft.repo import ProjectIndex
@@ -99,3 +101,20 @@ async def test_a_project_that_is_not_watched_has_no_such_topic(tmp_path: Path) -
             await app.subscribe("repo:updates")
         with pytest.raises(UsageError, match="there are 'sessions' and 'repo:updates'"):
             await app.subscribe("nothing")
+
+
+async def test_a_project_without_code_is_not_looked_at_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    def look(project: str) -> bool:
+        looked.append(project)
+        return False
+
+    monkeypatch.setattr(app_module, "holds_source", look)
+    world = World("sqlite", tmp_path)
+    async with world.open(ScriptedModel([]), config={"repo.index": True}) as app:
+        for _ in range(3):
+            app._update_index()
+        assert len(looked) == 1

@@ -75,6 +75,8 @@ WAKE_EVERY_SECONDS = 5.0
 INDEX_AFTER_SECONDS = 0.5
 """When the index is first looked at: a model takes longer to answer, and then nothing waits."""
 INDEX_EVERY_SECONDS = 10.0
+SOURCE_EVERY_SECONDS = 60.0
+"""How often it is looked whether a project without an index has got code."""
 WATCH_SECONDS = 60.0
 """How long a subscriber waits for the first reading of a project to end."""
 _NOT_OPEN = "the app is not open: use `async with weft.open() as app`"
@@ -150,6 +152,8 @@ class App:
         self._models: ModelRegistry | None = None
         self._index_access: IndexAccess | None = None
         self._repo_topic: RepoTopic | None = None
+        self._source_asked_at = -SOURCE_EVERY_SECONDS
+        self._is_source_there = False
 
     def _prompt_terms(self) -> PromptTerms:
         # As the runner finds it, which is made with the first command.
@@ -227,7 +231,17 @@ class App:
         # A run that stores nothing leaves nothing behind, an index neither.
         if self._store is None or not self._store.is_lasting:
             return False
-        return self._has_index(project) or holds_source(project)
+        if self._has_index(project):
+            return True
+        return self._has_source() if project == self.project_path else holds_source(project)
+
+    def _has_source(self) -> bool:
+        """Whether this project has code, looked at now and then: it may be a look at many names."""
+        now = self._clock.monotonic()
+        if now >= self._source_asked_at + SOURCE_EVERY_SECONDS:
+            self._source_asked_at = now
+            self._is_source_there = holds_source(self.project_path)
+        return self._is_source_there
 
     def _update_indexes(self, projects: set[str]) -> None:
         """Have an indexer read what has changed in this project, where it has code, and in the
@@ -590,6 +604,7 @@ class App:
         finally:
             if was_used:
                 # For the next session: what this one changed, or all of it where it was too short.
+                self._source_asked_at = -SOURCE_EVERY_SECONDS
                 await anyio.to_thread.run_sync(self._update_indexes, projects)
             # The sandbox and the store after the tasks: a task that is being cancelled may still
             # need both.

@@ -31,13 +31,15 @@ def is_stale(cache: IndexCache, project: str) -> bool:
     cache.check()
     if cache.note(VERSION_NOTE) != READER_VERSION:
         return True
-    for path, (stamp, _) in cache.known_files().items():
-        try:
-            about = os.lstat(f"{project}/{path}")
-        except (OSError, ValueError):
-            return True
-        if stamp != FileStamp.of(about):
-            return True
+    look = os.lstat
+    try:
+        # Of each file: nothing is made in this loop that is not needed.
+        for path, size, mtime, ctime in cache.stamps():
+            about = look(f"{project}/{path}")
+            if about.st_mtime_ns != mtime or about.st_ctime_ns != ctime or about.st_size != size:
+                return True
+    except (OSError, ValueError):
+        return True
     return has_new_rules(cache) or _has_new_names(cache, project)
 
 

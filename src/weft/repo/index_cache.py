@@ -16,7 +16,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -224,10 +224,20 @@ class IndexCache:
             column.frombytes(data)
         return table
 
-    def known_files(self) -> dict[str, KnownFile]:
-        """By path, what the files were when they were read."""
-        rows = self._db.execute("SELECT path, digest, size, mtime, ctime FROM file")
+    def known_files(self, paths: Iterable[str] | None = None) -> dict[str, KnownFile]:
+        """By path, what the files were when they were read: all, or those of some paths."""
+        sql = "SELECT path, digest, size, mtime, ctime FROM file"
+        rows = self._db.execute(sql) if paths is None else self._rows_at(sql, paths)
         return {path: KnownFile(FileStamp(*stamp), digest) for path, digest, *stamp in rows}
+
+    def _rows_at(self, sql: str, paths: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+        for path in paths:
+            with suppress(UnicodeEncodeError):  # such a path is in no row
+                yield from self._db.execute(f"{sql} WHERE path = ?", (path,))
+
+    def stamps(self) -> Iterator[tuple[str, int, int, int]]:
+        """Path, size and times of all files as they were when they were read."""
+        return self._db.execute("SELECT path, size, mtime, ctime FROM file")
 
     def count(self) -> int:
         """How many files are in the index."""
@@ -275,6 +285,11 @@ class IndexCache:
     def digests(self) -> set[bytes]:
         """All content that was read before."""
         return {digest for (digest,) in self._db.execute("SELECT digest FROM reading")}
+
+    def has_reading(self, digest: bytes) -> bool:
+        """Whether this content was read before."""
+        sql = "SELECT 1 FROM reading WHERE digest = ?"
+        return self._db.execute(sql, (digest,)).fetchone() is not None
 
     def lists(self, kind: str, words: Iterable[str]) -> dict[str, PostingList]:
         """The lists of some words; a word that is nowhere has none."""

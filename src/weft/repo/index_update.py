@@ -15,8 +15,8 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import closing, suppress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -80,8 +80,8 @@ def update_index(
     gone. `go_on` is asked before each batch; `written` is called when all of it can be read, which
     may be a moment before the files have settled.
     """
-    known = cache.known_files()
     looked_at = set(paths)
+    known = cache.known_files(None if is_whole else looked_at)
     tasks = _tasks(project, looked_at)
     there = {task.path for task in tasks}
     gone = (known.keys() if is_whole else looked_at & known.keys()) - there
@@ -96,18 +96,19 @@ def update_index(
     ]
     parsed: list[str] = []
     reused: list[str] = []
-    done = _read_all(project, changed, cache.digests(), cores, go_on)
-    for batch in _batches(done):
-        if not go_on():
-            break
-        _write_batch(cache, batch, known)
-        for each in batch:
-            (reused if each.reading is None else parsed).append(each.path)
-        cache.merge()
-    else:
-        if is_other and go_on():
-            cache.keep(READERS, readers_version())
-            cache.keep(VERSION_NOTE, READER_VERSION)
+    digests = _digests(cache, project, changed)
+    # Closed at once: workers are not to run on while files settle.
+    with closing(_read_all(project, changed, digests, cores, go_on)) as done:
+        for batch in _batches(done):
+            if not go_on():
+                break
+            _write_batch(cache, batch, known)
+            for each in batch:
+                (reused if each.reading is None else parsed).append(each.path)
+            cache.merge()
+    if is_other and go_on():
+        cache.keep(READERS, readers_version())
+        cache.keep(VERSION_NOTE, READER_VERSION)
     written()
     _settle(cache, project, changed)
     return UpdateReport(tuple(parsed), tuple(reused), tuple(sorted(gone)))
@@ -178,6 +179,15 @@ def _batches(done: Iterator[_FileDone]) -> Iterator[list[_FileDone]]:
         yield batch
 
 
+def _digests(cache: IndexCache, project: str, changed: Sequence[_FileTask]) -> Set[bytes]:
+    """What need not be parsed: of a few files it is asked, for there may be a hundred thousand."""
+    if len(changed) >= _SHARED_FROM:
+        return cache.digests()
+    contents = ((task, read_beneath(project, task.path, MOST_BYTES + 1)) for task in changed)
+    found = (content_digest(data, task.language) for task, data in contents if data is not None)
+    return {digest for digest in found if cache.has_reading(digest)}
+
+
 # --- reading, in workers -------------------------------------------------------------------------
 
 
@@ -187,7 +197,7 @@ def _read_all(
     digests: Set[bytes],
     cores: int,
     go_on: Callable[[], bool],
-) -> Iterator[_FileDone]:
+) -> Generator[_FileDone, None, None]:
     if len(tasks) < _SHARED_FROM:
         # The workers are copies: what is loaded here need not be loaded with each edit.
         cores = 1
