@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.support.language_project import PATIENCE, SCRIPT, supervised
@@ -59,6 +60,48 @@ def test_a_program_of_the_project_counts_only_in_a_trusted_folder(
     own = program(tmp_path / "p" / folder, "ty")
     assert launcher(tmp_path / "p", tmp_path, trusted=False).find("ty") is None
     assert launcher(tmp_path / "p", tmp_path, trusted=True).find("ty") == own
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["auto", "off"])
+@pytest.mark.parametrize("folder", [".venv/bin", "bin"])
+async def test_without_a_sandbox_no_program_of_the_project_is_run_trusted_or_not(
+    tmp_path: Path, folder: str, mode: str
+) -> None:
+    """The model can write such a program, and would have it run by its next edit."""
+    own = program(tmp_path / "p" / folder, "ty")  # and no bwrap on this path
+    start = launcher(tmp_path / "p", Path(own).parent, trusted=True, mode=mode)
+    for command in (("ty", "server"), (own, "server")):
+        with pytest.raises(FinalToolError, match="not run without a sandbox|is not on PATH"):
+            await start.launch(msgspec.structs.replace(KNOWN[0], command=command))
+        with pytest.raises(FinalToolError, match="not run without a sandbox|is not on PATH"):
+            await start.filtered(command, b"", seconds=PATIENCE, most=0)
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+async def test_without_a_sandbox_the_users_program_is_run_instead_of_the_projects(
+    tmp_path: Path,
+) -> None:
+    program(tmp_path / "p" / ".venv/bin", "ty")
+    theirs = tmp_path / "bin"
+    theirs.mkdir()
+    (theirs / "ty").write_text("#!/bin/sh\necho theirs\n")
+    (theirs / "ty").chmod(0o755)
+    start = launcher(tmp_path / "p", theirs, trusted=True)
+    result = await start.filtered(["ty"], b"", seconds=PATIENCE, most=100)
+    assert result.output == b"theirs\n"
+
+
+@pytest.mark.anyio
+async def test_trust_that_is_taken_back_counts_at_once(tmp_path: Path) -> None:
+    program(tmp_path / "p" / ".venv/bin", "prettier")
+    trusted = [True]
+    files, guard = LocalWorkspace(str(tmp_path / "p")), guard_of(tmp_path / "p")
+    async with registry(tmp_path / "p", is_trusted=lambda: trusted[0]) as languages:
+        assert (await languages.project(files, guard)).launcher.find("prettier") is not None
+        trusted[0] = False
+        assert (await languages.project(files, guard)).launcher.find("prettier") is None
 
 
 def test_a_program_on_path_that_lies_in_the_project_is_not_the_users(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.runtime.workspaces.workspace_factory import PROJECT_PROGRAMS
 from weft.workspace import PipedProgram, Workspace
 from weft.workspace.process.piped import FilterResult, run_filter, start_piped
-from weft.workspace.process.search_path import find_program
+from weft.workspace.process.search_path import find_program, lies_in
 from weft.workspace.sandbox.machine import SandboxOptions
 from weft.workspace.sandbox.read_only import ReadOnlySandbox
 
@@ -282,7 +282,7 @@ class ServerLauncher:
         if program.startswith("/"):
             return program if os.access(program, os.X_OK) else None
         path = self._box.environ["PATH"]
-        if not self._is_trusted:
+        if not self._is_trusted or self._mode == "off":
             return find_program(program, path, outside=[self.root])
         # Its own first: they have the version that the project is written for.
         own = ":".join(f"{self.root}/{folder}" for folder in PROJECT_PROGRAMS)
@@ -318,7 +318,21 @@ class ServerLauncher:
         if not (why := await self._why_unconfined()):
             return await self._box.start(argv, self.root, self._hidden)
         self._refuse_unconfined(why, programs)
+        argv = (self._outside(argv[0], why), *argv[1:])
         return await start_piped(argv, cwd=self.root, environ=self._box.environ)
+
+    def _outside(self, program: str, why: str) -> str:
+        """The same program from outside the project, which an edit could replace by anything."""
+        if not lies_in(program, [self.root]):
+            return program
+        name = os.path.basename(program)
+        found = find_program(name, self._box.environ["PATH"], outside=[self.root])
+        if found is None:
+            raise FinalToolError(
+                f"{program} is a program of the project, and such are not run without a sandbox "
+                f"({why})"
+            )
+        return found
 
     async def _why_unconfined(self) -> str:
         if self._mode == "off":
@@ -383,7 +397,8 @@ def _found_here(
     configured = config.get("lsp.servers")
     specs = configured_specs(configured)
     box = ReadOnlySandbox(environ=environ)
-    launcher = ServerLauncher(project, box, mode="off", is_trusted=is_trusted)
+    mode = config.get("sandbox.mode")
+    launcher = ServerLauncher(project, box, mode=mode, is_trusted=is_trusted)
     rows: list[ServerStatus] = []
     for spec in specs:
         program = launcher.find(spec.program)
