@@ -72,9 +72,9 @@ async def test_without_a_sandbox_no_program_of_the_project_is_run_trusted_or_not
     own = program(tmp_path / "p" / folder, "ty")  # and no bwrap on this path
     start = launcher(tmp_path / "p", Path(own).parent, trusted=True, mode=mode)
     for command in (("ty", "server"), (own, "server")):
-        with pytest.raises(FinalToolError, match="not run without a sandbox|is not on PATH"):
+        with pytest.raises(FinalToolError, match=r"not run without a sandbox|is not on PATH"):
             await start.launch(msgspec.structs.replace(KNOWN[0], command=command))
-        with pytest.raises(FinalToolError, match="not run without a sandbox|is not on PATH"):
+        with pytest.raises(FinalToolError, match=r"not run without a sandbox|is not on PATH"):
             await start.filtered(command, b"", seconds=PATIENCE, most=0)
 
 

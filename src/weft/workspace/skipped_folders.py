@@ -37,6 +37,10 @@ SKIPPED_FOLDERS: Final[Mapping[str, SkipReason]] = {
 """Name of a folder → why it is left out."""
 
 
+NODE_PACKAGES: Final = "node_modules"
+PROJECT_PROGRAMS: Final = (f"{NODE_PACKAGES}/.bin", ".venv/bin", "venv/bin")
+"""Where among its dependencies a project has programs of its own."""
+
 REMADE_SUFFIXES: Final = frozenset(
     {
         *(".o", ".a", ".so", ".obj", ".lo", ".la", ".d", ".gch", ".pch"),

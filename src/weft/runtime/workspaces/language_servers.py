@@ -23,12 +23,12 @@ from weft.errors import FinalToolError, UsageError
 from weft.lsp import KNOWN, CodeQueries, EditReports, ServerLimits, ServerPool, ServerSpec, chosen
 from weft.runtime.workspaces.language_status import RunningServer, ServerStatus, StatusFolder
 from weft.runtime.workspaces.read_guard import SessionReadGuard
-from weft.runtime.workspaces.workspace_factory import PROJECT_PROGRAMS
 from weft.workspace import PipedProgram, Workspace
 from weft.workspace.process.piped import FilterResult, run_filter, start_piped
 from weft.workspace.process.search_path import find_program, lies_in
 from weft.workspace.sandbox.machine import SandboxOptions
 from weft.workspace.sandbox.read_only import ReadOnlySandbox
+from weft.workspace.skipped_folders import NODE_PACKAGES, PROJECT_PROGRAMS
 
 
 class ServerSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -358,7 +358,7 @@ class ServerLauncher:
             return spec
         folder = os.path.realpath(program)
         while (folder := os.path.dirname(folder)) != "/":
-            library = os.path.join(folder, "node_modules", spec.own_library)
+            library = os.path.join(folder, NODE_PACKAGES, spec.own_library)
             if os.path.isfile(library):
                 tsserver = {**spec.options.get("tsserver", {}), "path": library}
                 options = {**spec.options, "tsserver": tsserver}

@@ -51,8 +51,6 @@ PATH and must not load what knows more; a test holds it equal to `lsp.programs_b
 _MAIN_PROGRAMS: Final = sorted(
     {each for all in SERVER_PROGRAMS.values() for each in all} - {"ruff", "rust-analyzer"}
 )
-PROJECT_PROGRAMS: Final = ("node_modules/.bin", ".venv/bin", "venv/bin")
-"""Where a project has programs of its own."""
 
 
 class WorkspaceFactory:
@@ -184,6 +182,8 @@ class WorkspaceFactory:
     def _has_server(self, suffix: str, project: str) -> bool:
         if self._config.get("lsp.servers"):
             return True
+        from weft.workspace.skipped_folders import PROJECT_PROGRAMS  # with the first edit
+
         folders = [f"{project}/{folder}" for folder in PROJECT_PROGRAMS]
         path = ":".join([*folders, self._environ.get("PATH", "")])
         return _is_any_on(path, SERVER_PROGRAMS.get(suffix, ()))
