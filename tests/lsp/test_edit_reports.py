@@ -196,3 +196,24 @@ async def test_a_file_that_is_no_text_any_more_is_closed(tmp_path: Path, waits: 
         assert client is not None
         assert client.documents == {}
     assert said == ("scripted: a.scr is not looked at: it is no UTF-8, or too large" * waits)
+
+
+# -- servers that never answer
+
+
+async def test_a_server_that_says_nothing_twice_is_waited_for_less(tmp_path: Path) -> None:
+    """Until it says something: one that hangs must not cost every edit the whole wait."""
+    async with scripted_pool(tmp_path, "hold") as pool:
+        (server,) = pool.servers_for(str(tmp_path / "a.scr"))
+        server.use()
+        assert await server.ready_within(PATIENCE)
+        reports = EditReports(pool, 0.3)
+        said = [
+            await reports.after_change([write(tmp_path, "a.scr", f"BUG {number}\n")], waits=True)
+            for number in range(4)
+        ]
+        assert ["within 0.3 s" in each for each in said] == [True, True, False, False]
+        assert "within 0.05 s" in said[-1]
+        write(tmp_path, "go", "")
+        await late_of(reports, "BUG 3")
+        assert server.silent_waits == 0

@@ -10,11 +10,14 @@ import anyio
 import pytest
 
 from tests.support.world import PATIENCE, World, request_lines, running, until
+from weft.clock import ManualClock
 from weft.errors import UsageError
 from weft.events import PermissionRequest
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
-from weft.runtime.workspaces.formatters import formatters_of
+from weft.runtime.workspaces.formatters import ProjectFormatters, SlowFormatters, formatters_of
+from weft.runtime.workspaces.language_servers import ServerLauncher
+from weft.workspace.sandbox.read_only import ReadOnlySandbox
 
 TIDY = ["sed", "s/[ ]*$//; s/\\t/  /g"]
 """A formatter: no blanks at the end of lines, and no tabs."""
@@ -238,6 +241,25 @@ async def test_a_program_of_the_project_is_not_run_unless_the_folder_is_trusted(
         plain_world, settings(["prettier"]), call("write", path="a.txt", content="a\n")
     )
     assert "prettier is not on PATH" in said[0]
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+async def test_a_formatter_that_hangs_is_left_out_for_a_while(tmp_path: Path) -> None:
+    clock = ManualClock()
+    slow = SlowFormatters(clock)
+    box = ReadOnlySandbox(environ={"PATH": "/usr/bin:/bin"})
+    launcher = ServerLauncher(str(tmp_path), box, mode="auto", is_trusted=False)
+    table = {"command": ["sleep", "600"], "suffixes": [".x"]}
+    formatters = ProjectFormatters(formatters_of({"slow": table}), launcher, slow, seconds=0.2)
+    first = await formatters.format("a.x", b"a")
+    second = await formatters.format("b.x", b"b")
+    clock.advance(301.0)
+    third = await formatters.format("a.x", b"a")
+    assert first.note == third.note == "not formatted by slow: it took longer than 0.2 s"
+    assert second.note == (
+        "not formatted by slow: it took longer than 0.2 s the last time, and is left out for 5 min"
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,10 @@ from weft.lsp.server_pool import MayShow, ServerPool, stamp_of
 MOST_EDITED: Final = 8
 """Files of one change that are looked at; of the others servers are only told."""
 MOST_AWAITED: Final = 32
+MOST_SILENT_WAITS: Final = 2
+"""After so many in vain, a server is waited for only a part of the time until it speaks again: one
+that hangs, or never mentions clean files, would else cost every edit all of it."""
+SHORT_PART: Final = 6
 
 
 class _Awaited(msgspec.Struct, frozen=True):
@@ -151,12 +155,16 @@ class EditReports:
 
     async def _wait_for(self, checks: Sequence[_Awaited]) -> None:
         async def wait(check: _Awaited) -> None:
-            await check.client.diagnostics(check.document, check.version)
+            with anyio.move_on_after(self._patience(check.server)):
+                await check.client.diagnostics(check.document, check.version)
 
-        with anyio.move_on_after(self._seconds):
-            async with anyio.create_task_group() as group:
-                for check in checks:
-                    group.start_soon(wait, check)
+        async with anyio.create_task_group() as group:
+            for check in checks:
+                group.start_soon(wait, check)
+
+    def _patience(self, server: LanguageServer) -> float:
+        is_silent = server.silent_waits >= MOST_SILENT_WAITS
+        return self._seconds / SHORT_PART if is_silent else self._seconds
 
     # -- text
 
@@ -176,6 +184,7 @@ class EditReports:
         silent = [each.document.path for each in missing if each.is_edited]
         if silent:
             lines.append(self._silence(server, silent))
+        server.silent_waits = 0 if has_answer else server.silent_waits + 1
         return lines
 
     def _silence(self, server: LanguageServer, paths: Sequence[str]) -> str:
@@ -186,7 +195,7 @@ class EditReports:
             self._failures.add(f"{name} {server.why}")
             return f"{name}: no answer for {files}: {server.why or 'it has ended'}"
         return (
-            f"{name}: nothing reported for {files} within {self._seconds:g} s; "
+            f"{name}: nothing reported for {files} within {self._patience(server):g} s; "
             "what comes later follows with a later result"
         )
 
@@ -241,6 +250,7 @@ class EditReports:
                 by_server.setdefault(each.server.spec.name, []).append(each)
         lines: list[str] = []
         for checks in by_server.values():
+            checks[0].server.silent_waits = 0
             lines += self._findings(checks[0].server, checks)
         return "\n".join(("Diagnostics that came later:", *lines)) if lines else ""
 

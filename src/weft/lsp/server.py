@@ -77,6 +77,8 @@ class LanguageServer:
         """The one that was started last."""
         self._must_pay = False
         """The last one ended by a fault of its own: another start takes from the budget."""
+        self.silent_waits = 0
+        """How often in a row an edit has waited for it in vain."""
         self.state: ServerState = "stopped"
         self.why = ""
         """Why it is stopped or has failed; empty before its first start."""
@@ -210,6 +212,7 @@ class LanguageServer:
         except msgspec.ValidationError as error:
             return f"its handshake is not understood: {error}"
         life.was_ready = True
+        self.silent_waits = 0
         self.state = "ready"
         life.ready.set()
         self._changed()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from weft.repo import ProjectIndex
     from weft.runtime.background_commands import BackgroundShells
     from weft.runtime.services import Services
+    from weft.runtime.workspaces.formatters import SlowFormatters
     from weft.runtime.workspaces.language_servers import ProjectLanguages
 
 logger = logging.getLogger(__name__)
@@ -137,6 +138,7 @@ class SessionLanguages(EditReporter):
         self._services = services
         self._workspace = workspace
         self._reports: EditReports | None = None
+        self._slow: SlowFormatters | None = None
 
     def after_change(self, touched: Sequence[ChangedFile], *, waits: bool) -> Awaitable[str] | None:
         workspaces, root = self._services.workspaces, self._workspace.workspace.root
@@ -173,14 +175,19 @@ class SessionLanguages(EditReporter):
         return self._format if self._services.config.get("formatters") else None
 
     async def _format(self, path: str, data: bytes) -> FormattedContent:
-        from weft.runtime.workspaces.formatters import ProjectFormatters, formatters_of
+        from weft.runtime.workspaces.formatters import (
+            ProjectFormatters,
+            SlowFormatters,
+            formatters_of,
+        )
 
         try:
             settings = formatters_of(self._services.config.get("formatters"))
             launcher = (await self._project()).launcher
         except (UsageError, ToolError) as error:
             return FormattedContent(data=data, note=f"not formatted: {error}")
-        return await ProjectFormatters(settings, launcher).format(path, data)
+        self._slow = self._slow or SlowFormatters(self._services.clock)
+        return await ProjectFormatters(settings, launcher, self._slow).format(path, data)
 
     async def queries(self) -> CodeQueries:
         """The way to ask them.
