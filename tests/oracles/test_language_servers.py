@@ -106,10 +106,10 @@ async def test_names_are_found_and_renamed_everywhere(tmp_path: Path, server: st
             outline = await queries.outline(str(library))
             used = await queries.places("references", str(user), line, "area")
             renamed = await queries.rename(str(user), line, "area", "surface")
-    assert {Path(place.path).name for place in defined} == {library.name}
+    assert {Path(place.path).name for place in defined.places} == {library.name}
     assert "area" in hover
     assert "area" in [symbol.name.partition("(")[0] for symbol in outline]
-    assert {Path(place.path).name for place in used} == {library.name, user.name}
+    assert {Path(place.path).name for place in used.places} == {library.name, user.name}
     assert {Path(path).name for path in renamed.edits} == {library.name, user.name}
 
 

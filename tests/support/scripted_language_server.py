@@ -35,6 +35,7 @@ TRAPS = {
     "child": "starts a process of its own, in a session of its own, when there is a bug",
     "grow": "holds 64 MB more",
     "crash": "ends when a document holds the word CRASH",
+    "open-only": "knows of open files only",
     "utf8": "counts in bytes",
     "unchanged": "answers questions for diagnostics with: as before, whatever that was",
     "empty-report": "answers them with an empty table",
@@ -225,6 +226,8 @@ class ScriptedServer:
 
     def sources(self, uri: str) -> dict[str, str]:
         """Every file next to one, as it is open or on disk."""
+        if "open-only" in self.traps:
+            return {each: text for each, (_, text) in self.texts.items()}
         asked = Path(unquote(urlsplit(uri).path))
         found = sorted(asked.parent.glob(f"*{asked.suffix or '.scr'}"))
         disk = {path.as_uri(): text for path in found if (text := read_file(path)) is not None}

@@ -27,14 +27,14 @@ FILES = {
 
 @asynccontextmanager
 async def bench(
-    root: Path, *traps: str, files: dict[str, str] | None = None
+    root: Path, *traps: str, files: dict[str, str] | None = None, suffix: str = ".scr"
 ) -> AsyncIterator[ToolBench]:
     """The tools on a project with files that use each other."""
     made = ToolBench(root, LocalRunner({"PATH": "/usr/bin:/bin"}))
     for name, text in (FILES if files is None else files).items():
         made.write(name, text)
     made.tools |= {tool.name: tool for tool in (LspTool(), RenameTool())}
-    async with scripted_pool(root, *traps) as pool:
+    async with scripted_pool(root, *traps, suffix=suffix) as pool:
 
         async def code() -> CodeQueries:
             return CodeQueries(pool)
@@ -110,6 +110,22 @@ async def test_a_rename_of_what_changed_while_the_user_was_asked_is_refused(
         with pytest.raises(ToolError):
             await prepared.run()
     assert (tmp_path / "user.scr").read_text() == FILES["user.scr"]
+
+
+async def test_what_a_server_was_not_shown_of_many_files_is_said(tmp_path: Path) -> None:
+    """One that knows of open files only would be taken for sure of all."""
+    files = {"a.py": "def old\n"}
+    files |= {f"d/u{number:02}.py": "use old\n" for number in range(60)}
+    async with bench(tmp_path, "open-only", files=files, suffix=".py") as tools:
+        used = await tools.text("lsp", action="references", path="a.py", symbol="old")
+        prepared = await tools.prepare("rename", path="a.py", symbol="old", new_name="new")
+        outcome = await prepared.run()
+    rest = "'old' also stands in 13 files that the server was not shown: d/u47.py, d/u48.py, "
+    assert len(used.splitlines()) == 49
+    assert used.splitlines()[-1].startswith(rest)
+    assert used.endswith("d/u56.py, …")
+    assert rest in outcome.text.splitlines()[0]
+    assert prepared.preview.splitlines()[-1].startswith(f"({rest}")
 
 
 class FailingWorkspace(LocalWorkspace):

@@ -4,7 +4,7 @@ Their programs are started by the caller, in a sandbox; knows no tool, no sessio
 """
 
 from weft.lsp.client import KnownDiagnostics, LanguageClient, OpenDocument
-from weft.lsp.code_queries import CodePlace, CodeQueries, CodeSymbol, RenameEdits
+from weft.lsp.code_queries import CodePlace, CodeQueries, CodeSymbol, OtherMentions, RenameEdits
 from weft.lsp.edit_reports import EditReports
 from weft.lsp.positions import TextPlaces, edited
 from weft.lsp.server import LanguageServer, ServerLimits
@@ -22,6 +22,7 @@ __all__ = [
     "LanguageClient",
     "LanguageServer",
     "OpenDocument",
+    "OtherMentions",
     "RenameEdits",
     "ServerLimits",
     "ServerPool",

@@ -7,7 +7,7 @@ starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import anyio
@@ -37,6 +37,9 @@ from weft.lsp.wire import (
 START_WAIT: Final = 25.0
 """Seconds that a question waits for a server that starts."""
 ANSWER_WAIT: Final = 30.0
+MOST_MENTIONS: Final = 48
+"""Files in which a name stands that a server is shown: fewer than a client may have open, so that
+none of them is closed by the last one."""
 READ_WAIT: Final = 5.0
 """Seconds that a server may take to read the files in which a name stands."""
 
@@ -62,13 +65,30 @@ class CodeSymbol(msgspec.Struct, frozen=True):
     container: str = ""
 
 
+class OtherMentions(msgspec.Struct, frozen=True):
+    """Files in which a name stands, by absolute path, and which an answer does not name."""
+
+    shown: tuple[str, ...] = ()
+    """The server knew of them."""
+    unseen: tuple[str, ...] = ()
+    """Too many for the server to be shown: it may not know of them."""
+    is_whole: bool = True
+    """False when the project is too large to be looked through for all."""
+
+
+class FoundPlaces(msgspec.Struct, frozen=True):
+    """Where a name stands, by what a server knows."""
+
+    places: list[CodePlace]
+    others: OtherMentions
+
+
 class RenameEdits(msgspec.Struct, frozen=True):
     """What a rename would change, by absolute path."""
 
     edits: Mapping[str, list[TextEdit]]
     encoding: str
-    unchanged: tuple[str, ...] = ()
-    """Files in which the name stands as well, and which the rename does not change."""
+    others: OtherMentions
 
 
 class CodeQueries:
@@ -79,16 +99,18 @@ class CodeQueries:
         self._pool = pool
         self._may_show = may_show
 
-    async def places(self, kind: PlaceKind, path: str, line: int, name: str) -> list[CodePlace]:
+    async def places(self, kind: PlaceKind, path: str, line: int, name: str) -> FoundPlaces:
         """Where the name that stands in this line is defined, or used."""
         asked = await self._asked(path, f"{kind}_provider")
+        others = OtherMentions()
         if kind == "references":
-            await self._show_mentions(asked, name)
+            others = await self._show_mentions(asked, name)
         params: dict[str, Any] = asked.at(line, name)
         if kind == "references":
             params["context"] = {"includeDeclaration": True}
         answer = await asked.ask(f"textDocument/{kind}", params, Locations)
-        return sorted({place for each in _listed(answer) for place in self._place(asked, each)})
+        places = {place for each in _listed(answer) for place in self._place(asked, each)}
+        return FoundPlaces(sorted(places), _without({place.path for place in places}, others))
 
     async def hover(self, path: str, line: int, name: str) -> str:
         """What a name is: its type, its signature, its documentation."""
@@ -142,20 +164,20 @@ class CodeQueries:
             ToolError: it cannot be renamed, or not by edits alone.
         """
         asked = await self._asked(path, "rename_provider")
-        mentions = await self._show_mentions(asked, name)
+        others = await self._show_mentions(asked, name)
         params = {**asked.at(line, name), "newName": new_name}
         answer = await asked.ask("textDocument/rename", params, WorkspaceEdit | None)
         edits = {} if answer is None else _edits_of(answer)
         if not edits:
             raise FinalToolError(f"{asked.server.spec.name} finds nothing to rename there")
-        left = tuple(each for each in mentions if each not in edits)
-        return RenameEdits(edits, asked.client.encoding, left)
+        return RenameEdits(edits, asked.client.encoding, _without(edits.keys(), others))
 
-    async def _show_mentions(self, asked: _AskedServer, name: str) -> list[str]:
+    async def _show_mentions(self, asked: _AskedServer, name: str) -> OtherMentions:
         """Show the server the files in which a name stands: without a project file of their own
         kind, clangd and tsserver know of open files only.
         """
-        found = await self._pool.mentions(asked.document.path, name, self._may_show)
+        every, is_whole = await self._pool.mentions(asked.document.path, name, self._may_show)
+        found = every[:MOST_MENTIONS]
         opened = asked.client.documents
         try:
             shown = [
@@ -168,7 +190,7 @@ class CodeQueries:
             for document in shown:
                 if document is not None:
                     await asked.client.diagnostics(document, document.version)
-        return found
+        return OtherMentions(tuple(found), tuple(every[MOST_MENTIONS:]), is_whole)
 
     def shown_path(self, path: str) -> str:
         """A path as it is shown: relative in the project."""
@@ -302,6 +324,15 @@ def _find(lines: list[str], line: int, name: str) -> tuple[int, int]:
 
 def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
+
+
+def _without(named: Collection[str], others: OtherMentions) -> OtherMentions:
+    """The files that an answer does not name."""
+    return OtherMentions(
+        tuple(each for each in others.shown if each not in named),
+        tuple(each for each in others.unseen if each not in named),
+        others.is_whole,
+    )
 
 
 def _listed(answer: Any) -> list[LocationAnswer]:

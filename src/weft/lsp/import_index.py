@@ -63,6 +63,8 @@ class ImportIndex:
         self._lock = Lock()
         self._files: dict[str, dict[str, _IndexedFile]] = {}
         """For each family, by absolute path."""
+        self._cut: set[str] = set()
+        """Families of which not all files were looked at."""
 
     def update(self, paths: Iterable[str]) -> list[tuple[str, int]]:
         """Look at all files of the languages of these again.
@@ -98,13 +100,19 @@ class ImportIndex:
         found = [each for each in self._files.get(family or "", {}) if _holds(each, word)]
         return sorted(found, key=lambda each: _distance(each, path))
 
+    def is_whole(self, path: str) -> bool:
+        """Whether all files of the language of `path` were looked at."""
+        return _FAMILY.get(suffix_of(path), "") not in self._cut
+
     def _look(self, family: str, before: dict[str, _IndexedFile]) -> dict[str, _IndexedFile]:
         pattern, suffixes = _FAMILIES[family]
         found: dict[str, _IndexedFile] = {}
         until = time.monotonic() + MOST_SECONDS
+        self._cut.discard(family)
         for count, entry in enumerate(self._walk(suffixes)):
             if count >= self._most_entries or time.monotonic() > until:
                 # What was not reached is not gone.
+                self._cut.add(family)
                 return {**before, **found}
             if entry is None:
                 continue
@@ -118,6 +126,7 @@ class ImportIndex:
                     known = _IndexedFile(stamp, _words_in(entry.path, pattern))
                 found[entry.path] = known
             if len(found) >= MOST_FILES:
+                self._cut.add(family)
                 break
         return found
 

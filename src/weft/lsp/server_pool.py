@@ -29,8 +29,6 @@ MayShow: TypeAlias = Callable[[str], bool]
 MOST_BYTES: Final = 1024 * 1024
 """Larger files are not shown to a server."""
 MOST_IMPORTERS: Final = 5
-MOST_MENTIONS: Final = 48
-"""Fewer than a client may have open, so that none of them is closed by the last one."""
 
 
 class ServerPool:
@@ -177,14 +175,15 @@ class ServerPool:
                 except PeerClosed:
                     continue  # it has ended; its next start reads the disk anyway
 
-    async def mentions(self, path: str, name: str, may_show: MayShow) -> list[str]:
-        """Files of the same language in which a name stands."""
+    async def mentions(self, path: str, name: str, may_show: MayShow) -> tuple[list[str], bool]:
+        """Files of the same language in which a name stands, the nearest first; and whether all
+        that there are have been looked at."""
 
         def look() -> list[str]:
             return self._imports.mentions(path, name)
 
         found = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
-        return list(islice(filter(may_show, found), MOST_MENTIONS))
+        return list(filter(may_show, found)), self._imports.is_whole(path)
 
 
 def stamp_of(path: str) -> tuple[int, int, int] | None:

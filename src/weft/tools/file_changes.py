@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
+from collections.abc import Sequence
 
 import anyio
 import msgspec
@@ -55,9 +56,11 @@ async def prepare_changes(
     context: ToolContext,
     summary: str = "",
     *,
+    remarks: Sequence[str] = (),
     is_whole: bool = False,
 ) -> PreparedCall:
-    """A call that makes these changes in their order; its result begins with `summary`.
+    """A call that makes these changes in their order; its result begins with `summary`, and what
+    the user is shown ends with `remarks`.
     `is_whole`: where one cannot be made, those before it are taken back.
 
     Raises:
@@ -69,7 +72,7 @@ async def prepare_changes(
     for change in changes:
         keeps |= keeps_of(change.target)
         facts += [fact for fact in new_folders(change.target, context) if fact not in facts]
-    preview = _preview(changes)
+    preview = "\n".join((_preview(changes), *remarks))
 
     async def run() -> ToolOutcome:
         outcome = await _applied(changes, preview, context, summary, is_whole=is_whole)

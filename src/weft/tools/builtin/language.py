@@ -19,7 +19,7 @@ from weft.tools.files import EditTarget, action, place_of, target_of
 from weft.tools.text import DecodedText, decode
 
 if TYPE_CHECKING:
-    from weft.lsp import CodePlace, CodeQueries, CodeSymbol, RenameEdits, TextEdit
+    from weft.lsp import CodePlace, CodeQueries, CodeSymbol, OtherMentions, RenameEdits, TextEdit
 
 MOST_LINES: Final = 100
 MOST_FILES: Final = 100
@@ -100,15 +100,17 @@ async def _answer(
         case "diagnostics":
             return await queries.diagnostics(place)
         case "symbols" if given.query:
-            found = await queries.search(given.query, place)
-            return _symbol_lines(found, queries, named=True) or [f"no symbol like {given.query!r}"]
+            symbols = await queries.search(given.query, place)
+            lines = _symbol_lines(symbols, queries, named=True)
+            return lines or [f"no symbol like {given.query!r}"]
         case "symbols":
-            found = await queries.outline(place)
-            return _symbol_lines(found, queries, named=False) or ["it defines no symbols"]
+            symbols = await queries.outline(place)
+            return _symbol_lines(symbols, queries, named=False) or ["it defines no symbols"]
         case "definition" | "references":
-            places = await queries.places(given.action, place, given.line, given.symbol)
-            lines = await _place_lines(places, queries, context)
-            return lines or [f"no {given.action} found"]
+            found = await queries.places(given.action, place, given.line, given.symbol)
+            lines = await _place_lines(found.places, queries, context)
+            unseen = _unseen(given.symbol, found.others, queries)
+            return [*(lines or [f"no {given.action} found"]), *unseen]
 
 
 def _symbol_lines(found: Sequence[CodeSymbol], queries: CodeQueries, *, named: bool) -> list[str]:
@@ -189,10 +191,41 @@ class RenameTool(Tool):
         count = sum(map(len, found.edits.values()))
         summary = f"renamed {given.symbol} to {given.new_name}: {_count(count, 'place')} in "
         summary += _count(len(changes), "file")
-        if found.unchanged:
-            others = ", ".join(map(queries.shown_path, found.unchanged[:_MOST_NAMED]))
-            summary += f"; {given.symbol} also stands in {others}, which the server leaves as it is"
-        return await prepare_changes(self.name, changes, context, summary, is_whole=True)
+        others = [*_unchanged(given.symbol, found.others, queries)]
+        others += _unseen(given.symbol, found.others, queries)
+        return await prepare_changes(
+            self.name,
+            changes,
+            context,
+            "; ".join((summary, *others)),
+            remarks=[f"({each})" for each in others],
+            is_whole=True,
+        )
+
+
+def _unchanged(symbol: str, others: OtherMentions, queries: CodeQueries) -> list[str]:
+    if not others.shown:
+        return []
+    named = _some(others.shown, queries)
+    return [f"{symbol!r} also stands in {named}, which the server leaves as it is"]
+
+
+def _unseen(symbol: str, others: OtherMentions, queries: CodeQueries) -> list[str]:
+    """What the model and the user must know of an answer that may not be whole."""
+    found: list[str] = []
+    if count := len(others.unseen):
+        found.append(
+            f"{symbol!r} also stands in {_count(count, 'file')} that the server was not shown: "
+            f"{_some(others.unseen, queries)}"
+        )
+    if not others.is_whole:
+        found.append(f"the project is too large to be looked through for all places of {symbol!r}")
+    return found
+
+
+def _some(paths: Sequence[str], queries: CodeQueries) -> str:
+    more = ", …" if len(paths) > _MOST_NAMED else ""
+    return ", ".join(map(queries.shown_path, paths[:_MOST_NAMED])) + more
 
 
 def _count(number: int, noun: str) -> str:
