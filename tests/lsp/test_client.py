@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 from tests.support.language_project import PATIENCE, language_project
+from weft.lsp.client import SETTLE_SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 @pytest.mark.parametrize(
-    "trap", ["", "pull", "register-pull", "asks", "no-version", "stale", "clean-silent"]
+    "trap",
+    ["", "pull", "register-pull", "asks", "no-version", "stale", "clean-silent", "code-object"],
 )
 async def test_an_error_of_the_edit_is_reported_whatever_way_the_server_has(
     tmp_path: Path, trap: str
@@ -117,6 +119,24 @@ async def test_the_same_text_shown_again_is_looked_at_again(tmp_path: Path) -> N
         assert await project.messages("b.scr", "use x\n") == []
         await project.messages("a.scr", "def y\n")
         assert await project.messages("b.scr", "use x\n") == ["x is not defined"]
+
+
+async def test_what_is_pushed_beside_the_answers_counts_too(tmp_path: Path) -> None:
+    async with language_project(tmp_path, "pull-and-push") as project:
+        for number in range(20):
+            text = f"BUG {number}\nWARN {number}\n"
+            document = project.edit("a.scr", text)
+            with anyio.fail_after(PATIENCE):
+                while len(document.fresh.items if document.fresh else ()) < 2:
+                    await project.client.news()
+            assert document.fresh is not None
+            found = {item.message for item in document.fresh.items}
+            assert found == {f"BUG {number}", f"WARN {number}"}
+
+
+def test_a_server_without_versions_is_given_the_time_that_real_ones_take() -> None:
+    """vtsls pushes types up to 0.61 s after a change, and something else before (measured)."""
+    assert SETTLE_SECONDS > 0.61
 
 
 async def test_more_documents_than_a_server_should_hold_are_closed(tmp_path: Path) -> None:

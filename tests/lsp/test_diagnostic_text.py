@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from weft.lsp.client import KnownDiagnostics
 from weft.lsp.diagnostic_text import FileFindings, ShownProblems, said_by
 from weft.lsp.wire import CodeDiagnostic, TextPosition, TextRange
@@ -90,3 +92,37 @@ def test_a_warning_that_was_left_out_of_an_importer_is_new_when_that_file_is_edi
 def test_what_names_no_version_says_so() -> None:
     said = said_by("x", [findings(is_sure=False)], ShownProblems())
     assert said == ["x: no problems (it names no version: this may lag behind the last edit)"]
+
+
+def test_what_was_cut_does_not_count_as_shown() -> None:
+    shown = ShownProblems()
+    found = findings(*(problem(n, f"w{n:02}", 2) for n in range(12)))
+    assert said_by("ty", [found], shown)[-1] == "… and 2 more"
+    assert said_by("ty", [found], shown) == [
+        "ty: 12 problems, 10 of them shown before",
+        "a.py:11:1 warning: w10",
+        "a.py:12:1 warning: w11",
+    ]
+    assert said_by("ty", [found], shown) == ["ty: 12 problems, 12 of them shown before"]
+
+
+def test_a_second_problem_with_the_same_words_is_a_new_one() -> None:
+    shown = ShownProblems()
+    said_by("ty", [findings(problem(3, "unused", 2))], shown)
+    said = said_by("ty", [findings(problem(1, "unused", 2), problem(5, "unused", 2))], shown)
+    assert said == ["ty: 2 problems, 1 of them shown before", "a.py:6:1 warning: unused"]
+    gone = said_by("ty", [findings()], shown)
+    assert gone == ["ty: no problems"]
+    again = said_by("ty", [findings(problem(0, "unused", 2))], shown)
+    assert again == ["ty: 1 problem", "a.py:1:1 warning: unused"]
+
+
+def test_codes_and_messages_in_other_forms_are_shown_all_the_same() -> None:
+    """Some servers send an object with a link as the code, and newer ones marked-up messages."""
+    raw = (
+        b'{"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}},'
+        b'"message":{"kind":"markdown","value":"bad `x`"},"severity":1,'
+        b'"code":{"value":"E7","target":"https://example.org"}}'
+    )
+    item = msgspec.json.decode(raw, type=CodeDiagnostic)
+    assert said_by("ty", [findings(item)], ShownProblems())[1] == "a.py:1:1 error: bad `x` [E7]"

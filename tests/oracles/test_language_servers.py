@@ -81,7 +81,7 @@ async def test_two_hundred_edits_never_show_a_stale_diagnostic_as_fresh(
                     known = await used.client.diagnostics(document, document.version)
                 assert known is not None
                 assert known.is_sure
-                found = {name for item in known.items for name in names_in(item.message)}
+                found = {name for item in known.items for name in names_in(item.text)}
                 assert found == ({f"missing_{number}"} if number % 3 else set())
                 seen += 1
         assert seen == 100

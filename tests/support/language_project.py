@@ -68,7 +68,7 @@ class LanguageProject:
         with anyio.fail_after(PATIENCE):
             known = await self.client.diagnostics(document, document.version)
         assert known is not None
-        return [item.message for item in known.items]
+        return [item.text for item in known.items]
 
 
 @asynccontextmanager

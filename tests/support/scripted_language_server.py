@@ -35,6 +35,8 @@ TRAPS = {
     "child": "starts a process of its own, in a session of its own, when there is a bug",
     "grow": "holds 64 MB more",
     "crash": "ends when a document holds the word CRASH",
+    "pull-and-push": "answers questions with warnings, and pushes the errors besides",
+    "code-object": "sends codes as objects",
     "open-only": "knows of open files only",
     "utf8": "counts in bytes",
     "unchanged": "answers questions for diagnostics with: as before, whatever that was",
@@ -121,7 +123,7 @@ class ScriptedServer:
         }
         if "utf8" in self.traps:
             found["positionEncoding"] = "utf-8"
-        if {"pull", "refresh", "unchanged", "empty-report"} & self.traps:
+        if {"pull", "refresh", "unchanged", "empty-report", "pull-and-push"} & self.traps:
             found["diagnosticProvider"] = {"interFileDependencies": True}
         return found
 
@@ -136,7 +138,10 @@ class ScriptedServer:
             self.refused_once = True
             self.ask("workspace/diagnostic/refresh", None)
             return {"kind": "full", "items": []}
-        return {"kind": "full", "items": self.problems(uri, self.texts[uri][1])}
+        found = self.problems(uri, self.texts[uri][1])
+        if "pull-and-push" in self.traps:
+            found = [each for each in found if each["severity"] > 1]
+        return {"kind": "full", "items": found}
 
     # -- notifications
 
@@ -221,7 +226,9 @@ class ScriptedServer:
         where = {"line": number, "character": 0}
         end = {"line": number, "character": self.units(line)}
         place = {"start": where, "end": end}
-        code = "scripted"
+        code: Any = "scripted"
+        if "code-object" in self.traps:
+            code = {"value": "scripted", "target": "https://example.org"}
         return {"range": place, "message": message, "severity": severity, "code": code}
 
     def sources(self, uri: str) -> dict[str, str]:

@@ -33,7 +33,7 @@ from weft.lsp.wire import (
 
 T = TypeVar("T")
 
-SETTLE_SECONDS: Final = 0.3
+SETTLE_SECONDS: Final = 0.8
 """How long a server that names no version must be quiet before what it said last is taken."""
 MOST_OPEN: Final = 64
 """Documents of one server; of more, those that were used longest ago are closed."""
@@ -74,6 +74,8 @@ class OpenDocument:
         """The client's `change` when this version was sent."""
         self.asked_version = 0
         self.known: KnownDiagnostics | None = None
+        self.pushed: KnownDiagnostics | None = None
+        """What was pushed beside what is asked for."""
         self.stamp: object = None
         """What the file's metadata was when it was read; for who keeps documents current."""
 
@@ -342,8 +344,19 @@ class LanguageClient:
         is_sure: bool = True,
     ) -> None:
         if document.version == version:
-            document.known = KnownDiagnostics(version=version, items=tuple(items), is_sure=is_sure)
+            items = (*items, *_only_in(document.pushed, version, items))
+            document.known = KnownDiagnostics(version=version, items=items, is_sure=is_sure)
             self._tell()
+
+    def _take_beside(self, document: OpenDocument, items: Sequence[CodeDiagnostic]) -> None:
+        """What is pushed of this version by a server that is asked: some push what a compiler
+        finds, and answer with the rest."""
+        before, version = document.pushed, document.version
+        document.pushed = KnownDiagnostics(version=version, items=tuple(items))
+        if (known := document.fresh) is not None:
+            old = _only_in(before, version, ())
+            answered = [each for each in known.items if each not in old]
+            self._take(document, version, answered, is_sure=known.is_sure)
 
     def _tell(self) -> None:
         """Wake whoever waits for something new."""
@@ -367,9 +380,13 @@ class LanguageClient:
     def _on_published(self, params: msgspec.Raw) -> None:
         published = msgspec.json.decode(params, type=PublishedDiagnostics)
         document = self.documents.get(path_of(published.uri))
-        if document is None or self._pulls or self._asks_tsserver:
+        # What tsserver pushes beside our questions mixes new problems with old ones.
+        if document is None or self._asks_tsserver:
             return
-        if published.version is None:
+        if self._pulls:
+            if published.version == document.version:
+                self._take_beside(document, published.diagnostics)
+        elif published.version is None:
             self._take(document, document.version, published.diagnostics, is_sure=False)
         # Equal, and not just as new: a version that we have not sent is none of ours.
         elif published.version == document.version:
@@ -403,6 +420,15 @@ class LanguageClient:
         for document in list(self.documents.values())[-MOST_REFRESHED:]:
             if self._pulls:
                 self._ask_for(document)
+
+
+def _only_in(
+    pushed: KnownDiagnostics | None, version: int, items: Sequence[CodeDiagnostic]
+) -> tuple[CodeDiagnostic, ...]:
+    """What was pushed of this version and is not among these."""
+    if pushed is None or pushed.version != version:
+        return ()
+    return tuple(each for each in pushed.items if each not in items)
 
 
 class _TsPlace(msgspec.Struct):

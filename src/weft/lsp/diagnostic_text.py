@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -17,6 +18,7 @@ MOST_ELSEWHERE: Final = 5
 """Of the files that import them."""
 _MOST_CHARACTERS: Final = 200
 _WARNING: Final = 2
+_ProblemKey: TypeAlias = tuple[str, int, str, str]
 
 
 class FileFindings(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,21 +37,28 @@ class ShownProblems:
     """What the model has been shown of each file, so that old warnings are not repeated."""
 
     def __init__(self) -> None:
-        self._shown: dict[str, set[tuple[object, ...]]] = {}
+        self._shown: dict[str, Counter[_ProblemKey]] = {}
 
-    def is_old(self, server: str, findings: FileFindings, item: CodeDiagnostic) -> bool:
-        """True for a problem that need not be shown again: errors of an edited file always are."""
-        if findings.is_edited and _severity(item) == 1:
-            return False
-        return _key(server, item) in self._shown.get(findings.path, ())
+    def new_in(
+        self, server: str, findings: FileFindings, items: Iterable[CodeDiagnostic]
+    ) -> list[CodeDiagnostic]:
+        """Those of these problems that are to be shown: errors of an edited file always are."""
+        left = Counter(self._shown.get(findings.path, ()))
+        new: list[CodeDiagnostic] = []
+        for item in items:
+            key = _key(server, item)
+            is_old, left[key] = left[key] > 0, left[key] - 1
+            if not is_old or (findings.is_edited and _severity(item) == 1):
+                new.append(item)
+        return new
 
-    def note(self, server: str, findings: FileFindings) -> None:
-        """What a server says of a file has been shown or counted, as far as it is bad enough."""
-        kept = {key for key in self._shown.get(findings.path, ()) if key[0] != server}
-        worst = _WARNING if findings.is_edited else 1
-        self._shown[findings.path] = kept | {
-            _key(server, item) for item in findings.known.items if _severity(item) <= worst
-        }
+    def note(self, server: str, findings: FileFindings, lines: Iterable[CodeDiagnostic]) -> None:
+        """These have been shown; what a server does not say of a file any more is forgotten."""
+        shown = Counter(self._shown.get(findings.path, ()))
+        shown.update(_key(server, item) for item in lines)
+        there = Counter(_key(server, item) for item in findings.known.items)
+        others = Counter({key: count for key, count in shown.items() if key[0] != server})
+        self._shown[findings.path] = others + (shown & there)
 
 
 def said_by(server: str, files: Sequence[FileFindings], shown: ShownProblems) -> list[str]:
@@ -58,8 +67,6 @@ def said_by(server: str, files: Sequence[FileFindings], shown: ShownProblems) ->
     others = [each for each in files if not each.is_edited]
     lines, count, old = _lines(server, edited, shown, MOST_LINES, worst=_WARNING)
     more, elsewhere, old_elsewhere = _lines(server, others, shown, MOST_ELSEWHERE, worst=1)
-    for each in files:
-        shown.note(server, each)
     is_sure = all(each.known.is_sure for each in files)
     unsure = "" if is_sure else " (it names no version: this may lag behind the last edit)"
     total = count + elsewhere
@@ -72,23 +79,25 @@ def said_by(server: str, files: Sequence[FileFindings], shown: ShownProblems) ->
 
 
 def _lines(
-    server: str, files: Iterable[FileFindings], shown: ShownProblems, most: int, *, worst: int
+    server: str, files: Sequence[FileFindings], shown: ShownProblems, most: int, *, worst: int
 ) -> tuple[list[str], int, int]:
     """Lines, how many problems there are, and how many of them are left out as old."""
-    found = sorted(
-        (
-            (_severity(item), each, item)
-            for each in files
-            for item in each.known.items
-            if _severity(item) <= worst
-        ),
-        key=lambda found: (found[0], found[1].path, found[2].range.start),
-    )
-    new = [(each, item) for _, each, item in found if not shown.is_old(server, each, item)]
+    count = 0
+    new: list[tuple[FileFindings, CodeDiagnostic]] = []
+    for each in files:
+        bad = sorted(
+            (item for item in each.known.items if _severity(item) <= worst),
+            key=lambda item: item.range.start,
+        )
+        count += len(bad)
+        new += [(each, item) for item in shown.new_in(server, each, bad)]
+    new.sort(key=lambda found: (_severity(found[1]), found[0].path, found[1].range.start))
+    for each in files:
+        shown.note(server, each, [item for where, item in new[:most] if where is each])
     lines = [_line(each, item) for each, item in new[:most]]
     if len(new) > most:
         lines.append(f"… and {len(new) - most} more")
-    return lines, len(found), len(found) - len(new)
+    return lines, count, count - len(new)
 
 
 def _line(findings: FileFindings, item: CodeDiagnostic) -> str:
@@ -96,10 +105,10 @@ def _line(findings: FileFindings, item: CodeDiagnostic) -> str:
     lines = lines_of_text(findings.text)
     line = lines[start.line] if start.line < len(lines) else ""
     place = f"{start.line + 1}:{column(line, start.character, findings.encoding) + 1}"
-    message = " ".join(item.message.split())
+    message = " ".join(item.text.split())
     if len(message) > _MOST_CHARACTERS:
         message = f"{message[:_MOST_CHARACTERS]}…"
-    code = f" [{item.code}]" if item.code not in (None, "") else ""
+    code = f" [{item.label}]" if item.label else ""
     kind = SEVERITIES.get(_severity(item), "error")
     return f"{findings.path}:{place} {kind}: {message}{code}"
 
@@ -108,6 +117,6 @@ def _severity(item: CodeDiagnostic) -> int:
     return item.severity or 1
 
 
-def _key(server: str, item: CodeDiagnostic) -> tuple[object, ...]:
+def _key(server: str, item: CodeDiagnostic) -> _ProblemKey:
     # Without the place: an edit above moves a problem, and does not make it a new one.
-    return (server, _severity(item), item.message, item.code)
+    return (server, _severity(item), item.text, item.label)

@@ -52,15 +52,39 @@ class LocationAnswer(WireStruct, frozen=True):
         return FileLocation(uri=self.uri or self.target_uri, range=place)
 
 
+class MarkedText(WireStruct, frozen=True):
+    """Markdown or plain text, or a piece of code in the older form."""
+
+    value: str = ""
+    language: str | None = None
+
+
+class CodeLink(WireStruct, frozen=True):
+    """The code of a problem together with a page about it, in an older form."""
+
+    value: int | str | None = None
+
+
 class CodeDiagnostic(WireStruct, frozen=True):
     """One problem in a file."""
 
     range: TextRange
-    message: str
+    message: str | MarkedText
     severity: int | None = None
     """1 error, 2 warning, 3 information, 4 hint; without one it counts as an error."""
-    code: int | str | None = None
-    source: str | None = None
+    code: int | str | CodeLink | None = None
+    source: Any = None
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self.message if isinstance(self.message, str) else self.message.value
+
+    @property
+    def label(self) -> str:
+        """Its code as it is shown; empty without one."""
+        code = self.code.value if isinstance(self.code, CodeLink) else self.code
+        return "" if code is None else str(code)
 
 
 class PublishedDiagnostics(WireStruct, frozen=True):
@@ -79,13 +103,6 @@ class DiagnosticReport(WireStruct, frozen=True):
     items: list[CodeDiagnostic]
     # Never `unchanged`: we name no earlier report that it could mean.
     kind: Literal["full"] = "full"
-
-
-class MarkedText(WireStruct, frozen=True):
-    """Markdown or plain text, or a piece of code in the older form."""
-
-    value: str = ""
-    language: str | None = None
 
 
 class HoverAnswer(WireStruct, frozen=True):
