@@ -249,7 +249,7 @@ async def test_a_compaction_is_undone(app: App) -> None:
         talk.screen.typed("/compact")
         await talk.screen.noted("tokens reduced to")
         talk.screen.typed("/undo")
-        await talk.screen.noted("the model sees all messages again")
+        await talk.screen.noted("the model sees again what it took")
         assert (await session_of(talk).tree()).summarized_to is None
 
 

@@ -27,7 +27,7 @@ from weft.events import (
 )
 from weft.ids import NodeId
 from weft.messages import Text
-from weft.providers import Model
+from weft.providers import Model, ModelInfo
 from weft.providers.script import (
     Break,
     CallTogether,
@@ -130,6 +130,12 @@ async def grows_long(session: Session, model: ScriptedModel) -> None:
     await session.undo_compaction()
 
 
+async def fills_up(session: Session, model: ScriptedModel) -> None:
+    """Results that give way."""
+    await session.send_message("read it")
+    await session.send_message("go on")
+
+
 async def talks(session: Session, model: ScriptedModel) -> None:
     await session.send_message("ask somebody")
 
@@ -145,6 +151,13 @@ def models() -> dict[Leg, ScriptedModel]:
         waits: ScriptedModel([(Stall(gate="g"), SayText(text="x")), "y"]),
         turns_back: ScriptedModel(["one", "two", "three"]),
         grows_long: ScriptedModel(["long answer " * 500] * 3 + ["the summary", "x"]),
+        fills_up: ScriptedModel(
+            [CallTool(name="read", args={"path": "long.txt", "offset": n}) for n in range(1, 11)]
+            + ["read", "done"],
+            info=ModelInfo(
+                provider="scripted", name="narrow", context_window=44_000, max_output_tokens=1_000
+            ),
+        ),
         talks: role_model({"ask": [agent_call("count"), "3"], "count": ["3"]}),
         gives_way: ScriptedModel([]),
     }
@@ -179,6 +192,7 @@ async def test_every_kind_of_event_is_reported_and_every_fact_is_stored_as_it_wa
     world: World,
 ) -> None:
     world.write("there.txt", "one\ntwo\n")
+    world.write("long.txt", "a line of the file\n" * 440)
     skill = "---\nname: polite\ndescription: How to be polite.\n---\n\nSay please.\n"
     world.write(".agents/skills/polite/SKILL.md", skill)
     told: set[str] = set()

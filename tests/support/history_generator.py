@@ -50,6 +50,7 @@ from weft.events import (
     QueuesRecalled,
     RefDeleted,
     RefMoved,
+    ResultsCleared,
     Rewound,
     SessionCreated,
     SessionRestarted,
@@ -94,6 +95,8 @@ class PlainState:
         self.marks: dict[tuple[NodeId, str], Any] = {}
         self.revisions: dict[NodeId, int] = {}
         self.compactions: list[tuple[SessionId, int]] = []
+        self.clearings: list[tuple[SessionId, int]] = []
+        """Those of `compactions` that cleared results."""
         self.settings: dict[str, Any] = {}
         self.todos: tuple[Todo, ...] = ()
         self.files: list[str] = []
@@ -124,7 +127,7 @@ class PlainState:
 
 _INHERITED = (
     *("parents", "calls", "settled", "refs", "deleted", "marks", "revisions", "compactions"),
-    *("settings", "todos", "files", "absent", "gone"),
+    *("clearings", "settings", "todos", "files", "absent", "gone"),
 )
 
 
@@ -508,7 +511,12 @@ class HistoryGenerator:
             return None
         if self.plain.head is None:
             return self._user_says()
-        seq = self.write(Compacted(upto=self.plain.head, summary="s"))
+        if self._pick((False, False, True)):
+            cleared = dict.fromkeys(list(self.plain.settled)[:2], 0)
+            seq = self.write(ResultsCleared(upto=self.plain.head, results=cleared))
+            self.plain.clearings.append((self.session_id, seq))
+        else:
+            seq = self.write(Compacted(upto=self.plain.head, summary="s"))
         self.plain.compactions.append((self.session_id, seq))
         return None
 

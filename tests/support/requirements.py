@@ -527,6 +527,7 @@ FACTS = (
     "QuestionAnswered",
     "TurnFinished",
     "Compacted",
+    "ResultsCleared",
     "CompactionUndone",
     "PrefixFrozen",
     "BoundaryChanged",

@@ -182,7 +182,11 @@ def test_the_compaction_of_a_line_is_the_newest_that_speaks_of_it(history: Histo
     assert [(c.at.log, c.at.seq) for c in tree.compactions] == history.plain.compactions
     for tip in (None, *tree.nodes):
         fitting = [c for c in tree.compactions if c.upto in tree.line(tip)]
-        assert tree.compaction_for(tip) == (fitting[-1] if fitting else None)
+        assert tree.undoable_for(tip) == (fitting[-1] if fitting else None)
+        for newest, clears in ((tree.compaction_for(tip), False), (tree.clearing_for(tip), True)):
+            own = [c for c in fitting if c.clears is clears]
+            assert newest == (own[-1] if own else None)
+            assert all(((c.at.log, c.at.seq) in history.plain.clearings) is clears for c in own)
 
 
 # --- one by one

@@ -45,6 +45,7 @@ async def tree_view(port: SessionPort) -> TreeView:
             if ref.ref == "checkpoint"
         ),
         summarized_to=None if compaction is None else compaction.upto,
+        can_undo_compaction=tree.undoable_for(tree.head) is not None,
     )
 
 

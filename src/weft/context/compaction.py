@@ -9,6 +9,7 @@ changed files, tasks, the user's rules) is carried as text of its own: `carried_
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -90,6 +91,11 @@ def choose_cut(
         return 0
     last = _first_within(line, most_tokens, steps) if steps else len(line) - 1
     return _at_user_message(line, min(cut, last), last)
+
+
+def first_of_steps(line: Sequence[LineEntry]) -> int:
+    """Where the last steps begin."""
+    return _first_within(line, sys.maxsize, STEPS)
 
 
 def _first_within(line: Sequence[LineEntry], most_tokens: int, steps: int = 0) -> int:

@@ -239,7 +239,9 @@ class _Gathered:
             ),
             deleted=tuple(tree.deleted),
             notes=tuple(_note(fact) for fact in self._notes),
-            compactions=tuple(_compaction(self._compactions[c.at]) for c in tree.compactions),
+            compactions=tuple(
+                _compaction(self._compactions[c.at]) for c in tree.compactions if not c.clears
+            ),
             turns=tuple(self._turns),
             todos=state.todos.items,
             left_out=self._left_out(),

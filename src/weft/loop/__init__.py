@@ -58,7 +58,7 @@ from weft.loop.turn_line import digests_at_opening
 from weft.loop.waits.wake import with_wake, woken_fact
 
 if TYPE_CHECKING:  # loaded when they are first used
-    from weft.context import compacted_message, pinned
+    from weft.context import cleared_entry, compacted_message, pinned
     from weft.loop.budget import refusal
     from weft.loop.compaction.summary import CompactionWork
     from weft.loop.recovery import (
@@ -115,6 +115,7 @@ __all__ = [
     "TurnLimits",
     "call_started",
     "child_finished",
+    "cleared_entry",
     "command_ends",
     "compacted_message",
     "count_lost",
@@ -146,6 +147,7 @@ _HOMES = {
     "RecoveredCall": "weft.loop.recovery",
     "RecoveryEvidence": "weft.loop.recovery",
     "child_finished": "weft.loop.recovery",
+    "cleared_entry": "weft.context",
     "command_ends": "weft.loop.recovery",
     "compacted_message": "weft.context",
     "count_lost": "weft.loop.recovery",

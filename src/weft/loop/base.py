@@ -101,6 +101,8 @@ class ContextLine(msgspec.Struct, frozen=True, kw_only=True):
     """What is pinned in the part that the summary stands for."""
     compacted: Compacted | None = None
     """The compaction that `summary` is of; None where there is none."""
+    cleared: Mapping[CallUid, int] = {}
+    """Results that `entries` have only so many characters of."""
     rendered: RenderedLine = msgspec.field(default_factory=RenderedLine)
     """What was made of the entries before; goes with what holds them."""
 

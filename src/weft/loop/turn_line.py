@@ -64,6 +64,7 @@ class TurnLine:
             upto=self._context.upto,
             pinned=self._context.pinned,
             compacted=self._context.compacted,
+            cleared=self._context.cleared,
             rendered=self._context.rendered,
         )
 

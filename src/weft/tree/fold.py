@@ -25,6 +25,7 @@ from weft.events import (
     NodeMarked,
     RefDeleted,
     RefMoved,
+    ResultsCleared,
     Rewound,
     SessionCreated,
     SubtreeDeleted,
@@ -58,11 +59,13 @@ class TreeRef(msgspec.Struct, frozen=True):
     ref: Literal["branch", "checkpoint"]
 
 
-class TreeCompaction(msgspec.Struct, frozen=True):
+class TreeCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     """A summary that stands for the line up to `upto`."""
 
     at: LogPosition
     upto: NodeId
+    clears: bool = False
+    """It is no summary: results of tools on this line were cleared."""
 
 
 class TreeNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,6 +98,8 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
     deleted: dict[NodeId, bool] = {}
     """Tops of hidden subtrees (a map, because its order is kept)."""
     compactions: list[TreeCompaction] = []
+    undone: TreeCompaction | None = None
+    """The one that was undone, where none was made since."""
     notes: list[TreeNote] = []
     environments: list[TreeNote] = []
     """The notes on the environment: said to the model alone, and no part of the history."""
@@ -154,16 +159,23 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
                 self.refs.pop(name, None)
             case Compacted(upto=upto):
                 self.compactions.append(TreeCompaction(_place(fact), upto))
+                self.undone = None
+            case ResultsCleared(upto=upto):
+                self.compactions.append(TreeCompaction(_place(fact), upto, clears=True))
+                self.undone = None
             case CompactionUndone(compaction=seq, log=log):
                 # A `seq` alone is ambiguous in a fork, whose own log counts from 1 again.
-                undone = LogPosition(log or fact.session_id, seq)
-                self.compactions = [c for c in self.compactions if c.at != undone]
+                self._undo(LogPosition(log or fact.session_id, seq))
             case SystemNote():
                 self._add_note(fact)
             case SessionCreated(fork=fork) if fork is not None:
                 self.head = fork.node
             case _:
                 pass
+
+    def _undo(self, place: LogPosition) -> None:
+        self.undone = next((c for c in self.compactions if c.at == place), self.undone)
+        self.compactions = [c for c in self.compactions if c.at != place]
 
     def _add(self, fact: NewMessage) -> None:
         node = fact.node
@@ -275,6 +287,7 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
             refs=self.refs.copy(),
             deleted=self.deleted.copy(),
             compactions=self.compactions.copy(),
+            undone=self.undone,
             notes=self.notes.copy(),
             environments=self.environments.copy(),
             pins=self.pins.copy(),
@@ -325,12 +338,21 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         return tuple(uid for uid in holder.calls if uid not in holder.results)
 
     def compaction_for(self, tip: NodeId | None) -> TreeCompaction | None:
-        """The newest compaction that speaks of an ancestor of `tip`."""
-        if not self.compactions:
-            return None
+        """The newest summary that speaks of an ancestor of `tip`."""
+        return next((c for c in self._compactions_on(tip) if not c.clears), None)
+
+    def clearing_for(self, tip: NodeId | None) -> TreeCompaction | None:
+        """The newest clearing of results on the line that ends at `tip`."""
+        return next((c for c in self._compactions_on(tip) if c.clears), None)
+
+    def undoable_for(self, tip: NodeId | None) -> TreeCompaction | None:
+        """What an undo takes back: the newest of the two."""
+        return next(self._compactions_on(tip), None)
+
+    def _compactions_on(self, tip: NodeId | None) -> Iterator[TreeCompaction]:
         # Newest first, and only on this line: a summary of another branch says nothing of this one.
         above = self.walk_up(tip)
-        return next((c for c in reversed(self.compactions) if c.upto in above), None)
+        return (c for c in reversed(self.compactions) if c.upto in above)
 
     def walk_up(self, tip: NodeId | None) -> LineWalk:
         """The line that ends at `tip`, to be asked which nodes are on it."""

@@ -39,6 +39,7 @@ from weft.events import (
     QuestionAnswered,
     QuestionAsked,
     QueuesRecalled,
+    ResultsCleared,
     SessionRestarted,
     SessionStatus,
     SettingChanged,
@@ -206,7 +207,7 @@ class SessionView:
                 return []
             case TodoChanged():
                 return self._todo(event)
-            case SystemNote() | ErrorRaised() | SessionRestarted() | Compacted():
+            case SystemNote() | ErrorRaised() | SessionRestarted() | Compacted() | ResultsCleared():
                 return self._note(event)
             case _:
                 self._status(event)
@@ -395,7 +396,7 @@ class SessionView:
         return [] if is_open else self._todos_at_end()
 
     def _note(
-        self, event: SystemNote | ErrorRaised | SessionRestarted | Compacted
+        self, event: SystemNote | ErrorRaised | SessionRestarted | Compacted | ResultsCleared
     ) -> list[AnyBlock]:
         match event:
             case SystemNote(to_model=True):
@@ -410,6 +411,8 @@ class SessionView:
                 return [NoteBlock(text="the session was restarted from its log", level="warning")]
             case Compacted():
                 return [NoteBlock(text="older messages are now summarized for the model")]
+            case ResultsCleared():
+                return [NoteBlock(text="older results of tools were cleared for the model")]
 
     # -- agents and plans
 

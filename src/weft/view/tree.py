@@ -46,3 +46,5 @@ class TreeView(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: tuple[CheckpointInfo, ...] = ()
     summarized_to: NodeId | None = None
     """What the model sees as a summary ends here; None when it sees everything."""
+    can_undo_compaction: bool = False
+    """There is a summary on this line, or there are cleared results."""

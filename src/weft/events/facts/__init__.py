@@ -23,6 +23,7 @@ from weft.events.facts.context import (
     FailedCommand,
     KeptRecord,
     PrefixFrozen,
+    ResultsCleared,
     SkillChanged,
     Todo,
     TodoChanged,
@@ -130,6 +131,7 @@ __all__ = [
     "QueuesRecalled",
     "RefDeleted",
     "RefMoved",
+    "ResultsCleared",
     "Rewound",
     "SessionCreated",
     "SessionRestarted",
@@ -191,6 +193,7 @@ Fact: TypeAlias = (
     | QuestionAsked
     | QuestionAnswered
     | Compacted
+    | ResultsCleared
     | CompactionUndone
     | PrefixFrozen
     | BoundaryChanged

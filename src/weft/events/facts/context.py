@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from weft.events.base import FactBase
-from weft.ids import BlobId, NodeId, SessionId
+from weft.ids import BlobId, CallUid, NodeId, SessionId
 
 
 class FailedCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -62,11 +62,23 @@ class Compacted(FactBase, frozen=True, tag="compacted"):
     """Lines of the summary that the record contradicts; they are not in `summary`."""
 
 
+class ResultsCleared(FactBase, frozen=True, tag="results_cleared"):
+    """The model reads a line in the place of these results."""
+
+    upto: NodeId
+    """The end of the line when it was done; it counts where this is an ancestor of the head."""
+    results: dict[CallUid, int]
+    """Call → how many characters of its result stay.  All that are cleared on the line: the newest
+    such fact counts alone."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
 class CompactionUndone(FactBase, frozen=True, tag="compaction_undone"):
-    """A compaction no longer counts."""
+    """A compaction, or the clearing of results, no longer counts."""
 
     compaction: int
-    """`seq` of the compaction."""
+    """`seq` of the compaction, or of the clearing."""
     log: SessionId | None = None
     """The log that holds it; None is this one, another name one that a fork shares."""
 

@@ -2,23 +2,32 @@
 cannot be had.
 
 Only before a model call, when every call of the answer before is settled: never inside a batch of
-tool calls.  From the soft threshold on it waits for a natural boundary (a new turn, a finished
-task) and does without a summary that cannot be had.  From the hard one on room is made in any
-case, by a list of the steps where no model writes a summary.
+tool calls.  Results that can be fetched again go first.  From the soft threshold on it waits for a
+natural boundary (a new turn, a finished task) and does without a summary that cannot be had.  From
+the hard one on room is made in any case, by a list of the steps where no model writes a summary,
+and by cutting results that are too long for the window.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from weft.context import LineEntry, RoomLevel
-from weft.events import ErrorRaised, Fact, SystemNote
+from weft.context import (
+    LineEntry,
+    RoomLevel,
+    cleared_tokens,
+    first_of_steps,
+    results_to_clear,
+    results_to_shorten,
+    room,
+)
+from weft.events import ErrorRaised, Fact, ResultsCleared, SystemNote
 from weft.faults import FailPointPair
-from weft.ids import NodeId, TurnId
+from weft.ids import CallUid, NodeId, TurnId
 from weft.loop.base import ModelEnvironment
 from weft.loop.compaction.summary import (
     CompactionPlan,
@@ -65,6 +74,8 @@ class RoomMaker:
         self._progress = CallProgress()
         self._may_not = False
         """A hook has refused: asked once a turn, it would be run before every model call."""
+        self._was_asked = False
+        """The hooks have allowed it for the coming call."""
         self._could_not = False
         """The model could not write a summary: it is not asked again in this turn."""
         self._said_so = False
@@ -75,12 +86,15 @@ class RoomMaker:
 
     async def before_call(self, level: RoomLevel) -> str:
         """Make room; returns why the turn has to end instead, empty when it may go on."""
+        self._was_asked = False
         if level == "soft":
             await self._make_room_soon()
             return ""
         if self._progress.is_going_round(self._line.entries):
             return NO_PROGRESS
-        await self._compact(self._plan("full"), must=True)
+        if not await self._clear() or self._level == "hard":
+            await self._compact(self._plan("full"), must=True)
+        await self._shorten(self._beyond_hard)
         if self._level == "hard" and not (self._said_so or self._may_not):
             self._said_so = True
             self._pending.note(SystemNote(text=NO_ROOM, level="warning"))
@@ -88,11 +102,22 @@ class RoomMaker:
 
     async def after_overflow(self) -> bool:
         """The vendor says that the request does not fit: make it shorter, if that is possible."""
-        return await self._compact(self._plan("overflow"), must=True)
+        self._was_asked = False
+        if await self._compact(self._plan("overflow"), must=True):
+            return True
+        return await self._shorten(self._line.compose().tokens // 2)
 
     async def _make_room_soon(self) -> None:
-        if not self._could_not and is_at_boundary(self._line.entries):
+        # What the user has undone is not done again before it has to be.
+        if not is_at_boundary(self._line.entries) or self._is_undone:
+            return
+        if not await self._clear() and not self._could_not:
             await self._compact(self._plan("soon"), must=False)
+
+    @property
+    def _is_undone(self) -> bool:
+        tree = self._env.journal.state.tree
+        return tree.undone is not None and tree.undone.upto in tree.walk_up(tree.head)
 
     @property
     def _env(self) -> ModelEnvironment:
@@ -125,10 +150,57 @@ class RoomMaker:
         await self._line.load()
         return True
 
-    async def _may(self) -> bool:
-        if self._may_not:
+    # -- results
+
+    async def _clear(self) -> bool:
+        """Clear results that can be fetched again; False where that is not enough."""
+        line, info = self._line.context, self._env.model.info
+        uids = results_to_clear(
+            line.entries,
+            first_of_steps(line.entries),
+            self._env.journal.state.files.touched,
+            used=self._line.compose().tokens,
+            space=room(self._env.window_left, info.max_output_tokens),
+            cleared=_wholly(line.cleared),
+        )
+        return await self._put_cleared(dict.fromkeys(uids, 0))
+
+    async def _shorten(self, excess: int) -> bool:
+        """Cut results that are too long for the window; False where there is nothing to cut."""
+        if excess <= 0:
             return False
+        line = self._line.context
+        results = results_to_shorten(line.entries, excess, _wholly(line.cleared))
+        return await self._put_cleared(results)
+
+    @property
+    def _beyond_hard(self) -> int:
+        """Tokens that are too many even for the hard threshold."""
+        space = room(self._env.window_left, self._env.model.info.max_output_tokens)
+        return self._line.compose().tokens - int(space * self._env.limits.hard_share)
+
+    async def _put_cleared(self, results: Mapping[CallUid, int]) -> bool:
+        if not results or not await self._may():
+            return False
+        line, before = self._line.context, self._line.compose().tokens
+        kept = [uid for entry in line.entries for uid in entry.results if uid in line.cleared]
+        every = {**{uid: line.cleared[uid] for uid in kept}, **results}
+        after = before - cleared_tokens(line.entries, results)
+        self._progress.take(line.entries)
+        self._pending.note(
+            ResultsCleared(
+                upto=self._line.last.id, results=every, tokens_before=before, tokens_after=after
+            )
+        )
+        await self._pending.commit(_COMPACT)
+        await self._line.load()
+        return True
+
+    async def _may(self) -> bool:
+        if self._may_not or self._was_asked:
+            return not self._may_not
         self._env.journal.status("thinking")
+        self._was_asked = True
         refused, noted = await ask_hooks(self._env.hooks, "auto")
         self._pending.note(*noted)
         if refused:
@@ -158,6 +230,10 @@ class RoomMaker:
             return await list_steps(self._env, wanted, why)
         except NotSummarised:
             return ()
+
+
+def _wholly(cleared: Mapping[CallUid, int]) -> set[CallUid]:
+    return {uid for uid, kept in cleared.items() if not kept}
 
 
 def is_at_boundary(line: Sequence[LineEntry]) -> bool:

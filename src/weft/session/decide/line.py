@@ -97,7 +97,7 @@ def _compact(focus: str, state: SessionState, context: DecisionContext) -> Decid
 
 def _undo_compaction(state: SessionState, context: DecisionContext) -> DecidedCommand:
     refuse_while_running(state, context, "undo the compaction")
-    compaction = state.tree.compaction_for(state.tree.head)
+    compaction = state.tree.undoable_for(state.tree.head)
     if compaction is None:
         raise UsageError("nothing on this line was compacted")
     undone = CompactionUndone(compaction=compaction.at.seq, log=compaction.at.log)

@@ -8,7 +8,7 @@ only where someone asks for it.  Anything but growth (a moved head, an edit) dro
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -38,6 +38,9 @@ CACHED_BYTES_IN_ALL: Final = 64 * 1024 * 1024
 """How much all sessions of a process hold of their lines."""
 ENTRY_BYTES: Final = 1_000
 """About what an entry weighs besides its words."""
+
+
+NOTHING_CLEARED: Final[Mapping[CallUid, int]] = {}
 
 
 class CompactedPart(msgspec.Struct, frozen=True):
@@ -98,6 +101,9 @@ class LineCache:
         self._entries: list[LineEntry] | None = None
         self._rendered = RenderedLine()
         self._compacted: tuple[tuple[LogPosition, tuple[NodeId, ...]], CompactedPart] | None = None
+        self._clearing: tuple[LogPosition, Mapping[CallUid, int]] | None = None
+        self._shown: dict[NodeId, tuple[LineEntry, LineEntry]] = {}
+        """Entries, and what the model sees of them once results are cleared."""
         self._places: dict[NodeId, int] = {}
         self._weight = 0
         self._is_closed = False
@@ -134,19 +140,50 @@ class LineCache:
         and the rest.
         """
         compaction = tree.compaction_for(tip)
+        cleared = await self._cleared_results(tree, tip)
         if compaction is None:
-            alone = tuple(await self._end(tree, tip, None))
-            return ContextLine(entries=alone, rendered=self._rendered)
-        entries = await self._end(tree, tip, compaction.upto)
+            alone = self._cleared_of(await self._end(tree, tip, None), cleared)
+            return ContextLine(entries=alone, cleared=cleared, rendered=self._rendered)
+        entries = self._cleared_of(await self._end(tree, tip, compaction.upto), cleared)
         part = await self._compacted_part(tree, compaction)
         return ContextLine(
-            entries=tuple(entries),
+            entries=entries,
+            cleared=cleared,
             summary=part.summary,
             upto=compaction.upto,
             pinned=part.pinned,
             compacted=part.fact,
             rendered=self._rendered,
         )
+
+    async def _cleared_results(
+        self, tree: ConversationTree, tip: NodeId | None
+    ) -> Mapping[CallUid, int]:
+        clearing = tree.clearing_for(tip)
+        if clearing is None:
+            return NOTHING_CLEARED
+        if self._clearing is None or self._clearing[0] != clearing.at:
+            from weft.session.log.stored_line import load_clearing  # few lines have one
+
+            self._clearing = (clearing.at, await load_clearing(clearing, self._store))
+            self._shown = {}
+        return self._clearing[1]
+
+    def _cleared_of(
+        self, entries: list[LineEntry], cleared: Mapping[CallUid, int]
+    ) -> tuple[LineEntry, ...]:
+        """The entries as the model sees them; the same objects each time, as what was rendered of
+        them is found by identity.
+        """
+        if not cleared:
+            return tuple(entries)
+        from weft.loop import cleared_entry  # few lines have cleared results
+
+        for entry in entries:
+            known = self._shown.get(entry.node.id)
+            if known is None or known[0] is not entry:
+                self._shown[entry.node.id] = (entry, cleared_entry(entry, cleared))
+        return tuple(self._shown[entry.node.id][1] for entry in entries)
 
     async def _end(
         self, tree: ConversationTree, tip: NodeId | None, after: NodeId | None
@@ -235,6 +272,7 @@ class LineCache:
         self._after, self._entries, self._places, self._weight = after, [], {}, 0
         # It holds the entries too: kept on, it would keep what was let go for the budget.
         self._rendered = RenderedLine()
+        self._shown = {}
 
     def _tip(self) -> NodeId | None:
         return self._entries[-1].node.id if self._entries else self._after

@@ -17,6 +17,7 @@ from weft.events import (
     PermissionAction,
     PermissionRequest,
     PermissionResolved,
+    ResultsCleared,
     ToolComplete,
     ToolExecuting,
     decode,
@@ -166,6 +167,14 @@ async def load_compaction(compaction: TreeCompaction, store: Store) -> Compacted
     if not isinstance(fact, Compacted):
         raise Corrupt(fact.session_id, "expected a compaction", seq=fact.seq)
     return fact
+
+
+async def load_clearing(clearing: TreeCompaction, store: Store) -> Mapping[CallUid, int]:
+    """The results that are cleared, each with the characters of it that stay."""
+    fact = (await read_places([clearing.at], store))[clearing.at]
+    if not isinstance(fact, ResultsCleared):
+        raise Corrupt(fact.session_id, "expected cleared results", seq=fact.seq)
+    return fact.results
 
 
 def _edited_parts(fact: AnyFact) -> tuple[Part, ...]:

@@ -234,7 +234,7 @@ class TreeCommands(CommandGroup):
         what = words or (can[0] if len(can) == 1 else await self._pick_word("Undo what?", can))
         if what == "compaction":
             await session.undo_compaction()
-            self._say("compaction undone: the model sees all messages again")
+            self._say("compaction undone: the model sees again what it took")
         elif what == "rewind":
             await self._undo_rewind(session)
 
@@ -245,7 +245,7 @@ class TreeCommands(CommandGroup):
             can.append("rewind")
         except UsageError:
             pass
-        if (await session.tree()).summarized_to is not None:
+        if (await session.tree()).can_undo_compaction:
             can.append("compaction")
         return tuple(can)
 
