@@ -116,5 +116,5 @@ async def test_a_project_without_code_is_not_looked_at_all_the_time(
     world = World("sqlite", tmp_path)
     async with world.open(ScriptedModel([]), config={"repo.index": True}) as app:
         for _ in range(3):
-            app._update_index()
+            app._update_indexes(set())
         assert len(looked) == 1

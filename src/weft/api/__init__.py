@@ -23,7 +23,7 @@ from weft.api.reports import BackgroundWork, SessionMetadata, UsageReport
 from weft.api.results import Reply, Result
 from weft.api.session import Session
 from weft.session import Branch, RewindItem, RewindPlan
-from weft.view.snapshot import ChildInfo, EditorSnapshot, HistoryMessage, PlanProgress
+from weft.view.snapshot import ChildInfo, ContextZone, EditorSnapshot, HistoryMessage, PlanProgress
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
@@ -35,6 +35,7 @@ __all__ = [
     "BackgroundWork",
     "Branch",
     "ChildInfo",
+    "ContextZone",
     "Delta",
     "EditorSnapshot",
     "ExportFormat",

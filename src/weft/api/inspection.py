@@ -14,6 +14,7 @@ from weft.api.history import history
 from weft.api.reports import (
     SessionMetadata,
     UsageReport,
+    ZoneCounter,
     metadata_of,
     snapshot_of,
     usage_of,
@@ -98,7 +99,14 @@ class InspectionCalls(SessionBase):
     async def editor_snapshot(self) -> EditorSnapshot:
         """What a screen needs to draw itself."""
         port = await self._port()
-        return await snapshot_of(port, self._host.context_window(port.state.settings.model))
+        state = port.state
+        window = self._host.context_window(state.settings.model)
+        if state.ledger.last_call is None:
+            return await snapshot_of(port, window)
+        counter = ZoneCounter(self._host, state)
+        snapshot = await snapshot_of(port, window)
+        zones = await counter.count(snapshot.context_used)
+        return msgspec.structs.replace(snapshot, context_zones=zones)
 
     async def metadata(self) -> SessionMetadata:
         """Title, model, counts, cost and status."""

@@ -6,13 +6,15 @@ from typing import Final, Literal
 
 import msgspec
 
+from weft.context import ZONE_SHARES, estimate_text, is_cut, load_prefix, zone_budget
 from weft.events import PermissionRequest, Status
-from weft.ids import NodeId, SessionId
+from weft.ids import BlobId, NodeId, SessionId
 from weft.messages import Usage
+from weft.runtime.session_host import SessionHost
 from weft.session import SessionPort
 from weft.state import ChildSession, PlanState, SessionState
 from weft.store import DraftCall, SessionRow
-from weft.view.snapshot import CallInFlight, ChildInfo, EditorSnapshot, PlanProgress
+from weft.view.snapshot import CallInFlight, ChildInfo, ContextZone, EditorSnapshot, PlanProgress
 
 AT_REST: Final[tuple[Status, ...]] = ("idle", "interrupted", "error")
 
@@ -188,3 +190,67 @@ def child_info(
     return msgspec.structs.replace(
         info, title=row.title, model=row.model, cost_usd=row.cost_usd, status=status
     )
+
+
+# --- the zones of a request --------------------------------------------------------------
+
+
+async def prefix_zones(
+    host: SessionHost, prefix_id: BlobId | None, model: str
+) -> list[ContextZone]:
+    """The zones of a prefix, unscaled, with what a model has room for; none without a prefix."""
+    data = None if prefix_id is None else await host.stored_prefix(prefix_id)
+    if data is None:
+        return []
+    prefix = load_prefix(data)
+    named = prefix.zones if isinstance(prefix.zones, dict) else {}
+    texts = {"instructions": prefix.instructions_text, **{n: prefix.zone_text(n) for n in named}}
+    tokens = {name: estimate_text(len(text)) for name, text in texts.items()}
+    tools = len(msgspec.json.encode(prefix.tools)) if prefix.tools else 0
+    window = host.context_window(model)
+    return [
+        ContextZone(
+            name="system", tokens=max(0, estimate_text(len(prefix.system)) - sum(tokens.values()))
+        ),
+        ContextZone(name="tools", tokens=estimate_text(tools)),
+        *(
+            ContextZone(
+                name=name,
+                tokens=tokens[name],
+                budget=_budget(host, name, window),
+                is_cut=is_cut(text),
+            )
+            for name, text in texts.items()
+        ),
+    ]
+
+
+class ZoneCounter:
+    """Counts the zones of a session's last request, as one moment has it."""
+
+    def __init__(self, host: SessionHost, state: SessionState) -> None:
+        self._host = host
+        # Taken now: the state goes on while the prefix is read.
+        self._prefix = state.prefix
+        self._model = state.settings.model
+        self._ratio = state.ledger.ratio(self._model)
+
+    async def count(self, used: int) -> tuple[ContextZone, ...]:
+        """The zones, the conversation as one; costs the same however long that is."""
+        found = await prefix_zones(self._host, self._prefix, self._model)
+        zones = [scaled(zone, self._ratio) for zone in found]
+        said = max(0, used - sum(zone.tokens for zone in zones))
+        return (*zones, ContextZone(name="conversation", tokens=said))
+
+
+def scaled(zone: ContextZone, scale: float) -> ContextZone:
+    """A zone in the vendor's tokens."""
+    # A small part beside large ones is little, and not none.
+    tokens = max(round(zone.tokens * scale), min(zone.tokens, 1))
+    return msgspec.structs.replace(zone, tokens=tokens)
+
+
+def _budget(host: SessionHost, name: str, window: int) -> int:
+    if name not in ZONE_SHARES:
+        return 0
+    return zone_budget(name, host.services.config.get(f"context.{name}"), window)

@@ -1,31 +1,37 @@
-"""What fills the context window: the parts of the next request, in tokens.
+"""What fills the context window: the zones of the last request, in tokens.
 
-Vendors count a request as a whole.  Its parts are estimated from their text, and then scaled so
+Vendors count a request as a whole.  Its zones are estimated from their text, and then scaled so
 that together they are what the last request was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from weft.api import ContextZone
+from weft.api.reports import prefix_zones, scaled
 from weft.api.session import Session
 from weft.context import (
     ContextTarget,
     LineEntry,
-    PromptPrefix,
     estimate,
     estimate_text,
-    load_prefix,
+    notes_for_model,
+    render,
     room,
 )
-from weft.context.build import render
 from weft.context.sizes import SOFT_SHARE
-from weft.ids import BlobId
-from weft.messages import CallResults
+from weft.errors import WeftError
+from weft.events import Compacted
+from weft.ids import NodeId
+from weft.messages import CallResults, ChatMessage, File, Message
 from weft.providers import ModelInfo
+from weft.runtime.session_host import SessionHost
+from weft.session.log.stored_line import read_places
+from weft.state import SessionState
 
 LARGEST = 3
 
@@ -39,68 +45,106 @@ class LargeOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts, in tokens; all of them are about so many."""
+    """The zones, in tokens; all of them are about so many."""
 
+    model: str = ""
     used: int
     window: int
     """0 where it is not known."""
-    system: int
-    tools: int
-    instructions: int
-    messages: int
-    outputs: int
-    """Results of tools."""
-    largest: tuple[LargeOutput, ...]
-    compacts_at: int
+    zones: tuple[ContextZone, ...]
+    """Those of the prefix first, then the conversation: summary, messages, files, notes (what Weft
+    told the model beside), outputs (results of tools)."""
+    largest: tuple[LargeOutput, ...] = ()
+    compacts_at: int = 0
     """From how many tokens on older messages are summarized; 0 where that is not known."""
+    reserved: int = 0
+    """What is kept free for the answer."""
+    ratio: float = 1.0
+    """How many tokens the vendor counts where we estimate one."""
 
 
-async def context_report(
-    session: Session, info: ModelInfo | None, blob: Callable[[BlobId], Awaitable[bytes | None]]
-) -> ContextReport | None:
-    """What the model was sent last, in parts; None before anything was sent."""
+async def context_report(session: Session, host: SessionHost) -> ContextReport | None:
+    """What the model was sent last, by zones; None before anything was sent."""
     port = await session._port()
     state = port.state
     if state.prefix is None or state.ledger.last_call is None:
         return None
-    data = await blob(state.prefix) or b"{}"
-    prefix = load_prefix(data)
-    line = await port.line()
-    compaction = state.tree.compaction_for(state.tree.head)
-    if compaction is not None:
-        upto = [number for number, each in enumerate(line) if each.node.id == compaction.upto]
-        line = line[upto[0] + 1 :] if upto else line
-    provider, _, model = state.settings.model.partition(":")
-    parts = _parts(prefix, line, ContextTarget(provider, model))
+    zones = await prefix_zones(host, state.prefix, state.settings.model)
+    in_prefix = sum(zone.tokens for zone in zones)
+    line = _since_summary(await port.line(), state)
+    summary = ContextZone(name="summary", tokens=await _summary_tokens(host, state))
+    zones += [summary, *_conversation_zones(line, state)]
     used = state.ledger.last_call.total_tokens
-    whole = sum(parts.values())
+    whole = sum(zone.tokens for zone in zones)
     scale = used / whole if whole else 0.0
-    window = info.context_window if info is not None else 0
+    info, ratio = _info(host, state), state.ledger.ratio(state.settings.model)
     return ContextReport(
+        model=state.settings.model,
         used=used,
-        window=window,
+        window=info.context_window if info is not None else 0,
+        zones=tuple(scaled(zone, scale) for zone in zones),
         largest=tuple(
             msgspec.structs.replace(each, tokens=round(each.tokens * scale))
             for each in _largest(line)
         ),
-        compacts_at=_compacts_at(info, estimate_text(len(data))) if info is not None else 0,
-        # A small part beside large ones is little, and not none.
-        **{name: max(round(each * scale), min(each, 1)) for name, each in parts.items()},
+        compacts_at=_compacts_at(info, in_prefix, ratio) if info is not None else 0,
+        reserved=_reserved(info) if info is not None else 0,
+        ratio=round(ratio, 3),
     )
 
 
-def _parts(prefix: PromptPrefix, line: list[LineEntry], target: ContextTarget) -> dict[str, int]:
+def _info(host: SessionHost, state: SessionState) -> ModelInfo | None:
+    try:
+        return host.model(state.settings.model).info
+    except WeftError:
+        return None  # its provider is gone; what was sent is still known
+
+
+def _since_summary(line: list[LineEntry], state: SessionState) -> list[LineEntry]:
+    compaction = state.tree.compaction_for(state.tree.head)
+    if compaction is None:
+        return line
+    upto = [number for number, each in enumerate(line) if each.node.id == compaction.upto]
+    return line[upto[0] + 1 :] if upto else line
+
+
+async def _summary_tokens(host: SessionHost, state: SessionState) -> int:
+    """What stands in the place of the messages that were compacted."""
+    compaction = state.tree.compaction_for(state.tree.head)
+    if compaction is None:
+        return 0
+    async with host.registry.reading(state.session_id) as store:
+        fact = (await read_places([compaction.at], store))[compaction.at]
+    if not isinstance(fact, Compacted):
+        return 0
+    return fact.tokens_after or estimate_text(sum(map(len, (fact.summary, *fact.carried))))
+
+
+def _conversation_zones(line: list[LineEntry], state: SessionState) -> list[ContextZone]:
+    provider, _, model = state.settings.model.partition(":")
+    target = ContextTarget(provider, model)
     sent = [message for entry in line for message in render(entry, target)]
     outputs = [message for message in sent if isinstance(message, CallResults)]
-    said = [message for message in sent if not isinstance(message, CallResults)]
-    instructions = estimate_text(len(prefix.instructions_text))
-    return {
-        "system": estimate_text(len(prefix.system)) - instructions,
-        "tools": estimate_text(len(msgspec.json.encode(prefix.tools))) if prefix.tools else 0,
-        "instructions": instructions,
-        "messages": estimate(said),
+    said = [message for message in sent if isinstance(message, ChatMessage)]
+    files = estimate_text(sum(len(part.text) for part in _files(said)))
+    compaction = state.tree.compaction_for(state.tree.head)
+    shown: list[NodeId | None] = [entry.node.id for entry in line]
+    shown.append(None if compaction is None else compaction.upto)
+    notes = notes_for_model(state.tree)
+    told = sum(len(text) for node in shown for text in notes.get(node, ()))
+    tokens = {
+        "messages": max(0, estimate(said) - files),
+        "files": files,
+        "notes": estimate_text(told),
         "outputs": estimate(outputs),
     }
+    return [ContextZone(name=name, tokens=count) for name, count in tokens.items()]
+
+
+def _files(messages: Iterable[Message]) -> list[File]:
+    """What came with messages as files, mentioned or attached."""
+    parts = [part for each in messages if isinstance(each, ChatMessage) for part in each.parts]
+    return [part for part in parts if isinstance(part, File)]
 
 
 def _largest(line: list[LineEntry]) -> list[LargeOutput]:
@@ -113,6 +157,10 @@ def _largest(line: list[LineEntry]) -> list[LargeOutput]:
     return sorted(found, key=lambda each: each.tokens, reverse=True)[:LARGEST]
 
 
-def _compacts_at(info: ModelInfo, prefix: int) -> int:
-    left = max(1, info.context_window - prefix)
-    return prefix + round(room(left, info.max_output_tokens) * SOFT_SHARE)
+def _compacts_at(info: ModelInfo, prefix: int, ratio: float) -> int:
+    left = max(1, int(info.context_window / ratio) - prefix)
+    return round((prefix + room(left, info.max_output_tokens) * SOFT_SHARE) * ratio)
+
+
+def _reserved(info: ModelInfo) -> int:
+    return info.context_window - room(info.context_window, info.max_output_tokens)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # loaded for a chat
 _MODULES = {
     "session": "weft.cli.commands.sessions",
     "models": "weft.cli.commands.models",
+    "context": "weft.cli.commands.context",
     "map": "weft.cli.commands.map",
     "memory": "weft.cli.commands.memory",
     "stats": "weft.cli.commands.stats",

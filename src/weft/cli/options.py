@@ -535,6 +535,12 @@ VERBS: tuple[CommandSpec, ...] = (
         ),
     ),
     CommandSpec(
+        "context",
+        "Show who uses what of the model's window: the last session here, or the one named",
+        "[ID]",
+        (JSON,),
+    ),
+    CommandSpec(
         "memory",
         "Show what is remembered for this project and for every one; add, edit, forget",
         options=(JSON,),

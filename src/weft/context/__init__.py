@@ -39,13 +39,16 @@ from weft.context.prefix import PrefixTool, PromptPrefix, RenderedPrefix, load_p
 from weft.context.sizes import (
     HARD_SHARE,
     SOFT_SHARE,
+    ZONE_SHARES,
     RoomLevel,
     estimate,
     estimate_text,
+    fitted,
+    is_cut,
     room,
     room_level,
+    zone_budget,
 )
-from weft.context.zones import ZONE_SHARES, fitted, is_cut, zone_budget
 
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.context.carried_record import finished_tasks, gather, kept_blocks

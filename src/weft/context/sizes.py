@@ -1,5 +1,10 @@
 """Token estimates: how many tokens text is likely to be, before a vendor has counted, and how many
 a model has room for.
+
+The prefix of a request holds texts that others write: instructions, memory, skills, agents.  Each
+is a zone with a budget: so many tokens as the settings say, and no more than a share of the model's
+window, so that a small model keeps room for the conversation.  What is beyond it is cut off at the
+end, which is said where it is cut.  The conversation is not cut: it is compacted.
 """
 
 from __future__ import annotations
@@ -14,8 +19,8 @@ from weft.messages import CallResults, File, Image, Message, Part, Text, Thinkin
 CHARACTERS_PER_TOKEN: Final = 4
 """Good within a third for code and English, and too low for other scripts and for dense data.
 
-Only what was used replaces it, once a vendor has reported it: in the ledger, not where it is judged
-what will fit.
+What a vendor reports corrects it, for each model: `ModelEnvironment.window_left` is the window in
+tokens of this size.
 """
 # About what an image of the size that vendors scale to costs; the bytes say nothing about it.
 IMAGE_TOKENS: Final = 1_500
@@ -23,6 +28,12 @@ SOFT_SHARE: Final = 0.7
 """How full the room for input gets before the line is compacted at the next natural boundary."""
 HARD_SHARE: Final = 0.9
 """How full it gets before the line is compacted at once."""
+ZONE_SHARES: Final = {"instructions": 1 / 8, "memory": 1 / 16, "skills": 1 / 8, "agents": 1 / 16}
+"""The zones with a budget, and the share of the window that each may take at most.
+
+Together they are less than half of it: system prompt and tools come on top, and cannot be cut.
+"""
+_CUT: Final = "[The rest is left out: "
 
 RoomLevel: TypeAlias = Literal["free", "soft", "hard"]
 
@@ -84,3 +95,33 @@ def room_level(
     soft, hard = shares
     used = tokens / room(window, most_output)
     return "hard" if used > hard else "soft" if used > soft else "free"
+
+
+def zone_budget(name: str, configured: int, window: int) -> int:
+    """Tokens that a zone may have in a window; `window` is 0 where it is not known."""
+    if not window:
+        return configured
+    return min(configured, int(window * ZONE_SHARES[name]))
+
+
+def fitted(text: str, name: str, tokens: int) -> str:
+    """A text as far as its zone has room for it; cut at the end of a line.
+
+    What was fitted stays as it is when it is fitted again.
+    """
+    # A sixteenth more passes: headings come on top of what the files were read up to.
+    if estimate_text(len(text)) <= tokens + tokens // 16:
+        return text
+    note = f"\n\n{_CUT}the setting context.{name} and the model's window allow {tokens:,} tokens.]"
+    room = tokens * CHARACTERS_PER_TOKEN - len(note)
+    if room <= 0:
+        return ""
+    end = text.rfind("\n", 0, room + 1)
+    # A single long line is better cut inside than left out.
+    kept = text[: end if end > room // 2 else room].rstrip()
+    return kept + note
+
+
+def is_cut(text: str) -> bool:
+    """Whether a zone holds less than it was given."""
+    return _CUT in text[-400:]

@@ -431,6 +431,13 @@ class SessionHost:
         except WeftError:
             return 0
 
+    async def stored_prefix(self, prefix: BlobId) -> bytes | None:
+        """The prefix of a request, as it is stored; None where it is not."""
+        for store in self.registry.stores.in_use:
+            if (data := await store.blob(prefix)) is not None:
+                return data
+        return None
+
     def unused_edits(self, model: str) -> Collection[str]:
         """The tools for edits that a model is not told of: it has either patches or exact
         replacements.

@@ -53,7 +53,13 @@ if TYPE_CHECKING:
         finish_sentence,
     )
     from weft.view.session_view import SessionView, take_task_event
-    from weft.view.snapshot import ChildInfo, EditorSnapshot, HistoryMessage, PlanProgress
+    from weft.view.snapshot import (
+        ChildInfo,
+        ContextZone,
+        EditorSnapshot,
+        HistoryMessage,
+        PlanProgress,
+    )
     from weft.view.tree import CheckpointInfo, TreeMessage, TreeView
 
 __all__ = [
@@ -64,6 +70,7 @@ __all__ = [
     "AnyBlock",
     "CheckpointInfo",
     "ChildInfo",
+    "ContextZone",
     "EditorSnapshot",
     "HistoryMessage",
     "LiveArea",
@@ -156,6 +163,7 @@ _HOMES = {
     "SessionView": "session_view",
     "take_task_event": "session_view",
     "ChildInfo": "snapshot",
+    "ContextZone": "snapshot",
     "EditorSnapshot": "snapshot",
     "HistoryMessage": "snapshot",
     "PlanProgress": "snapshot",

@@ -36,6 +36,19 @@ class CallInFlight(msgspec.Struct, frozen=True, kw_only=True):
     """As far as they have come: rarely whole JSON."""
 
 
+class ContextZone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of a request, and how much of the context it takes."""
+
+    name: str
+    """system, tools, instructions, memory, skills, agents, conversation; a report has the last one
+    in parts: summary, messages, files, notes, outputs."""
+    tokens: int
+    budget: int = 0
+    """What it may take at most; 0 where nothing limits it."""
+    is_cut: bool = False
+    """There is more of it than the budget allows."""
+
+
 class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All that a screen needs to draw itself; events after `seq` bring it on from there."""
 
@@ -68,6 +81,8 @@ class EditorSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     context_used: int
     context_window: int = 0
     """How much the model can take; 0 where that is not known."""
+    context_zones: tuple[ContextZone, ...] = ()
+    """Who uses what of it; nothing before the first answer."""
     cost_usd: float | None
     title: str
 

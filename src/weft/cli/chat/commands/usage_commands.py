@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft.api.session import Session
-from weft.app.context_report import ContextReport, context_report
+from weft.app.context_report import context_report
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
 from weft.cli.chat.commands.turn_outline import summed, turn_outlines
-from weft.cli.chat.paint.card_text import card_target, long_duration
-from weft.cli.chat.paint.record_lines import thousands
+from weft.cli.chat.paint.card_text import long_duration
+from weft.cli.chat.paint.context_rows import more_rows, zone_rows
 from weft.cli.chat.screens.terminal.region_rows import short_model
 from weft.cli.options import MODE_WORDS
-from weft.errors import WeftError
 from weft.messages import Usage
 from weft.view import TableBlock, count_of
-
-BAR = 30
-"""Cells of the bar that shows how full the window is."""
-SHOWN = 60
-"""Characters of a tool call in a row."""
 
 
 class UsageCommands(CommandGroup):
@@ -33,20 +27,16 @@ class UsageCommands(CommandGroup):
 
     async def _context(self, words: str) -> None:
         session = self._chat.conversation.session
-        report = await self._report(session) if session is not None else None
-        head = [("model", self._model_words())]
+        host = self._chat.conversation.app.host
+        report = await context_report(session, host) if session is not None else None
+        model = ("model", self._model_words())
         if report is None:
-            self._show(TableBlock(title="Context", rows=(*head, ("used", "nothing sent yet"))))
+            self._show(TableBlock(title="Context", rows=(model, ("used", "nothing sent yet"))))
             return
-        self._show(TableBlock(title="Context", rows=(*head, *context_rows(report))))
-
-    async def _report(self, session: Session) -> ContextReport | None:
-        app = self._chat.conversation.app
-        try:
-            info = app.host.model(self._chat.live.model).info
-        except WeftError:
-            info = None  # its provider is gone; what was sent is still known
-        return await context_report(session, info, app.store.blob)
+        self._show(
+            TableBlock(title="Context", rows=zone_rows(report)),
+            TableBlock(title="", rows=(model, *more_rows(report, "/compact"))),
+        )
 
     def _model_words(self) -> str:
         live = self._chat.live
@@ -80,53 +70,6 @@ class UsageCommands(CommandGroup):
         added, removed = sum(each[1] for each in edits), sum(each[2] for each in edits)
         lines = f"+{added} −{removed} in {count_of(len(edits), 'file')}" if edits else "none"
         return (("time", took), ("lines changed", lines))
-
-
-def context_rows(report: ContextReport) -> list[tuple[str, str]]:
-    """What fills the window, a row each."""
-    rows = [("used", _used(report)), ("", _bar(report))] if report.window else []
-    rows = rows or [("used", f"{thousands(report.used)} tokens")]
-    rows += [
-        ("system prompt", _share(report.system, report)),
-        ("tools", _share(report.tools, report)),
-        ("AGENTS.md", _share(report.instructions, report)),
-        ("messages", _share(report.messages, report)),
-        ("tool output", _share(report.outputs, report)),
-    ]
-    for number, each in enumerate(each for each in report.largest if each.tokens):
-        target = card_target(each.args)
-        said = f"{thousands(each.tokens)}  {each.name} {target}"[:SHOWN].rstrip()
-        rows.append(("largest" if number == 0 else "", said))
-    if report.window:
-        rows.append(("free", _share(max(0, report.window - report.used), report)))
-        rows.append(("compacted", _when_compacted(report)))
-    return rows
-
-
-def _used(report: ContextReport) -> str:
-    share = report.used * 100 // report.window
-    return f"{thousands(report.used)} of {thousands(report.window)} tokens ({share}%)"
-
-
-def _bar(report: ContextReport) -> str:
-    full = min(BAR, round(BAR * report.used / report.window))
-    # Something that is used is seen, however little of the window it is.
-    full = max(full, 1 if report.used else 0)
-    return "█" * full + "░" * (BAR - full)
-
-
-def _share(tokens: int, report: ContextReport) -> str:
-    if not tokens:
-        return "none"
-    percent = f" ({tokens * 100 / report.window:.1f}%)" if report.window else ""
-    return f"{thousands(tokens)}{percent}"
-
-
-def _when_compacted(report: ContextReport) -> str:
-    if report.used >= report.compacts_at:
-        return "with the next message; /compact does it now"
-    share = report.compacts_at * 100 // report.window
-    return f"at {thousands(report.compacts_at)} ({share}%); /compact does it now"
 
 
 def _shortly(models: Mapping[str, Usage]) -> dict[str, Usage]:

@@ -1,0 +1,71 @@
+"""`weft context`, and the zones in the snapshot."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.compaction import SummarizingModel
+from tests.support.counting_model import CountingModel
+from tests.support.weft_program import WeftProgram
+from tests.support.world import World
+from weft.app.context_report import context_report
+
+
+def test_the_command_shows_the_last_session_as_bars_and_as_json(weft: WeftProgram) -> None:
+    none = weft.run("context")
+    assert (none.returncode, none.stdout) == (2, "")
+    assert "there is no session in this folder" in none.stderr
+    (weft.project / "AGENTS.md").write_text("Be kind.\n" * 300)
+    weft.run("memory", "add", "use tabs")
+    (weft.project / "a.txt").write_text("word " * 900)
+    weft.run("-p", "-m", weft.script("Hello."), "look at @a.txt")
+    shown = weft.run("context").stdout.splitlines()
+    labels = [line[:14].strip() for line in shown[:8]]
+    assert labels == [
+        *("used", "system prompt", "tools", "AGENTS.md", "memory", "messages", "files", "notes")
+    ]
+    assert max(map(len, shown[:9])) <= 80
+    assert all("█" in line for line in shown[1:8])
+    report = json.loads(weft.run("context", "--json").stdout)
+    zones = {zone["name"]: zone["tokens"] for zone in report["zones"]}
+    assert zones["files"] > zones["memory"] > 0
+    assert sum(zones.values()) == pytest.approx(report["used"], abs=len(zones))
+    plain = weft.run("context", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}).stdout
+    assert "####" in plain
+    assert plain.isascii()
+
+
+@pytest.mark.anyio
+async def test_the_snapshot_says_who_uses_what_as_the_vendor_counts(world: World) -> None:
+    counting = CountingModel(window=64_000, ratio=1.5)
+    world.write("AGENTS.md", "Be kind.\n" * 400)
+    async with world.open(counting.model) as app:
+        await app.memory.add("use tabs")
+        session = await app.sessions.start_session()
+        assert (await session.editor_snapshot()).context_zones == ()
+        await session.send_message("word " * 2_000)
+        snapshot = await session.editor_snapshot()
+    zones = {zone.name: zone for zone in snapshot.context_zones}
+    assert list(zones) == ["system", "tools", "instructions", "memory", "conversation"]
+    assert sum(zone.tokens for zone in zones.values()) == snapshot.context_used
+    assert zones["instructions"].tokens == pytest.approx(3_600 / 4 * 1.5, rel=0.05)
+    assert zones["instructions"].budget == 8_000
+    assert zones["conversation"].tokens == pytest.approx(10_000 / 4 * 1.5, rel=0.1)
+
+
+@pytest.mark.anyio
+async def test_a_summary_has_a_zone_of_its_own(world: World) -> None:
+    summarizing = SummarizingModel()
+    async with world.open(summarizing.model) as app:
+        session = await app.sessions.start_session()
+        for number in range(4):
+            await session.send_message(f"{number} " * 2_000)
+        await session.compact()
+        await session.send_message("and now?")
+        report = await context_report(session, app.host)
+    assert report is not None
+    zones = {zone.name: zone.tokens for zone in report.zones}
+    assert zones["summary"] > 0
+    assert zones["messages"] < report.used / 2
