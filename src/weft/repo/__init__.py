@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from weft.repo.definition_reader import DefinitionReader
     from weft.repo.definitions import (
         Definition,
         FoundReference,
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
         plain_path,
     )
     from weft.repo.indexer_process import reference_argv
+    from weft.repo.parsers.extractors import DefinitionExtractor
     from weft.repo.project_index import ProjectIndex
 
 __all__ = [
     "Definition",
+    "DefinitionExtractor",
+    "DefinitionReader",
     "FoundReference",
     "ProjectIndex",
     "ReferenceOrder",
@@ -32,6 +36,8 @@ __all__ = [
 
 _HOMES = {
     "Definition": "definitions",
+    "DefinitionExtractor": "parsers.extractors",
+    "DefinitionReader": "definition_reader",
     "FoundReference": "definitions",
     "ProjectIndex": "project_index",
     "ReferenceOrder": "definitions",

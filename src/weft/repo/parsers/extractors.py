@@ -1,7 +1,7 @@
 """Extractors: what finds the definitions in the files of a language.
 
 Weft brings one for each of its grammars.  Installed packages can bring more, by the entry point
-group `weft.extractors`; docs/extractors.md says how.
+group `weft_extractors`; docs/extractors.md says how.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.repo.definition_reader import definition_reader, own_query
 from weft.repo.definitions import READER_VERSION, Definition
 from weft.repo.languages import GRAMMARS, language_of
 
-GROUP: Final = "weft.extractors"
+GROUP: Final = "weft_extractors"
 """The group of entry points; the name of each is the name of a language."""
 
 
