@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,21 +18,26 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 from tree_sitter import QueryCursor
 
 from bench.table import Row
+from weft.config.paths import places
 from weft.project.path_finder import PathFinder
 from weft.repo.definition_reader import definition_reader
 from weft.repo.index_cache import IndexCache
 from weft.repo.index_update import update_index
 from weft.repo.indexer import ParentLink, index_project
-from weft.repo.indexer_order import CACHE, IndexOrder
+from weft.repo.indexer_order import CACHE, FileChanges, IndexOrder
 from weft.repo.project_files import list_project
 from weft.repo.project_index import ProjectIndex
+from weft.runtime.index_access import IndexAccess
 from weft.workspace import LocalRunner
 
 LISTED = 100_000
 SOURCES = 5_000
+FLOOD = 200
+PROBE_SECONDS = 0.002
 REPEATS = 5
 REQUEST = "the total of an order is wrong when the tax of a region changes"
 TYPED = "p3md12fl9"
@@ -43,7 +49,7 @@ def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         base = Path(name)
         (base / "scratch").mkdir()
-        return [*_listing(base), *_symbols(), *_maps(base)]
+        return [*_listing(base), *_symbols(), *_maps(base), *_watched(base)]
 
 
 def _cpu() -> float:
@@ -105,9 +111,7 @@ def _symbols() -> list[Row]:
     return [Row("index: definitions, one core", ours, "MB/s", floor, 0.85, "ratio", "more")]
 
 
-def _maps(base: Path) -> list[Row]:
-    project, folder = base / "sources", base / "home" / "index"
-    project.mkdir()
+def _write_sources(project: Path) -> None:
     words = WORDS.split()
     for number in range(SOURCES):
         names = [f"{words[number % 12]}_{words[(number * 7 + n) % 12]}_{n}" for n in range(12)]
@@ -115,6 +119,12 @@ def _maps(base: Path) -> list[Row]:
         place = project / f"pkg{number % 50}"
         place.mkdir(exist_ok=True)
         (place / f"{words[number % 12]}_{number}.py").write_text(text)
+
+
+def _maps(base: Path) -> list[Row]:
+    project, folder = base / "sources", base / "home" / "index"
+    project.mkdir()
+    _write_sources(project)
     order = IndexOrder(project=str(project), folder=str(folder))
     cache = IndexCache(folder / CACHE, writes=True)
     index_project(cache, order, ParentLink(None))
@@ -140,6 +150,100 @@ def _maps(base: Path) -> list[Row]:
         ),
         Row("index: one edit of 5,000 files", _best(edit), "ms", None, 50.0),
     ]
+
+
+# --- watching --------------------------------------------------------------------------------
+
+
+def _watched(base: Path) -> list[Row]:
+    """A project that an indexer keeps current, while floods of changes come."""
+    project = base / "watched"
+    (project / "start").mkdir(parents=True)
+    (project / "start" / "first.py").write_text("def first(): ...\n")
+    git = partial(subprocess.run, cwd=project, check=True, capture_output=True)
+    user = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+    git(["git", "init", "-q", "-b", "small"])
+    git(["git", "add", "-A"])
+    git(["git", *user, "commit", "-qm", "x"])
+    git(["git", "checkout", "-qb", "large"])
+    _write_sources(project)
+    git(["git", "add", "-A"])
+    git(["git", *user, "commit", "-qm", "y"])
+    git(["git", "checkout", "-q", "small"])
+    return anyio.run(_WatchedProject(project, base / "watched-home").rows)
+
+
+class _WatchedProject:
+    def __init__(self, project: Path, home: Path) -> None:
+        self._project = project
+        environ = {**os.environ, "HOME": str(home), "WEFT_HOME": str(home)}
+        self._access = IndexAccess(places(environ), environ)
+        self._index = self._access.reader(str(project))
+        self._worst_lag = 0.0
+        self._news = anyio.Event()
+
+    async def rows(self) -> list[Row]:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._access.watch, str(self._project), self._told)
+            await self._news.wait()
+            group.start_soon(self._probe)
+            there = await self._timed(partial(self._checkout, "large"), SOURCES + 1)
+            back = await self._timed(partial(self._checkout, "small"), 1)
+            flooded = await self._timed(self._overflow, 1 + FLOOD)
+            group.cancel_scope.cancel()
+        self._access.close()
+        return [
+            Row("watch: checkout of 5,000 new files until all are read", there, "s", None, 5.0),
+            Row("watch: checkout that removes them", back, "s", None, 5.0),
+            Row("watch: more changes than the kernel's queue holds", flooded, "s", None, 10.0),
+            Row("watch: worst lag of the event loop", self._worst_lag * 1e3, "ms", None, 20.0),
+        ]
+
+    def _told(self, changes: FileChanges) -> None:
+        self._news.set()
+
+    async def _probe(self) -> None:
+        while True:
+            before = time.perf_counter()
+            await anyio.sleep(PROBE_SECONDS)
+            late = time.perf_counter() - before - PROBE_SECONDS
+            self._worst_lag = max(self._worst_lag, late)
+
+    async def _timed(self, change: Callable[[], None], sources: int) -> float:
+        """How long it takes until an index of so many files is current again."""
+        before = time.perf_counter()
+        await anyio.to_thread.run_sync(change)
+        while not await anyio.to_thread.run_sync(self._is_current, sources):
+            self._news = anyio.Event()
+            with anyio.move_on_after(0.1):  # what was told while the index was asked
+                await self._news.wait()
+        return time.perf_counter() - before
+
+    def _is_current(self, sources: int) -> bool:
+        return self._index.status().sources == sources and not self._index.is_stale()
+
+    def _checkout(self, branch: str) -> None:
+        subprocess.run(["git", "checkout", "-q", branch], cwd=self._project, check=True)
+
+    def _overflow(self) -> None:
+        """Twice as many events as are kept, while no one takes them."""
+        limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+        watcher = self._access._watcher
+        assert watcher is not None
+        os.kill(watcher.pid, signal.SIGSTOP)
+        try:
+            first, second = self._project / "start" / "a.py", self._project / "start" / "b.py"
+            first.write_text("")
+            # Two names in turn: the kernel joins events that are the same.
+            for _ in range(limit // 2):
+                os.rename(first, second)
+                os.rename(second, first)
+            first.unlink()
+            for number in range(FLOOD):
+                text = f"def flood_{number}(): ...\n"
+                (self._project / "start" / f"flood_{number}.py").write_text(text)
+        finally:
+            os.kill(watcher.pid, signal.SIGCONT)
 
 
 _FRESH = """
