@@ -26,6 +26,7 @@ from weft.loop import (
     Build,
     CallJournal,
     DriverCall,
+    EditReporter,
     ModelAnswer,
     PendingFacts,
     PermissionAnswer,
@@ -49,7 +50,7 @@ from weft.tools import (
     ToolContext,
     ToolOutcome,
 )
-from weft.workspace import LocalRunner, LocalWorkspace
+from weft.workspace import ChangedFile, LocalRunner, LocalWorkspace
 
 CALL = CallUid("cal_1")
 
@@ -127,7 +128,12 @@ class Answers(PermissionApprover):
 
 
 async def count(
-    journal: PlainJournal, tool: Tool, verdict: Verdict, folder: Path, approver: PermissionApprover
+    journal: PlainJournal,
+    tool: Tool,
+    verdict: Verdict,
+    folder: Path,
+    approver: PermissionApprover,
+    reports: EditReporter | None = None,
 ) -> ToolCallEnd:
     def context(call_uid: CallUid) -> ToolContext:
         return ToolContext(
@@ -144,6 +150,7 @@ async def count(
         gate=Gate(verdict),
         clock=ManualClock(),
         sleep=anyio.sleep,
+        edit_reports=reports,
     )
     pending = PendingFacts(journal)
     call = ToolCall(call_uid=CALL, name="count", args={})
@@ -168,6 +175,31 @@ async def test_a_driver_runs_one_call_without_a_turn(
     kinds = [type(fact) for fact in journal.facts]
     assert kinds == ([ToolExecuting] if counted else []) + [ToolComplete]
     assert journal.state.turn.intents == {}, "what was intended is settled"
+
+
+class LateReports(EditReporter):
+    """Has something to say, once."""
+
+    def __init__(self) -> None:
+        self.waiting = "Diagnostics that came later: one"
+
+    def after_change(self, touched: Sequence[ChangedFile], *, waits: bool) -> None:
+        return None
+
+    def late(self) -> str:
+        said, self.waiting = self.waiting, ""
+        return said
+
+
+@pytest.mark.anyio
+async def test_what_servers_say_later_is_not_put_into_the_result_of_a_driver(
+    tmp_path: Path,
+) -> None:
+    """A driver judges it, or shows it to the user; the model would never read it."""
+    reports, approver = LateReports(), Answers(PermissionAnswer(allowed=True, text=""))
+    end = await count(PlainJournal(), Counter(), "allow", tmp_path, approver, reports)
+    assert "Diagnostics" not in end.result.text
+    assert reports.waiting, "it is kept for a result that the model reads"
 
 
 # --- structured output ---------------------------------------------------------------------

@@ -200,8 +200,9 @@ class ToolCallBatch:
         if reports is None or not outcome.touched:
             return outcome
         waits = ready.prepared.action.kind == "edit"
-        report = reports.after_change(outcome.touched, waits=waits)
-        return outcome if report is None else self._extended(outcome, await report)
+        report = reports.after_change(outcome.touched, waits=waits and self._driver is None)
+        said = "" if report is None else await report
+        return outcome if self._driver is not None else self._extended(outcome, said)
 
     def _extended(self, outcome: ToolOutcome, report: str) -> ToolOutcome:
         if not report:
@@ -619,7 +620,9 @@ class ToolCallBatch:
     def _record(self, call: ToolCall, outcome: ToolOutcome, duration_ms: int) -> None:
         """Note the result of a call; the outcome comes masked (`_masked_outcome`)."""
         limit = self._env.limits.result_characters
-        if (reports := self._env.edit_reports) is not None:
+        # Not into a driver's own result, which is judged or shown to the user: the model may never
+        # read it.
+        if self._driver is None and (reports := self._env.edit_reports) is not None:
             outcome = self._extended(outcome, reports.late())
         if rule := self._allowed_by.pop(call.call_uid, ""):
             outcome = msgspec.structs.replace(outcome, data={**outcome.data, "allowed_by": rule})

@@ -149,7 +149,9 @@ async def _lines_of(path: str, context: ToolContext) -> list[str]:
     except ToolError:
         return []
     decoded = None if found is None else decode(found.data)
-    return [] if decoded is None else decoded.text.splitlines()
+    from weft.lsp.positions import lines_of_text  # with the first question
+
+    return [] if decoded is None else lines_of_text(decoded.text)
 
 
 def _where(place: CodePlace, queries: CodeQueries) -> str:
