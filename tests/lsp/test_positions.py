@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,4 +70,15 @@ def test_a_path_survives_its_uri(name: str) -> None:
 
 @pytest.mark.parametrize("uri", ["http://x/y", "file://host/x", "untitled:1", "file:x", "file://"])
 def test_what_is_no_file_of_this_machine_has_no_path(uri: str) -> None:
+    assert path_of(uri) == ""
+
+
+def test_a_path_that_is_no_utf8_has_a_uri_too() -> None:
+    path = os.fsdecode(b"/p/caf\xe9 %41.py")
+    assert uri_of(path) == "file:///p/caf%E9%20%2541.py"
+    assert path_of(uri_of(path)) == path
+
+
+@pytest.mark.parametrize("uri", ["file://[bad/x", "http://[::1", "\ud800"])
+def test_what_is_no_uri_at_all_is_no_path(uri: str) -> None:
     assert path_of(uri) == ""

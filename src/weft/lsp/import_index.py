@@ -43,8 +43,8 @@ _FAMILIES: Final = {
     "rust": (_RUST, (".rs",)),
 }
 _FAMILY: Final = {suffix: name for name, (_, suffixes) in _FAMILIES.items() for suffix in suffixes}
-_MAIN_NAMES: Final = frozenset({"__init__", "index", "mod", "lib"})
-"""Files that are imported by the name of their folder."""
+_MAIN_NAMES: Final = {"python": "__init__", "script": "index", "rust": "mod"}
+"""Files that are imported by the name of their folder, for each family."""
 
 
 class _IndexedFile(msgspec.Struct, frozen=True):
@@ -85,11 +85,11 @@ class ImportIndex:
         family = _FAMILY.get(suffix_of(path))
         if family is None:
             return []
-        name = _import_name(path)
+        names = _import_names(path, _MAIN_NAMES.get(family, ""))
         found = [
             each
             for each, indexed in self._files.get(family, {}).items()
-            if each != path and name in indexed.words
+            if each != path and not names.isdisjoint(indexed.words)
         ]
         return sorted(found, key=lambda each: _distance(each, path))
 
@@ -187,14 +187,14 @@ def _words_in(path: str, pattern: re.Pattern[bytes]) -> frozenset[bytes]:
     return frozenset(found)
 
 
-def _import_name(path: str) -> bytes:
-    """The word by which others import a file."""
+def _import_names(path: str, main: str) -> frozenset[bytes]:
+    """The words by which others import a file; a `main` one has the name of its folder too."""
     folder, _, name = path.rpartition("/")
     stem = name.partition(".")[0]
-    named = folder.rpartition("/")[2] if stem in _MAIN_NAMES else stem
+    named = [stem, folder.rpartition("/")[2]] if stem == main else [stem]
     # A name such as `a-b` is two words in an import line too; the longest says most.
-    words = _WORDS.findall(os.fsencode(named))
-    return max(words, key=len) if words else b"\0"
+    words = [_WORDS.findall(os.fsencode(each)) for each in named]
+    return frozenset(max(each, key=len) for each in words if each)
 
 
 def _distance(one: str, other: str) -> tuple[int, str]:

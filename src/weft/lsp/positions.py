@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from weft.errors import FinalToolError
 from weft.lsp.wire import TextEdit, TextPosition
@@ -83,13 +84,17 @@ def edited(text: str, edits: Iterable[TextEdit], encoding: str) -> str:
 
 def uri_of(path: str) -> str:
     """The URI of an absolute path."""
-    return f"file://{quote(path)}"
+    # As bytes: a name on disk need not be UTF-8.
+    return f"file://{quote(os.fsencode(path))}"
 
 
 def path_of(uri: str) -> str:
     """The absolute path of a URI; empty for one that is no file on this machine."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+        path = os.fsdecode(unquote_to_bytes(parts.path))
+    except ValueError:
+        return ""
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         return ""
-    path = unquote(parts.path)
     return path if path.startswith("/") and "\0" not in path else ""
