@@ -19,7 +19,8 @@ from tests.support.language_project import (
 from weft.clock import ManualClock, SystemClock
 from weft.errors import FinalToolError
 from weft.lsp import LanguageServer, ServerLimits, ServerSpec
-from weft.workspace.process.piped import PipedProgram, family_of
+from weft.workspace.process.orphans import MARK
+from weft.workspace.process.piped import PipedProgram, family_of, run_filter, start_piped
 from weft.workspace.sandbox.read_only import ReadOnlySandbox
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -190,3 +191,79 @@ async def test_where_no_filter_of_system_calls_is_known_nothing_is_started(tmp_p
     assert "riscv1024" in await box.why_not(str(tmp_path))
     with pytest.raises(FinalToolError, match="riscv1024"):
         await box.start(["/bin/true"], str(tmp_path))
+
+
+@pytest.mark.parametrize("confined", [True, False])
+async def test_a_server_is_told_whose_child_it_is_where_it_can_see_that(
+    tmp_path: Path, confined: bool
+) -> None:
+    """In a namespace of its own it would not find us, take us for dead, and end."""
+
+    async def unconfined(spec: ServerSpec) -> tuple[PipedProgram, ServerSpec]:
+        return await start_piped(spec.command, cwd=str(tmp_path), environ=os.environ), spec
+
+    launch = launcher(tmp_path) if confined else unconfined
+    async with language_project(tmp_path, "parent", launch=launch) as project:
+        expected = None if confined else os.getpid()
+        assert await project.messages("a.scr", "def x\n") == [f"processId {expected}"]
+
+
+async def test_what_runs_inside_another_weft_keeps_its_mark(tmp_path: Path) -> None:
+    """By it the outer one finds what it has to end."""
+    environ = {"PATH": "/usr/bin:/bin", MARK: "1.2.3.4"}
+    program = await start_piped(["cat", "/proc/self/environ"], cwd="/", environ=environ)
+    result = await run_filter(program, b"", seconds=PATIENCE, most=10_000)
+    marks = dict(each.split(b"=", 1) for each in result.output.split(b"\0") if each)
+    assert marks[MARK.encode()].decode().startswith("1.2.3.4/")
+
+
+async def test_memory_that_is_shared_counts_too(tmp_path: Path) -> None:
+    limits = ServerLimits(max_memory=48 * 1024 * 1024, look_seconds=0.01)
+    async with language_project(tmp_path, "share", limits=limits) as project:
+        await project.ready()
+        project.edit("a.scr", "def x\n")
+        await until_not_running(project)
+        assert "more than lsp.max_memory allows" in project.server.why
+
+
+async def test_all_processes_of_a_server_go_first_when_memory_runs_out(tmp_path: Path) -> None:
+    async with language_project(tmp_path, "child") as project:
+        await project.messages("a.scr", "BUG 1\n")
+        assert project.server.pid is not None
+        with anyio.fail_after(PATIENCE):
+            while True:
+                pids = family_of(project.server.pid)
+                scores = {Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in pids}
+                if len(pids) >= 3 and scores == {"500"}:
+                    break
+                await anyio.sleep(0.01)
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/var/tmp", "/dev/shm", "/dev", "hidden"])
+async def test_files_in_memory_are_bounded(tmp_path: Path, place: str) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    box = ReadOnlySandbox(environ=os.environ, max_files=1024 * 1024)
+    script = f"head -c 2000000 /dev/zero > {place}/x; stat -c %s {place}/x || echo 0"
+    program = await box.start(["/bin/bash", "-c", script], str(tmp_path), [str(hidden)])
+    result = await run_filter(program, b"", seconds=PATIENCE, most=10_000)
+    assert int(result.output) <= 1024 * 1024
+
+
+async def test_servers_that_hold_too_much_together_give_way(tmp_path: Path) -> None:
+    """The one that was used longest ago first; it comes back when it is needed."""
+    crowd: list[LanguageServer] = []
+    limits = ServerLimits(look_seconds=0.01)
+    async with (
+        language_project(tmp_path, limits=limits, crowd=crowd) as old,
+        language_project(tmp_path, limits=limits, crowd=crowd) as new,
+    ):
+        await old.ready()
+        await new.ready()
+        new.server.use()
+        crowd += [old.server, new.server]
+        await until_not_running(old)
+        assert "together" in old.server.why
+        assert new.server.state == "ready"
+        crowd.clear()
+        assert await old.messages("a.scr", "BUG 1\n") == ["BUG 1"]

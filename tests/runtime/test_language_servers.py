@@ -24,6 +24,7 @@ from weft.runtime.workspaces.language_servers import (
     ServerLauncher,
     configured_specs,
 )
+from weft.runtime.workspaces.language_status import StatusFolder
 from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.runtime.workspaces.workspace_factory import SERVER_PROGRAMS, WorkspaceFactory
 from weft.session.permission_gate import GrantedPermissions, SessionPermissionGate
@@ -208,6 +209,19 @@ def test_whether_a_server_may_be_there_is_answered_from_path_alone(tmp_path: Pat
     assert os.listdir(tmp_path) == ["bin"]
 
 
+def test_after_a_restart_is_asked_for_path_is_searched_anew(tmp_path: Path) -> None:
+    environ = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    factory = WorkspaceFactory(Config({}), environ=environ, places=places(environ))
+    project = str(tmp_path / "p")
+    assert not factory.may_be_served("a.go", project)
+    assert not factory.has_servers()
+    program(tmp_path / "bin", "gopls")
+    assert not factory.may_be_served("a.go", project), "it was looked for once"
+    StatusFolder(places(environ).home).ask_restart()
+    assert factory.may_be_served("a.go", project)
+    assert factory.has_servers()
+
+
 def guard_of(root: Path, *denied: str) -> SessionReadGuard:
     """Of a session that may not read these files."""
     rules = tuple(PermissionRule(verdict="deny", tool="read", pattern=each) for each in denied)
@@ -221,18 +235,20 @@ def guard_of(root: Path, *denied: str) -> SessionReadGuard:
 
 @asynccontextmanager
 async def registry(
-    root: Path, is_trusted: Callable[[], bool] = lambda: False
+    root: Path, is_trusted: Callable[[], bool] = lambda: False, **more: object
 ) -> AsyncIterator[LanguageRegistry]:
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(root.parent)}
     command = [sys.executable, "-I", "-S", SCRIPT]
     servers = {"scripted": {"command": command, "suffixes": [".scr"]}}
+
+    settings = {name.replace("__", "."): [SettingValue(more[name], "test")] for name in more}
 
     async def trusts(path: str) -> bool:
         return is_trusted()
 
     async with supervised() as supervisor:
         yield LanguageRegistry(
-            Config({"lsp.servers": [SettingValue(servers, "test")]}),
+            Config({"lsp.servers": [SettingValue(servers, "test")], **settings}),
             environ=environ,
             places=places(environ),
             hidden=(),
@@ -273,3 +289,21 @@ async def test_servers_that_no_session_may_use_any_more_are_stopped(tmp_path: Pa
         second = await languages.project(files, guard)
         assert second is not first
         assert (server.state, server.client) == ("stopped", None)
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+@pytest.mark.parametrize("most", [1_000_000, 2_000_000_000])
+async def test_what_servers_hold_together_is_bounded(tmp_path: Path, most: int) -> None:
+    (tmp_path / "b.scr").write_text("def x\n")
+    files = LocalWorkspace(str(tmp_path))
+    async with registry(tmp_path, lsp__max_memory=most) as languages:
+        servers = []
+        for guard in (guard_of(tmp_path), guard_of(tmp_path, "b.scr")):
+            project = await languages.project(files, guard)
+            (server,) = project.pool.servers_for(str(tmp_path / "a.scr"))
+            server.use()
+            assert await server.ready_within(PATIENCE), server.why
+            servers.append(server)
+        leaves = [languages._must_leave(each) for each in servers]
+        assert leaves == [most == 1_000_000, False], "the one that was used longest ago"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from weft.lsp import (
     ServerLimits,
     ServerPool,
     ServerSpec,
+    least_used,
 )
 from weft.workspace import LocalWorkspace
 from weft.workspace.process.piped import PipedProgram
@@ -73,17 +74,26 @@ class LanguageProject:
 
 @asynccontextmanager
 async def language_project(
-    root: Path, *traps: str, limits: ServerLimits | None = None, clock: Clock | None = None
+    root: Path,
+    *traps: str,
+    limits: ServerLimits | None = None,
+    clock: Clock | None = None,
+    launch: Launch | None = None,
+    crowd: Sequence[LanguageServer] = (),
 ) -> AsyncIterator[LanguageProject]:
-    """A server with these traps, in the sandbox; nothing of it is left at the end."""
+    """A server with these traps, in the sandbox; nothing of it is left at the end.
+
+    Those of `crowd` hold more than they may together.
+    """
     async with supervised() as supervisor:
         server = LanguageServer(
             scripted_spec(*traps),
             str(root),
-            launcher(root),
+            launch or launcher(root),
             supervisor.start,
             limits=limits or ServerLimits(look_seconds=0.02),
             clock=clock or SystemClock(),
+            must_leave=lambda server: server is least_used(crowd),
         )
         yield LanguageProject(root, server)
 
@@ -103,7 +113,10 @@ async def scripted_pool(root: Path, *traps: str, suffix: str = ".scr") -> AsyncI
         )
 
 
-def launcher(root: Path) -> Callable[[ServerSpec], Awaitable[tuple[PipedProgram, ServerSpec]]]:
+Launch = Callable[[ServerSpec], Awaitable[tuple[PipedProgram, ServerSpec]]]
+
+
+def launcher(root: Path) -> Launch:
     """Starts servers in the sandbox."""
     sandbox = ReadOnlySandbox(environ=os.environ)
 

@@ -10,6 +10,7 @@ Its arguments are the traps that real servers set; `TRAPS` lists them.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import re
 import subprocess
@@ -37,6 +38,8 @@ TRAPS = {
     "crash": "ends when a document holds the word CRASH",
     "pull-and-push": "answers questions with warnings, and pushes the errors besides",
     "code-object": "sends codes as objects",
+    "parent": "says with every document which process it takes for its parent",
+    "share": "holds 64 MB more that other processes could share",
     "open-only": "knows of open files only",
     "utf8": "counts in bytes",
     "unchanged": "answers questions for diagnostics with: as before, whatever that was",
@@ -93,6 +96,7 @@ class ScriptedServer:
         if method == "initialize" and "refuses" in self.traps:
             return {"error": {"code": -32603, "message": ""}}
         if method == "initialize":
+            self.parent = params["processId"]
             return {"result": {"capabilities": self.start()}}
         if method == "shutdown":
             return {"result": None}
@@ -175,6 +179,10 @@ class ScriptedServer:
             sys.exit("internal error: it met the word")
         if "grow" in self.traps:
             self.ballast = bytes(bytearray(b"x") * (64 * 1024 * 1024))
+        if "share" in self.traps:
+            self.shared = mmap.mmap(-1, 64 * 1024 * 1024)
+            for _ in range(64):
+                self.shared.write(b"x" * (1024 * 1024))
         if "child" in self.traps and "BUG" in text:
             subprocess.Popen(["sleep", "600"], start_new_session=True)
         if not {"silent", *PULLS} & self.traps:
@@ -213,7 +221,9 @@ class ScriptedServer:
     def problems(self, uri: str, text: str) -> list[dict[str, Any]]:
         known = {name for each in self.sources(uri).values() for name in defined(each)}
         found = []
-        for number, line in enumerate(text.splitlines()):
+        if "parent" in self.traps:
+            found.append(self.problem(0, "", f"processId {self.parent}", 1))
+        for number, line in enumerate(text.split("\n")):
             if bug := re.search(r"\bBUG.*", line):
                 found.append(self.problem(number, line, bug.group(), 1))
             if (use := re.search(r"\buse (\w+)", line)) and use.group(1) not in known:
@@ -244,7 +254,7 @@ class ScriptedServer:
         name = self.word(params)
         found = []
         for uri, text in self.sources(params["textDocument"]["uri"]).items():
-            for number, line in enumerate(text.splitlines()):
+            for number, line in enumerate(text.split("\n")):
                 for match in re.finditer(pattern.format(name), line):
                     start = self.units(line[: match.start(1)])
                     end = start + self.units(match.group(1))
@@ -257,7 +267,7 @@ class ScriptedServer:
 
     def word(self, params: dict[str, Any]) -> str:
         uri, place = params["textDocument"]["uri"], params["position"]
-        line = self.sources(uri)[uri].splitlines()[place["line"]]
+        line = self.sources(uri)[uri].split("\n")[place["line"]]
         for match in re.finditer(r"\w+", line):
             start, end = (self.units(line[:each]) for each in match.span())
             if start <= place["character"] <= end:
@@ -276,7 +286,7 @@ class ScriptedServer:
 
     def symbols(self, params: dict[str, Any]) -> Any:
         uri = params["textDocument"]["uri"]
-        lines = self.sources(uri)[uri].splitlines()
+        lines = self.sources(uri)[uri].split("\n")
         return [
             {"name": name, "kind": 12, "range": at(number), "selectionRange": at(number)}
             for number, line in enumerate(lines)
@@ -288,7 +298,7 @@ class ScriptedServer:
         return [
             {"name": name, "kind": 12, "location": {"uri": uri, "range": at(number)}}
             for uri, text in self.sources(here).items()
-            for number, line in enumerate(text.splitlines())
+            for number, line in enumerate(text.split("\n"))
             for name in defined(line)
             if params["query"] in name
         ]

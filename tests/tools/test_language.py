@@ -57,6 +57,14 @@ async def test_a_name_is_found_where_it_is_defined_and_used(tmp_path: Path, trap
         assert await tools.text("lsp", action="hover", **where) == "name old"
 
 
+async def test_lines_are_counted_as_the_protocol_counts_them(tmp_path: Path) -> None:
+    """A form feed or a line separator in a string ends no line there."""
+    files = {"a.scr": "x\x0cy \u2028 z\ndef old\n"}
+    async with bench(tmp_path, files=files) as tools:
+        found = await tools.text("lsp", action="definition", path="a.scr", symbol="old")
+    assert found == "a.scr:2:5 def old"
+
+
 async def test_symbols_of_a_file_and_of_the_project(tmp_path: Path) -> None:
     async with bench(tmp_path) as tools:
         assert await tools.text("lsp", action="symbols", path="names.scr") == (

@@ -7,7 +7,7 @@ from weft.lsp.client import KnownDiagnostics, LanguageClient, OpenDocument
 from weft.lsp.code_queries import CodePlace, CodeQueries, CodeSymbol, OtherMentions, RenameEdits
 from weft.lsp.edit_reports import EditReports
 from weft.lsp.positions import TextPlaces, edited
-from weft.lsp.server import LanguageServer, ServerLimits
+from weft.lsp.server import LanguageServer, ServerLimits, least_used
 from weft.lsp.server_pool import ServerPool
 from weft.lsp.server_specs import KNOWN, ServerSpec, chosen, programs_by_suffix, suffix_of
 from weft.lsp.wire import TextEdit
@@ -31,6 +31,7 @@ __all__ = [
     "TextPlaces",
     "chosen",
     "edited",
+    "least_used",
     "programs_by_suffix",
     "suffix_of",
 ]

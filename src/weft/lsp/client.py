@@ -139,16 +139,15 @@ class LanguageClient:
         self._settings = settings
         self._options = options
 
-    async def initialize(self, seconds: float) -> None:
-        """The handshake; documents that were noted meanwhile are opened.
+    async def initialize(self, seconds: float, parent: int | None = None) -> None:
+        """The handshake; documents that were noted meanwhile are opened.  `parent` is the process
+        with which the server ends.
 
         Raises:
             TimeoutError, PeerClosed, ErrorAnswer, msgspec.ValidationError: it is none.
         """
         params = {
-            # No number of ours: in its namespace the server would not find it, take us for dead,
-            # and end.
-            "processId": None,
+            "processId": parent,
             "clientInfo": {"name": "weft"},
             "rootUri": uri_of(self._root),
             "rootPath": self._root,

@@ -82,7 +82,7 @@ class EditReports:
         """
         places = [self.pool.place_of(path) for path in paths]
         known = [path for path in places if self._may_show(path) and self.pool.servers_for(path)]
-        if not known or not (waits or self.pool.is_running):
+        if not known or not (waits or self.pool.running):
             return ""
         importers = await self.pool.importers(known, self._may_show, are_edited=True)
         if not waits:

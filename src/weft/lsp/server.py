@@ -5,7 +5,8 @@ idle or too large, and never in a loop of restarts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias
 
@@ -59,12 +60,14 @@ class LanguageServer:
         limits: ServerLimits,
         clock: Clock,
         changed: Callable[[], None] = lambda: None,
+        must_leave: Callable[[LanguageServer], bool] = lambda server: False,
     ) -> None:
         """`launch` starts the program; it may hand back the spec with options that fit this
         machine.  `start_task` runs what must outlive the caller; `changed` is called when the state
-        has.
+        has, and `must_leave` asked whether it has to make room for others.
         """
         self._changed = changed
+        self._must_leave = must_leave
         self.spec = spec
         self._root = root
         self._launch = launch
@@ -72,7 +75,7 @@ class LanguageServer:
         self._limits = limits
         self._clock = clock
         self._budget = RestartBudget(limits.restarts, 3600.0, clock)
-        self._used_at = clock.monotonic()
+        self.used_at = clock.monotonic()
         self._life: _ServerLife | None = None
         """The one that was started last."""
         self._must_pay = False
@@ -104,7 +107,7 @@ class LanguageServer:
 
         None when it has failed for good; `why` says so.
         """
-        self._used_at = self._clock.monotonic()
+        self.used_at = self._clock.monotonic()
         if self.state == "stopped":
             self._start()
         return self.client
@@ -204,7 +207,7 @@ class LanguageServer:
 
     async def _greeted(self, life: _ServerLife) -> str:
         try:
-            await life.client.initialize(START_SECONDS)
+            await life.client.initialize(START_SECONDS, life.parent)
         except TimeoutError:
             return f"did not answer within {START_SECONDS:g} seconds"
         except ErrorAnswer as error:
@@ -221,15 +224,22 @@ class LanguageServer:
     async def _watched(self, life: _ServerLife, program: PipedProgram) -> str:
         while True:
             await anyio.sleep(self._limits.look_seconds)
+            program.end_first()
             if (held := program.memory()) > self._limits.max_memory:
                 return f"used {held / 1e6:,.0f} MB of memory, more than lsp.max_memory allows"
-            if self._clock.monotonic() - self._used_at > self._limits.idle_seconds:
-                life.stopping = "idle"
+            is_idle = self._clock.monotonic() - self.used_at > self._limits.idle_seconds
+            if is_idle or self._must_leave(self):
+                life.stopping = "idle" if is_idle else _CROWDED
                 # Asked first: some remove temporary files.
                 with suppress(WeftError, TimeoutError):
                     await life.client.shutdown(STOP_SECONDS)
                     await program.ends_within(STOP_SECONDS)
-                return "idle"
+                return life.stopping
+
+
+def least_used(servers: Iterable[LanguageServer]) -> LanguageServer | None:
+    """The one that was used longest ago; None of none."""
+    return min(servers, key=lambda server: server.used_at, default=None)
 
 
 class _ServerLife:
@@ -251,6 +261,13 @@ class _ServerLife:
         """Why it is not to be started again."""
         self.reason = ""
         """Why it ended by itself."""
+
+    @property
+    def parent(self) -> int | None:
+        """Our number, where the server can see us: it ends with us then.  Elsewhere it would not
+        find us, take us for dead, and end at once."""
+        shares = self.program is not None and self.program.shares_pids
+        return os.getpid() if shares else None
 
     def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
         async def contained() -> None:
@@ -281,6 +298,7 @@ class _ServerLife:
 
 
 _ENDED: Final = "ended"
+_CROWDED: Final = "all language servers together used too much memory"
 
 
 def _worst_line(errors: str) -> str:

@@ -45,12 +45,15 @@ class ServerPool:
         limits: ServerLimits,
         clock: Clock,
         changed: Callable[[], None] = lambda: None,
+        must_leave: Callable[[LanguageServer], bool] = lambda server: False,
     ) -> None:
         """`find` says where a program is that may be started; None where there is none.
 
-        `changed` is called when a server starts, is ready, or ends.
+        `changed` is called when a server starts, is ready, or ends; `must_leave` says of one
+        whether it has to make room for others.
         """
         self._changed = changed
+        self._must_leave = must_leave
         self.root = files.root
         self._files = files
         self._specs = specs
@@ -77,6 +80,7 @@ class ServerPool:
                 limits=self._limits,
                 clock=self._clock,
                 changed=self._changed,
+                must_leave=self._must_leave,
             )
         return self.servers[spec.name]
 
@@ -140,9 +144,9 @@ class ServerPool:
                 await self.show(server, document.path)
 
     @property
-    def is_running(self) -> bool:
-        """Whether any server runs, or starts."""
-        return any(server.client is not None for server in self.servers.values())
+    def running(self) -> list[LanguageServer]:
+        """The servers that run, or start."""
+        return [server for server in self.servers.values() if server.client is not None]
 
     async def importers(
         self, paths: Iterable[str], may_show: MayShow, *, are_edited: bool = False

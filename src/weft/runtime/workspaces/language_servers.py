@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -20,7 +20,17 @@ from weft.clock import Clock
 from weft.config.paths import WeftPaths
 from weft.config.settings import Config
 from weft.errors import FinalToolError, UsageError
-from weft.lsp import KNOWN, CodeQueries, EditReports, ServerLimits, ServerPool, ServerSpec, chosen
+from weft.lsp import (
+    KNOWN,
+    CodeQueries,
+    EditReports,
+    LanguageServer,
+    ServerLimits,
+    ServerPool,
+    ServerSpec,
+    chosen,
+    least_used,
+)
 from weft.runtime.workspaces.language_status import RunningServer, ServerStatus, StatusFolder
 from weft.runtime.workspaces.read_guard import SessionReadGuard
 from weft.workspace import PipedProgram, Workspace
@@ -29,6 +39,9 @@ from weft.workspace.process.search_path import find_program, lies_in
 from weft.workspace.sandbox.machine import SandboxOptions
 from weft.workspace.sandbox.read_only import ReadOnlySandbox
 from weft.workspace.skipped_folders import NODE_PACKAGES, PROJECT_PROGRAMS
+
+TOTAL_SERVERS: Final = 2
+"""All servers of a process may hold so many times what one may."""
 
 
 class ServerSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -168,6 +181,7 @@ class LanguageRegistry:
             self._limits,
             self._write_status,
             self._config.get("lsp.wait"),
+            self._must_leave,
         )
 
     async def _stop(self, key: _ServedProject) -> None:
@@ -178,6 +192,14 @@ class LanguageRegistry:
         """Hide these as well: before the next use all servers are started anew."""
         self._box.hide([str(path.resolve()) for path in files])
         self._must_restart = True
+
+    def _must_leave(self, server: LanguageServer) -> bool:
+        """Whether all servers hold too much together, and this one was used longest ago."""
+        every = [each for project in self._projects.values() for each in project.pool.running]
+        if server is not least_used(every) or len(every) < 2:
+            return False
+        most = TOTAL_SERVERS * int(self._config.get("lsp.max_memory"))
+        return sum(each.memory() for each in every) > most
 
     @property
     def _limits(self) -> ServerLimits:
@@ -192,6 +214,7 @@ class LanguageRegistry:
         asked = self._status.restarted
         if asked != self._restarted or self._must_restart:
             self._restarted, self._must_restart = asked, False
+            self._box.forget_trials()
             for key in list(self._projects):
                 await self._stop(key)
 
@@ -228,6 +251,7 @@ class ProjectLanguages:
         limits: ServerLimits,
         changed: Callable[[], None],
         wait_seconds: float,
+        must_leave: Callable[[LanguageServer], bool],
     ) -> None:
         self.launcher = launcher
         self._wait_seconds = wait_seconds
@@ -240,6 +264,7 @@ class ProjectLanguages:
             limits=limits,
             clock=clock,
             changed=changed,
+            must_leave=must_leave,
         )
 
     def reports(self, guard: SessionReadGuard) -> EditReports:

@@ -11,14 +11,12 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
+from weft.runtime.workspaces.workspace_factory import RESTART_FILE
 from weft.workspace.process.orphans import is_owner_alive, owner
 from weft.workspace.process.piped import memory_of
-
-_RESTART: Final = "restart"
 
 
 class RunningServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +57,8 @@ class StatusFolder:
     """The folder of these records."""
 
     def __init__(self, home: Path) -> None:
-        self._folder = home / "language-servers"
+        self._marker = home / RESTART_FILE
+        self._folder = self._marker.parent
 
     @property
     def _own(self) -> Path:
@@ -99,12 +98,11 @@ class StatusFolder:
     def restarted(self) -> int:
         """Changes when a restart is asked for."""
         try:
-            return (self._folder / _RESTART).stat().st_mtime_ns
+            return self._marker.stat().st_mtime_ns
         except OSError:
             return 0
 
     def ask_restart(self) -> None:
         """Have all processes stop their servers before the next use."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        marker = self._folder / _RESTART
-        marker.touch(mode=0o600)
+        self._marker.touch(mode=0o600)

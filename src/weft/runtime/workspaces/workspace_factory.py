@@ -53,6 +53,10 @@ _MAIN_PROGRAMS: Final = sorted(
 )
 
 
+RESTART_FILE: Final = "language-servers/restart"
+"""In our folder of data: its time changes when the user asks for a restart of language servers."""
+
+
 class WorkspaceFactory:
     """What all sessions of an application reach the machine through."""
 
@@ -80,6 +84,7 @@ class WorkspaceFactory:
         self._sandbox: SandboxFactory | None = None
         self._languages: LanguageRegistry | None = None
         self._has_servers: bool | None = None
+        self._restarted = 0
         self._served: dict[tuple[str, str], bool] = {}
 
     @cached_property
@@ -171,6 +176,7 @@ class WorkspaceFactory:
         """Whether a language server may be there for this file; a few looks at `PATH`, once a
         suffix.
         """
+        self._heed_restart()
         suffix = os.path.splitext(path)[1].lower()
         key = (suffix, project)
         if key not in self._served:
@@ -178,6 +184,16 @@ class WorkspaceFactory:
                 suffix, project
             )
         return self._served[key]
+
+    def _heed_restart(self) -> None:
+        """Look for programs again if the user has asked for that, here or in another process."""
+        try:
+            asked = os.stat(self._places.home / RESTART_FILE).st_mtime_ns
+        except OSError:
+            asked = 0
+        if asked != self._restarted:
+            self._restarted, self._has_servers = asked, None
+            self._served.clear()
 
     def _has_server(self, suffix: str, project: str) -> bool:
         if self._config.get("lsp.servers"):
@@ -194,6 +210,7 @@ class WorkspaceFactory:
 
     def has_servers(self) -> bool:
         """Whether some language server that can be asked about code is on PATH, or configured."""
+        self._heed_restart()
         if self._has_servers is None:
             path = self._environ.get("PATH", "")
             self._has_servers = self._config.get("lsp.enabled") and (

@@ -37,9 +37,11 @@ _FIRST_TO_GO: Final = 500
 class PipedProgram:
     """One such program."""
 
-    def __init__(self, process: anyio.abc.Process, mark: str) -> None:
+    def __init__(self, process: anyio.abc.Process, mark: str, *, shares_pids: bool) -> None:
         self._process = process
         self._mark = mark
+        self.shares_pids = shares_pids
+        """It sees our processes by the same numbers as we do."""
         self._tail = b""
 
     @property
@@ -99,6 +101,13 @@ class PipedProgram:
         """Bytes that it and all it started hold in memory, by the kernel's books."""
         return memory_of(self._process.pid)
 
+    def end_first(self) -> None:
+        """Have the kernel end it, and what it has started by now, before the user's own programs
+        where memory runs out; what they start inherits that."""
+        for pid in family_of(self._process.pid):
+            with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as file:
+                file.write(str(_FIRST_TO_GO))
+
     async def kill(self) -> None:
         """End it at once with all that it started, and give everything back; shielded."""
         with anyio.CancelScope(shield=True):
@@ -142,20 +151,24 @@ async def start_piped(
     cwd: str,
     environ: Mapping[str, str],
     pass_fds: Sequence[int] = (),
+    shares_pids: bool = True,
 ) -> PipedProgram:
-    """Start a program, which gets these open files too.
+    """Start a program, which gets these open files too; `shares_pids` is false for one in a
+    namespace of its own.
 
     Raises:
         FinalToolError: it cannot be started.
     """
     mark = orphans.new_mark()
+    # Inside another Weft its mark stays in front: by it that one finds what it has to end.
+    outer = f"{environ[orphans.MARK]}/" if orphans.MARK in environ else ""
     try:
         # A cancel in here would leave a process that no one knows of.
         with anyio.CancelScope(shield=True):
             process = await anyio.open_process(
                 list(argv),
                 cwd=cwd,
-                env={**environ, orphans.MARK: mark},
+                env={**environ, orphans.MARK: outer + mark},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -164,8 +177,9 @@ async def start_piped(
             )
     except (OSError, ValueError) as error:
         raise FinalToolError(f"{argv[0]} does not start: {error}") from error
-    _end_first(process.pid)
-    return PipedProgram(process, mark)
+    program = PipedProgram(process, mark, shares_pids=shares_pids)
+    program.end_first()
+    return program
 
 
 class FilterResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,11 +247,6 @@ class _FilterPipes:
         self.closed.set()
 
 
-def _end_first(pid: int) -> None:
-    with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as file:
-        file.write(str(_FIRST_TO_GO))
-
-
 def memory_of(pid: int) -> int:
     """Bytes that a process and all it started hold in memory."""
     return sum(_resident(each) for each in family_of(pid))
@@ -255,10 +264,11 @@ def family_of(pid: int) -> list[int]:
 
 
 def _resident(pid: int) -> int:
+    # Without the pages of files, which would count for each of its processes and can be read again;
+    # but with shared memory, which `statm` counts as such pages.
     try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            _, resident, shared, *_ = file.read().split()
-    except (OSError, ValueError):
+        with open(f"/proc/{pid}/status", "rb") as file:
+            found = [line.split() for line in file if line.startswith((b"RssAnon:", b"RssShmem:"))]
+    except OSError:
         return 0
-    # Without what is shared: the pages of a program's file would count for each of its processes.
-    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    return sum(int(words[1]) * 1024 for words in found)

@@ -20,6 +20,8 @@ from weft.workspace.sandbox.machine import SandboxOptions
 from weft.workspace.sandbox.seccomp import program
 
 _TRIAL_SECONDS = 10.0
+MOST_FILE_BYTES = 512 * 1024 * 1024
+"""In each of these folders; clangd keeps what it made of headers there."""
 _TEMPORARY = ("/tmp", "/var/tmp")
 """Empty folders of their own in these places, which go with the program."""
 
@@ -34,8 +36,11 @@ class ReadOnlySandbox:
         hidden: Sequence[str] = (),
         options: SandboxOptions | None = None,
         machine: str = "",
+        max_files: int = MOST_FILE_BYTES,
     ) -> None:
-        """`machine` is the kind of processor; empty: this one."""
+        """`machine` is the kind of processor; empty: this one.  `max_files` bounds what a program
+        can write into each of its own temporary folders, which take memory."""
+        self._max_files = max_files
         self._machine = machine or os.uname().machine
         self._options = options or SandboxOptions()
         self.environ = scrubbed(environ, self._options.passed)
@@ -44,10 +49,15 @@ class ReadOnlySandbox:
         self._hidden = HiddenPaths(os.path.realpath(home) if home else "", shown=shown)
         self._hidden.add(hidden)
         self._why_not: dict[str, str] = {}
+        self._knows_sizes = True
 
     def hide(self, paths: Iterable[str]) -> None:
         """Hide these as well, from programs that are started from now on."""
         self._hidden.add(paths)
+
+    def forget_trials(self) -> None:
+        """Try again whether programs can run in it."""
+        self._why_not.clear()
 
     async def why_not(self, root: str) -> str:
         """Why programs cannot run in it; empty when they can.  Found out by trying, once."""
@@ -63,6 +73,9 @@ class ReadOnlySandbox:
         result = await run_filter(trial, b"", seconds=_TRIAL_SECONDS, most=0)
         if result.exit_code == 0:
             return ""
+        if self._knows_sizes and "--size" in result.errors:
+            self._knows_sizes = False  # a bubblewrap before 0.6.3
+            return await self._try(root)
         said = result.errors.splitlines()
         return said[-1] if said else f"bubblewrap ends with {result.exit_code}"
 
@@ -89,7 +102,11 @@ class ReadOnlySandbox:
             options = self._wrapper(root, hidden, argv[0])
             wrapped = [bubblewrap, "--seccomp", str(filter_file), *options, *argv]
             return await start_piped(
-                wrapped, cwd=root, environ=self.environ, pass_fds=(filter_file,)
+                wrapped,
+                cwd=root,
+                environ=self.environ,
+                pass_fds=(filter_file,),
+                shares_pids=False,
             )
         finally:
             os.close(filter_file)
@@ -107,19 +124,27 @@ class ReadOnlySandbox:
             *(["--share-net"] if self._options.network else []),
             *("--new-session", "--die-with-parent"),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+            *self._folder("/dev/shm", self._max_files),
+            # Else it is one more folder without a bound; devices can be written to all the same.
+            *("--remount-ro", "/dev"),
         ]
         for place in _TEMPORARY:
             if os.path.isdir(place):
-                words += ["--tmpfs", place]
+                words += self._folder(place, self._max_files)
         # A project or a program that lies in one of those folders has to be seen all the same.
         words += ["--ro-bind", root, root]
         real = os.path.dirname(os.path.realpath(started))
         if any(real.startswith(f"{place}/") for place in _TEMPORARY):
             words += ["--ro-bind", real, real]
         for path in self._secrets(root, hidden):
-            cover = ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
-            words += cover
+            is_folder = os.path.isdir(path)
+            words += self._folder(path, 1) if is_folder else ["--ro-bind", "/dev/null", path]
         return [*words, "--setenv", "TMPDIR", "/tmp", "--chdir", root, "--"]
+
+    def _folder(self, path: str, most: int) -> list[str]:
+        """An empty folder in memory of at most so many bytes, in whole pages."""
+        size = ["--size", str(most)] if self._knows_sizes else []
+        return [*size, "--tmpfs", path]
 
     def _secrets(self, root: str, hidden: Sequence[str]) -> list[str]:
         self._hidden.stamp()
