@@ -6,7 +6,7 @@ Their programs are started by the caller, in a sandbox; knows no tool, no sessio
 from weft.lsp.client import KnownDiagnostics, LanguageClient, OpenDocument
 from weft.lsp.code_queries import CodePlace, CodeQueries, CodeSymbol, OtherMentions, RenameEdits
 from weft.lsp.edit_reports import EditReports
-from weft.lsp.positions import TextPlaces, edited
+from weft.lsp.positions import TextPlaces, edited, lines_of_text
 from weft.lsp.server import LanguageServer, ServerLimits, least_used
 from weft.lsp.server_pool import ServerPool
 from weft.lsp.server_specs import KNOWN, ServerSpec, chosen, programs_by_suffix, suffix_of
@@ -32,6 +32,7 @@ __all__ = [
     "chosen",
     "edited",
     "least_used",
+    "lines_of_text",
     "programs_by_suffix",
     "suffix_of",
 ]

@@ -149,7 +149,7 @@ async def _lines_of(path: str, context: ToolContext) -> list[str]:
     except ToolError:
         return []
     decoded = None if found is None else decode(found.data)
-    from weft.lsp.positions import lines_of_text  # with the first question
+    from weft.lsp import lines_of_text  # with the first question
 
     return [] if decoded is None else lines_of_text(decoded.text)
 
