@@ -5,12 +5,16 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.support.counting_model import CountingModel
 from tests.support.request_parts import prefix
 from tests.support.world import World, facts
 from weft.events import ErrorRaised, TurnFinished
+from weft.messages import CallResults
+from weft.providers.script import CallTool
+from weft.providers.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -83,3 +87,17 @@ async def test_what_a_vendor_counts_is_known_again_after_a_restart(tmp_path: Pat
         await session.send_message("b")
         port = await session._port()
     assert port.state.ledger.ratio("scripted:script") == pytest.approx(1.7, abs=0.1)
+
+
+async def test_a_result_leaves_room_for_others_in_a_small_window(tmp_path: Path) -> None:
+    world = World("memory", tmp_path)
+    world.write("long.txt", "some words of a long file\n" * 3_000)
+    reads = [CallTool(name="read", args={"path": "long.txt"}) for _ in range(3)]
+    for window, most in ((16_000, 2_000), (400_000, 8_000)):
+        info = msgspec.structs.replace(ScriptedModel([]).info, context_window=window)
+        model = ScriptedModel([reads, "Read."], info=info)
+        async with world.open(model) as app:
+            await (await app.sessions.start_session()).send_message("a")
+        [*_, results] = model.last_request.messages
+        assert isinstance(results, CallResults)
+        assert all(most * 3.5 < len(each.text) <= most * 4 + 400 for each in results.results)

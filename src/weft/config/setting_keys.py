@@ -260,6 +260,12 @@ KEYS: dict[str, SettingKey] = {
         about="The same of the names and descriptions of agents; never more than a sixteenth of "
         "the window.",
     ),
+    "context.results": SettingKey(
+        kind=Annotated[int, Meta(ge=100)],
+        default=8000,
+        about="Tokens that the model sees of each result of a tool; never more than an eighth of "
+        "the window. The whole text is kept.",
+    ),
     "session.idle_unload": SettingKey(
         kind=float,
         default=1800.0,

@@ -37,6 +37,7 @@ from weft.context.environment import (
 )
 from weft.context.prefix import PrefixTool, PromptPrefix, RenderedPrefix, load_prefix, render_prefix
 from weft.context.sizes import (
+    CHARACTERS_PER_TOKEN,
     HARD_SHARE,
     SOFT_SHARE,
     ZONE_SHARES,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.context.summary_check import bounded_summary, checked, step_list
 
 __all__ = [
+    "CHARACTERS_PER_TOKEN",
     "CONTINUE_PROMPT",
     "CUT_OFF",
     "HARD_SHARE",

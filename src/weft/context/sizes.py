@@ -28,10 +28,17 @@ SOFT_SHARE: Final = 0.7
 """How full the room for input gets before the line is compacted at the next natural boundary."""
 HARD_SHARE: Final = 0.9
 """How full it gets before the line is compacted at once."""
-ZONE_SHARES: Final = {"instructions": 1 / 8, "memory": 1 / 16, "skills": 1 / 8, "agents": 1 / 16}
-"""The zones with a budget, and the share of the window that each may take at most.
+ZONE_SHARES: Final = {
+    "instructions": 1 / 8,
+    "memory": 1 / 16,
+    "skills": 1 / 8,
+    "agents": 1 / 16,
+    "results": 1 / 8,
+}
+"""What has a budget, and the share of the window that it may take at most.
 
-Together they are less than half of it: system prompt and tools come on top, and cannot be cut.
+Those of the prefix are less than half of it together: system prompt and tools come on top, and
+cannot be cut.  `results` is each result of a tool.
 """
 _CUT: Final = "[The rest is left out: "
 

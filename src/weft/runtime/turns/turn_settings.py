@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from weft.errors import UsageError
+from weft.context import CHARACTERS_PER_TOKEN, zone_budget
+from weft.errors import UsageError, WeftError
 from weft.loop import TurnLimits
 from weft.messages import ModelName
 from weft.runtime.services import Services
@@ -186,6 +187,7 @@ class TurnSettings:
     def limits(self, state: SessionState, options: Mapping[str, Any]) -> TurnLimits:
         # Later ones win: config, session, budget of the session, then the options of this message.
         given = {
+            "result_characters": self._result_characters(state, options),
             "max_turns": state.settings.get("max_turns", self._config.get("session.max_turns")),
             "ask_seconds": self._config.get("permissions.ask_timeout") or None,
             "soft_share": self._config.get("compaction.soft"),
@@ -198,6 +200,15 @@ class TurnSettings:
             return msgspec.convert(given, TurnLimits)
         except msgspec.ValidationError as error:
             raise UsageError(f"this cannot be a limit: {error}") from error
+
+    def _result_characters(self, state: SessionState, options: Mapping[str, Any]) -> int:
+        """What the model sees of one result: in a small window, one must leave room for others."""
+        try:
+            window = self._models.resolve(self.model_name(state, options)).info.context_window
+        except WeftError:  # its key is gone; the call itself will say so
+            window = 0
+        tokens = zone_budget("results", self._config.get("context.results"), window)
+        return max(1, tokens) * CHARACTERS_PER_TOKEN
 
 
 def open_options(state: SessionState) -> Mapping[str, Any]:
