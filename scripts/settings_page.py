@@ -53,6 +53,7 @@ EXAMPLES: dict[str, str] = {
     "agents.step_turns": "agents.step_turns = 50",
     "history.quota": "history.quota = 536_870_912  # 512 MB",
     "history.max_file": "history.max_file = 16_777_216  # 16 MB",
+    "decisions.enabled": "decisions.enabled = false",
     "animation": "animation = false",
     "keys": 'keys = "vi"',
     "notify": "notify = false",

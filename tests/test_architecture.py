@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "repo": "workspace actors",
     "lsp": "workspace actors jsonrpc",
     "context": "messages events tree state",
-    "tools": "messages permissions events workspace repo lsp",
+    "tools": "messages permissions events decisions workspace repo lsp",
     "mcp": "messages permissions tools actors",
     "loop": "messages permissions events providers tools context state actors",
     "session": "messages permissions events tree state store actors loop",

@@ -25,6 +25,8 @@ EntryId = NewType("EntryId", str)
 """Names one entry of the steering or follow-up queue."""
 WaitId = NewType("WaitId", str)
 """Names one wait of a turn."""
+DecisionId = NewType("DecisionId", str)
+"""Names one node of a project's decision graph; short, because people type it."""
 BlobId = NewType("BlobId", str)
 """SHA-256 of the content, in hexadecimal."""
 TreeHash: TypeAlias = str

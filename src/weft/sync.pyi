@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Self, Unpack
 
+from weft.api.decisions.project import DecisionFormat, WhyReport
 from weft.api.manager import ExportFormat, SavedSessions, SessionInfo, SessionRecord
 from weft.api.model_query import Answer, Delta
 from weft.api.options import (
@@ -21,6 +22,14 @@ from weft.api.reports import BackgroundWork, CompactionReport, SessionMetadata, 
 from weft.api.results import Reply, Result
 from weft.app.index import MapRequest
 from weft.config import Config
+from weft.decisions import (
+    DecisionEdge,
+    DecisionEvidence,
+    DecisionGraph,
+    DecisionNode,
+    DecisionOption,
+)
+from weft.decisions.pulse import PulseReport
 from weft.events import CallOrigin, Event, LeftOutFile, PermissionAction, Status, Todo
 from weft.ids import SessionId
 from weft.messages import Content, File, Image, Text
@@ -346,6 +355,75 @@ class SessionManager:
     def aclose(self) -> None: ...
     def close(self) -> None: ...
 
+class ProjectDecisions:
+    def log(
+        self,
+        title: str,
+        *,
+        kind: str = "decision",
+        why: str = "",
+        scope: Sequence[str] = ...,
+        options: Sequence[DecisionOption | Mapping[str, str] | str] = ...,
+        supersedes: str | None = None,
+        parent: str | None = None,
+        confidence: int | None = None,
+        tags: Sequence[str] = ...,
+        evidence: Sequence[DecisionEvidence] = ...,
+        review_after: float | None = None,
+        status: str = "active",
+        by: str = "user",
+        session: str | None = None,
+    ) -> DecisionNode: ...
+    def supersede(
+        self, old: str, new: str, rationale: str = "", *, session: str | None = None
+    ) -> DecisionNode: ...
+    def accept(
+        self, name: str, reason: str = "", *, session: str | None = None
+    ) -> DecisionNode: ...
+    def change(
+        self,
+        name: str,
+        *,
+        status: str | None = None,
+        title: str | None = None,
+        why: str | None = None,
+        confidence: int | None = None,
+        scope: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        review_after: float | None = None,
+        evidence: Sequence[DecisionEvidence] = ...,
+        reason: str = "",
+        session: str | None = None,
+    ) -> DecisionNode: ...
+    def link(
+        self,
+        source: str,
+        target: str,
+        kind: str = "leads_to",
+        rationale: str = "",
+        weight: float = 1.0,
+        *,
+        session: str | None = None,
+    ) -> DecisionEdge: ...
+    def register(self, kind: str, about: str = "") -> None: ...
+    def kinds(self) -> dict[str, str]: ...
+    def get(self, name: str) -> DecisionNode: ...
+    def graph(self) -> DecisionGraph: ...
+    def nodes(
+        self, *, kind: str | None = None, status: str | None = None, session: str | None = None
+    ) -> list[DecisionNode]: ...
+    def edges(self, name: str | None = None) -> list[DecisionEdge]: ...
+    def query(
+        self, text: str | None = None, *, path: str | None = None, limit: int = 20
+    ) -> list[DecisionNode]: ...
+    def why(self, path: str, line: int | None = None) -> WhyReport: ...
+    def pulse(self) -> PulseReport: ...
+    def narrative(self, *, session: str | None = None, goal: str | None = None) -> str: ...
+    def export(
+        self, format: DecisionFormat = "json", path: str | PathLike[str] | None = None
+    ) -> str: ...
+    def import_adr(self, path: str | PathLike[str]) -> list[DecisionNode]: ...
+
 class App:
     config: Config
     project_path: str
@@ -353,6 +431,8 @@ class App:
     def sessions(self) -> SessionManager: ...
     @property
     def store(self) -> Store: ...
+    @property
+    def decisions(self) -> ProjectDecisions: ...
     @property
     def index(self) -> AppIndex: ...
     @property

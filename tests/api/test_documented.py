@@ -11,6 +11,7 @@ import weft
 from tests.support.doc_examples import Example, examples, make_project, run_async_example
 from tests.support.source_code import ROOT
 from weft import api
+from weft.api.decisions import ProjectDecisions
 from weft.app import App
 from weft.testing import MemoryStore, Script, ScriptedModel
 
@@ -19,7 +20,7 @@ NAMED = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", DOCUMENT))))
 """Every word that stands in code."""
 
 
-@pytest.mark.parametrize("cls", [App, api.SessionManager, api.Session])
+@pytest.mark.parametrize("cls", [App, api.SessionManager, api.Session, ProjectDecisions])
 def test_every_public_name_is_documented(cls: type) -> None:
     public = {name for name in dir(cls) if not name.startswith("_")}
     assert sorted(public - NAMED) == [], f"docs/api.md does not mention these of {cls.__name__}"

@@ -269,6 +269,35 @@ def test_an_edit_loads_nothing_of_language_servers_where_there_is_none(weft: Wef
     assert "weft.workspace.process.piped" not in loaded
 
 
+THREADS = """
+import threading
+start = threading.Thread.start
+names = []
+threading.Thread.start = lambda self: (names.append(self.name), start(self))[1]
+""" + DUMP.replace("sorted(sys.modules)", "[sorted(sys.modules), names]")
+
+
+def test_a_project_without_decisions_loads_nothing_of_them_and_asks_no_reader(
+    weft: WeftProgram,
+) -> None:
+    """Every run has to find out that there are none."""
+    script = weft.script([{"do": "call", "name": "read", "args": {"path": "a.txt"}}], "Done.")
+    (weft.project / "a.txt").write_text("words\n")
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS, "-p", "-m", script, "read a.txt"],
+        env=weft.environment,
+        cwd=weft.project,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+    loaded, threads = json.loads(done.stderr)
+    assert "weft-writer" in threads
+    assert "weft-reader" not in threads
+    assert not [name for name in loaded if "decision" in name]
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("modules", "rare"),

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from tests.support.source_code import ROOT
+from weft.decisions import DECISION_FACTS
 from weft.events import FACTS, SIGNALS, FactBase, SignalBase, upcast
 from weft.view import AnyBlock, LiveArea
 
@@ -88,6 +89,12 @@ def nested(hint: Any, known: dict[str, type[msgspec.Struct]]) -> dict[str, type[
 # A tuple type made at run time.
 IN_FACTS = nested(tuple[tuple(FACTS.values())], {})  # type: ignore[misc]
 VALUES = {name: cls for name, cls in IN_FACTS.items() if cls not in FACTS.values()}
+IN_DECISIONS = nested(tuple[tuple(DECISION_FACTS.values())], {})  # type: ignore[misc]  # as above
+DECISION_VALUES = {
+    name: cls
+    for name, cls in IN_DECISIONS.items()
+    if cls not in DECISION_FACTS.values() and name not in VALUES
+}
 BLOCKS = {cls.__struct_config__.tag: cls for cls in typing.get_args(AnyBlock)}
 # A block is documented under its tag, wherever it stands: in the live area too.
 LIVE = {
@@ -98,6 +105,14 @@ LIVE = {
 KINDS = [
     *(pytest.param("facts.md", kind, cls, FactBase, id=kind) for kind, cls in FACTS.items()),
     *(pytest.param("facts.md", name, cls, None, id=name) for name, cls in VALUES.items()),
+    *(
+        pytest.param("decisions.md", kind, cls, FactBase, id=kind)
+        for kind, cls in DECISION_FACTS.items()
+    ),
+    *(
+        pytest.param("decisions.md", name, cls, None, id=name)
+        for name, cls in DECISION_VALUES.items()
+    ),
     *(pytest.param("signals.md", kind, cls, SignalBase, id=kind) for kind, cls in SIGNALS.items()),
     *(pytest.param("view.md", tag, cls, None, id=f"{tag} block") for tag, cls in BLOCKS.items()),
     *(pytest.param("view.md", name, cls, None, id=name) for name, cls in LIVE.items()),
@@ -140,6 +155,7 @@ def test_what_all_share_is_documented(file: str, heading: str, base: type[msgspe
     ("file", "known"),
     [
         ("facts.md", {*FACTS, *VALUES}),
+        ("decisions.md", {*DECISION_FACTS, *DECISION_VALUES}),
         ("signals.md", {*SIGNALS}),
         ("view.md", {*BLOCKS, *LIVE}),
     ],

@@ -17,8 +17,10 @@ from weft.events import FACTS, FactBase, UnknownFact, decode, encode, kind_of
 GOLDEN = Path(__file__).parent.parent / "golden" / "facts"
 NEWEST = "v1.jsonl"
 
-WITHDRAWN = {"fan_started", "fan_kept", "decision_logged"}
+WITHDRAWN = {"fan_started", "fan_kept"}
 """Kinds that no program ever wrote; they are read like those of a newer one."""
+UNWRITTEN = b'"decision":"dec_9"'
+"""In the one line of a shape that no program ever wrote: it opens, and is not what we store."""
 
 LINES = [
     pytest.param(line, id=f"{file.stem}:{number}")
@@ -29,7 +31,8 @@ LINES = [
 
 def newest_lines() -> list[bytes]:
     """The lines that this version itself would write."""
-    return (GOLDEN / NEWEST).read_bytes().splitlines()
+    stored = (GOLDEN / NEWEST).read_bytes().splitlines()
+    return [line for line in stored if UNWRITTEN not in line]
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -39,6 +39,8 @@ from weft.providers.script import (
     Think,
 )
 from weft.providers.scripted import ScriptedModel
+from weft.runtime.decisions.decision_book import logged_commit
+from weft.runtime.ports.local import LocalPort
 from weft.session import EditNode
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -140,6 +142,13 @@ async def talks(session: Session, model: ScriptedModel) -> None:
     await session.send_message("ask somebody")
 
 
+async def decides(session: Session, model: ScriptedModel) -> None:
+    """What a session adds to its project's decision graph."""
+    port = await session._port()
+    assert isinstance(port, LocalPort)
+    await port.actor.append(lambda state: logged_commit("p", (), ids=(), summary="nothing"))
+
+
 async def gives_way(session: Session, model: ScriptedModel) -> None:
     await session.new_session()
 
@@ -159,6 +168,7 @@ def models() -> dict[Leg, ScriptedModel]:
             ),
         ),
         talks: role_model({"ask": [agent_call("count"), "3"], "count": ["3"]}),
+        decides: ScriptedModel([]),
         gives_way: ScriptedModel([]),
     }
 

@@ -67,6 +67,16 @@ def _commits(folder: Path) -> int:
     return sum(data[at + 4 : at + 8] != bytes(4) for at in frames)
 
 
+async def test_the_end_of_a_stream_is_told_without_a_reader(store: SqliteStore) -> None:
+    """Every run asks for one, and most read nothing."""
+    lease = await store.take_lease(A)
+    await store.append(facts(lease, 0, "x"))
+    assert (await store.last_seq(A), await store.last_seq(B)) == (1, 0)
+    assert "weft-reader" not in {thread.name for thread in threading.enumerate()}
+    await store.read(A)
+    assert (await store.last_seq(A), await store.last_seq(B)) == (1, 0)
+
+
 async def test_a_cancelled_append_is_committed_and_hurts_no_neighbour(
     store: SqliteStore,
 ) -> None:

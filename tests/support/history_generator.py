@@ -25,6 +25,7 @@ from weft.events import (
     CommandEnd,
     Compacted,
     CompactionUndone,
+    DecisionLogged,
     ErrorRaised,
     Fact,
     FileTouched,
@@ -73,7 +74,18 @@ from weft.events import (
     WaitSubject,
     WorkspaceSnapshot,
 )
-from weft.ids import BlobId, CallUid, EntryId, InputId, NodeId, RequestId, SessionId, TurnId, WaitId
+from weft.ids import (
+    BlobId,
+    CallUid,
+    DecisionId,
+    EntryId,
+    InputId,
+    NodeId,
+    RequestId,
+    SessionId,
+    TurnId,
+    WaitId,
+)
 from weft.messages import Node, Text, ToolCall, ToolResult, Usage
 from weft.state import SessionState
 
@@ -537,6 +549,7 @@ _MENTIONS: tuple[Fact, ...] = (
     SkillChanged(name="s", active=True),
     PrefixFrozen(prefix=BlobId("b" * 64)),
     WorkspaceSnapshot(tree=BlobId("c" * 64)),
+    DecisionLogged(ids=(DecisionId("dec_1"),)),
     ChildStarted(child=SessionId("ses_child")),
     ArchitectPlan(plan_id="p", plan={"steps": []}),
     PlanEdited(plan_id="p", plan={}),

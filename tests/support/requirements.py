@@ -533,6 +533,7 @@ FACTS = (
     "BoundaryChanged",
     "SkillChanged",
     "TodoChanged",
+    "DecisionLogged",
     "ChildStarted",
     "ChildFinished",
     "ArchitectPlan",

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from weft import api
+from weft.api.decisions import ProjectDecisions
 from weft.api.inspection import Joined
 from weft.api.model_query import AnswerStream
 from weft.app import App, open_app, run
@@ -48,6 +49,7 @@ CLASSES: dict[type, tuple[str, ...]] = {
     api.Session: ("id: SessionId",),
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
     api.SessionManager: (),
+    ProjectDecisions: (),
     App: ("config: Config", "project_path: str"),
 }
 """Each class that has a blocking one, and the attributes that its objects get when they

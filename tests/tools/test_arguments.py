@@ -76,7 +76,8 @@ def test_every_built_in_tool_has_a_valid_schema_and_a_description() -> None:
         assert all("description" in each for each in tool.schema["properties"].values())
     pure = {name for name, tool in tools.items() if tool.effect == "pure"}
     looks = {"read", "list", "find", "grep", *INDEX_TOOLS}
-    assert pure == {*looks, "todo", "ask", "shell_output", "wait"}
+    decisions = {"decision_log", "decision_query", "decision_update"}
+    assert pure == {*looks, *decisions, "todo", "ask", "shell_output", "wait"}
     assert {name for name, tool in tools.items() if tool.effect == "checkable"} == {
         "write",
         "edit",

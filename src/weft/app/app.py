@@ -52,6 +52,7 @@ from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.process.search_path import find_program
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
+    from weft.api.decisions import ProjectDecisions
     from weft.app.index import AppIndex
     from weft.app.memory import AppMemory
     from weft.hooks.config import HookTable
@@ -154,6 +155,8 @@ class App:
         self._repo_topic: RepoTopic | None = None
         self._source_asked_at = -SOURCE_EVERY_SECONDS
         self._is_source_there = False
+        self._shared: Services | None = None
+        self._decisions: ProjectDecisions | None = None
 
     def _prompt_terms(self) -> PromptTerms:
         # As the runner finds it, which is made with the first command.
@@ -189,6 +192,17 @@ class App:
         if self._store is None:
             raise UsageError(_NOT_OPEN)
         return self._store
+
+    @property
+    def decisions(self) -> ProjectDecisions:
+        """The decision graph of this project."""
+        if self._shared is None:
+            raise UsageError(_NOT_OPEN)
+        if self._decisions is None:
+            from weft.api.decisions import ProjectDecisions  # most runs have none
+
+            self._decisions = ProjectDecisions(self.host, self._shared, self.store)
+        return self._decisions
 
     @property
     def index(self) -> AppIndex:
@@ -650,27 +664,26 @@ class App:
         for name in self.config.get("model.fallback"):
             # Now, and not when the first model is down: then it would be too late.
             self._models.check(name)
-        self._host = SessionHost(
-            Services(
-                stores=self._stores,
-                supervisor=self._supervisor,
-                config=self.config,
-                models=self._models,
-                clock=self._clock,
-                sleep=self._sleep,
-                workspaces=self._workspaces,
-                prompter=self._prompter,
-                redact=self._redact,
-                places=self.places,
-                saved_rules=SavedRules(self.places.config),
-                hooks=self._session_hooks,
-                is_trusted=self.is_trusted,
-                has_index=self._has_index,
-                may_index=self._may_index,
-                indexes=self._indexes,
-                project_path=self.project_path,
-            )
+        self._shared = Services(
+            stores=self._stores,
+            supervisor=self._supervisor,
+            config=self.config,
+            models=self._models,
+            clock=self._clock,
+            sleep=self._sleep,
+            workspaces=self._workspaces,
+            prompter=self._prompter,
+            redact=self._redact,
+            places=self.places,
+            saved_rules=SavedRules(self.places.config),
+            hooks=self._session_hooks,
+            is_trusted=self.is_trusted,
+            has_index=self._has_index,
+            may_index=self._may_index,
+            indexes=self._indexes,
+            project_path=self.project_path,
         )
+        self._host = SessionHost(self._shared)
         self._sessions = SessionManager(self._host)
         self._supervisor.start(self._unload_idle, "unload idle sessions")
         self._supervisor.start(self._trim_heap, "trim the heap")

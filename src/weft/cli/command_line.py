@@ -30,6 +30,7 @@ _MODULES = {
     "context": "weft.cli.commands.context",
     "map": "weft.cli.commands.map",
     "memory": "weft.cli.commands.memory",
+    "decisions": "weft.cli.commands.decisions",
     "stats": "weft.cli.commands.stats",
     "config": "weft.cli.commands.config",
     "doctor": "weft.cli.commands.doctor",

@@ -361,6 +361,21 @@ _OVERWRITE = CommandOption(
     "FILE",
 )
 
+_WHY = CommandOption(("--why",), "The reasons.", "text", "TEXT")
+_KIND = CommandOption(
+    ("--kind",),
+    "goal, decision, option, action, outcome, observation, revisit or constraint.",
+    "text",
+    "KIND",
+)
+_STATUS = CommandOption(
+    ("--status",),
+    "proposed, active, superseded, abandoned or done.",
+    "text",
+    "STATUS",
+    ("proposed", "active", "superseded", "abandoned", "done"),
+)
+
 VERBS: tuple[CommandSpec, ...] = (
     CommandSpec(
         "run",
@@ -550,6 +565,107 @@ VERBS: tuple[CommandSpec, ...] = (
             CommandSpec("add", "Remember something in this project", "TEXT", (_USER,)),
             CommandSpec("edit", "Open the file in $VISUAL or $EDITOR", "", (_USER,)),
             CommandSpec("forget", "Forget something", "ID...", aliases=("rm",)),
+        ),
+    ),
+    CommandSpec(
+        "decisions",
+        "What was decided in this project and why: list, log, check and export it",
+        aliases=("decision",),
+        default="list",
+        verbs=(
+            CommandSpec(
+                "list",
+                "List decisions, newest first; words search them, nearest first",
+                "[words]",
+                (_KIND, _STATUS, JSON),
+                aliases=("ls",),
+            ),
+            CommandSpec("show", "Show a decision with its options and evidence", "ID", (JSON,)),
+            CommandSpec(
+                "why",
+                "Say why a file or a line is as it is: its commit, the turn that made it, and what "
+                "was decided",
+                "PATH[:LINE]",
+                (JSON,),
+            ),
+            CommandSpec(
+                "log",
+                "Log a decision",
+                "TITLE",
+                (
+                    _KIND,
+                    _WHY,
+                    CommandOption(
+                        ("--scope",),
+                        "A path, a glob or a symbol that it is about; may be repeated.",
+                        "many",
+                        "SCOPE",
+                    ),
+                    CommandOption(
+                        ("--chosen",), "An option that was chosen: 'TITLE: WHY'.", "many", "OPTION"
+                    ),
+                    CommandOption(
+                        ("--rejected",),
+                        "An option that was rejected: 'TITLE: WHY'.",
+                        "many",
+                        "OPTION",
+                    ),
+                    CommandOption(
+                        ("--supersedes",), "The decision that it replaces.", "text", "ID"
+                    ),
+                    CommandOption(("--parent",), "The goal that leads to it.", "text", "ID"),
+                    CommandOption(("--tag",), "A word to find it by.", "many", "TAG"),
+                    CommandOption(
+                        ("--confidence",), "How sure you are, 0 to 100.", "text", "NUMBER"
+                    ),
+                    JSON,
+                ),
+            ),
+            CommandSpec("supersede", "Let one decision replace another", "OLD NEW", (_WHY, JSON)),
+            CommandSpec("accept", "Accept what was proposed", "ID...", (_WHY, JSON)),
+            CommandSpec("abandon", "Give decisions up", "ID...", (_WHY, JSON)),
+            CommandSpec(
+                "pulse",
+                "Check the decisions for what is missing, stale or at odds",
+                "",
+                (CommandOption(("--check",), "Exit with 1 where something was found."), JSON),
+            ),
+            CommandSpec(
+                "narrative",
+                "Tell what was decided, oldest first",
+                "",
+                (
+                    CommandOption(("--goal",), "Only what a goal led to.", "text", "ID"),
+                    CommandOption(("--session",), "Only of a session.", "text", "ID"),
+                    JSON,
+                ),
+            ),
+            CommandSpec(
+                "export",
+                "Write the decisions as JSON, DOT, Mermaid or ADR files",
+                "",
+                (
+                    CommandOption(
+                        ("-f", "--format"),
+                        "json (the default), dot, mermaid, or adr: a record for each decision.",
+                        "text",
+                        "FORMAT",
+                        ("json", "dot", "mermaid", "adr"),
+                    ),
+                    CommandOption(
+                        ("-o", "--output"),
+                        "File (for adr: folder) to write; without it, standard output.",
+                        "text",
+                        "PATH",
+                    ),
+                ),
+            ),
+            CommandSpec(
+                "import-adr",
+                "Log architecture decision records (Markdown) of files or folders",
+                "PATH...",
+                (JSON,),
+            ),
         ),
     ),
     CommandSpec("stats", "Show usage: sessions, turns, cost", "", (ALL, JSON)),

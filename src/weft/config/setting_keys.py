@@ -116,6 +116,13 @@ KEYS: dict[str, SettingKey] = {
         default=4 * 1024 * 1024,
         about="Bytes of a file beyond which the file history does not keep its content.",
     ),
+    "decisions.enabled": SettingKey(
+        kind=bool,
+        default=True,
+        about="Whether models are told of the project's decisions and can log some, and whether "
+        "corrections, plans and results of tests are noted as decisions.",
+        safe=True,
+    ),
     "animation": SettingKey(
         kind=bool,
         default=True,

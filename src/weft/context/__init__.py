@@ -30,6 +30,7 @@ from weft.context.digest import (
     request_digest,
 )
 from weft.context.environment import (
+    DECISION_SUBJECT,
     INSTRUCTIONS_VERSION,
     MEMORY_VERSION,
     environment_text,
@@ -81,6 +82,7 @@ __all__ = [
     "CHARACTERS_PER_TOKEN",
     "CONTINUE_PROMPT",
     "CUT_OFF",
+    "DECISION_SUBJECT",
     "HARD_SHARE",
     "INSTRUCTIONS",
     "INSTRUCTIONS_VERSION",

@@ -20,6 +20,9 @@ sentence.
 """
 MEMORY_VERSION: Final = "memory"
 """The same of what the user asked to be remembered."""
+DECISION_SUBJECT: Final = "decision "
+"""What subjects begin with that are decisions of the project."""
+DECISIONS_HEADING: Final = "Decisions of this project (do not propose again what was rejected):"
 
 
 def told_on(
@@ -55,7 +58,11 @@ def environment_text(
     """
     versions = (INSTRUCTIONS_VERSION, MEMORY_VERSION)
     sentences = {subject: text for subject, text in now.items() if subject not in versions}
-    changed = [text for subject, text in sentences.items() if told.get(subject) != text]
+    new = {subject: text for subject, text in sentences.items() if told.get(subject) != text}
+    changed = [text for subject, text in new.items() if not subject.startswith(DECISION_SUBJECT)]
+    decided = [f"- {text}" for name, text in new.items() if name.startswith(DECISION_SUBJECT)]
+    if decided:
+        changed += [DECISIONS_HEADING, *decided]
     pieces = []
     if changed:
         lines = "\n".join(changed)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, get_args
 import msgspec
 
 from weft.errors import Corrupt
+from weft.events.base import FactBase
 from weft.events.facts import Fact
 from weft.events.signals import Signal
 from weft.events.upcast import UPCASTERS, upcast
@@ -70,12 +71,12 @@ def _events() -> msgspec.json.Decoder[Fact | Signal]:
     return msgspec.json.Decoder(Fact | Signal)
 
 
-def encode(event: Event) -> bytes:
+def encode(event: Event | FactBase) -> bytes:
     """The stored (and wire) form of a fact or signal."""
     return event.raw if isinstance(event, UnknownFact) else _encoder.encode(event)
 
 
-def kind_of(event: Event) -> str:
+def kind_of(event: Event | FactBase) -> str:
     """The stored name of the event's kind."""
     if isinstance(event, UnknownFact):
         return event.kind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias
 
 import anyio
@@ -21,7 +21,15 @@ from weft.context import (
     estimate_text,
     room_level,
 )
-from weft.events import Compacted, Fact, PermissionResolved, QuestionAnswered, Signal, Status
+from weft.events import (
+    Compacted,
+    Fact,
+    FactBase,
+    PermissionResolved,
+    QuestionAnswered,
+    Signal,
+    Status,
+)
 from weft.ids import BlobId, CallUid, NodeId, RequestId, TurnId
 from weft.loop.hooks import TurnHooks
 from weft.messages import DraftPart, Usage
@@ -39,7 +47,7 @@ class ProjectFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts for the stream of a project, which any session may add to."""
 
     project_id: str
-    facts: tuple[Fact, ...]
+    facts: tuple[FactBase, ...]
 
 
 class TreeBlobs(msgspec.Struct, frozen=True, kw_only=True):
@@ -344,6 +352,9 @@ class ToolCallEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What commands changed that were cancelled before they could report it; given out once."""
     snapshots: SnapshotTaker | None = None
     """Takes the snapshots of the project's files; None where there are none."""
+    result_note: Callable[[Iterable[str]], str] | None = None
+    """What the model is told, behind a result, about the files that it read or changed; None where
+    there is nothing to tell."""
     reach_rules: Callable[[], Awaitable[None]] | None = None
     """Waits until the gate knows the rules that hold; None where it always does."""
     edit_reports: EditReporter | None = None

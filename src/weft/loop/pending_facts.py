@@ -13,7 +13,7 @@ from typing import TypeAlias
 from weft.events import Fact, SystemNote
 from weft.faults import FailPointPair
 from weft.ids import BlobId
-from weft.loop.base import CallJournal, Commit, TreeBlobs
+from weft.loop.base import CallJournal, Commit, ProjectFacts, TreeBlobs
 from weft.loop.turn_facts import tip_after
 from weft.state import SessionState
 
@@ -30,6 +30,7 @@ class PendingFacts:
         self._blobs: dict[BlobId, bytes] = {}
         self._trees = TreeBlobs()
         self._results: list[Commit] = []
+        self._projects: tuple[ProjectFacts, ...] = ()
 
     @property
     def facts(self) -> Sequence[Fact]:
@@ -48,13 +49,14 @@ class PendingFacts:
 
     def note_result(self, result: Commit) -> None:
         """Note what a tool call came to: it is not lost where the next commit cannot be stored."""
-        self.note(*result.facts, blobs=result.blobs)
+        self.note_commit(result)
         self._results.append(result)
 
     def note_commit(self, commit: Commit) -> None:
         """Let what was made for an append of its own go along with the next commit."""
         self.note(*commit.facts, blobs=commit.blobs)
         self._trees |= commit.trees
+        self._projects += commit.projects
 
     def nudge(self, text: str) -> None:
         """Note something that the model reads behind the last node, with its next request."""
@@ -103,11 +105,13 @@ class PendingFacts:
         blobs, self._blobs = self._blobs, {}
         trees, self._trees = self._trees, TreeBlobs()
         results, self._results = self._results, []
+        projects, self._projects = self._projects, ()
         return Commit(
             facts=(*facts, *extra),
             blobs=blobs,
             ends_drafts=ended,
             trees=trees,
+            projects=projects,
             ends_work=ends_work,
             results=tuple(results),
         )

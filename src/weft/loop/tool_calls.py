@@ -37,7 +37,7 @@ from weft.events import (
 from weft.faults import FailPointPair
 from weft.ids import BlobId, CallUid, NodeId, RequestId, new_id
 from weft.loop.approval import PermissionApprover, PermissionAsk, ReadyCall
-from weft.loop.base import Commit, ToolCallEnvironment
+from weft.loop.base import Commit, ProjectFacts, ToolCallEnvironment
 from weft.loop.hooks import HookRuling, TurnHooks
 from weft.loop.pending_facts import More, PendingFacts
 from weft.loop.tool_results import (
@@ -48,6 +48,7 @@ from weft.loop.tool_results import (
     sound_outcome,
     sound_preparation,
     touched_facts,
+    with_file_note,
 )
 from weft.messages import ToolCall, ToolResult, clean_text
 from weft.permissions import PolicyDecision, with_hook
@@ -626,9 +627,17 @@ class ToolCallBatch:
             outcome = self._extended(outcome, reports.late())
         if rule := self._allowed_by.pop(call.call_uid, ""):
             outcome = msgspec.structs.replace(outcome, data={**outcome.data, "allowed_by": rule})
+        if self._env.result_note is not None and not outcome.is_error:
+            outcome = with_file_note(outcome, self._env.result_note)
         facts, blobs = settled(call, self._node, outcome, duration_ms=duration_ms, limit=limit)
         moved = self._env.moved_ranges()
-        self._settle([*facts, *moved.facts], {**blobs, **moved.blobs})
+        projects = self._for_project(outcome) if outcome.project_facts else ()
+        self._settle([*facts, *moved.facts], {**blobs, **moved.blobs}, projects)
+
+    def _for_project(self, outcome: ToolOutcome) -> tuple[ProjectFacts, ...]:
+        """What a result adds to the stream of the session's project."""
+        project_id = self._env.journal.state.about.project_key
+        return (ProjectFacts(project_id=project_id, facts=outcome.project_facts),)
 
     async def _masked_outcome(self, outcome: ToolOutcome) -> ToolOutcome:
         """The outcome without secrets; all of it, because what is shown is cut from it later, and
@@ -651,8 +660,14 @@ class ToolCallBatch:
     def _refuse(self, call: ToolCall, text: str, *, status: str) -> None:
         self._settle([refused(call.call_uid, self._node, text, status=status)])
 
-    def _settle(self, facts: Sequence[Fact], blobs: Mapping[BlobId, bytes] | None = None) -> None:
-        self._pending.note_result(Commit(facts=tuple(facts), blobs=blobs or {}))
+    def _settle(
+        self,
+        facts: Sequence[Fact],
+        blobs: Mapping[BlobId, bytes] | None = None,
+        projects: tuple[ProjectFacts, ...] = (),
+    ) -> None:
+        result = Commit(facts=tuple(facts), blobs=blobs or {}, projects=projects)
+        self._pending.note_result(result)
         for fact in facts:
             if isinstance(fact, ToolComplete):
                 self.results[fact.call_uid] = fact.result

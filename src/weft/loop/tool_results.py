@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -79,6 +79,14 @@ def settled(
         facts.append(TodoChanged(items=outcome.todos))
     facts += outcome.facts
     return facts, blobs
+
+
+def with_file_note(outcome: ToolOutcome, note: Callable[[Iterable[str]], str]) -> ToolOutcome:
+    """The outcome with what there is to be said about the files that it read or changed."""
+    read = outcome.data.get("read")
+    paths = [*(each.path for each in outcome.touched), *(read if isinstance(read, dict) else ())]
+    text = note(paths) if paths else ""
+    return msgspec.structs.replace(outcome, text=f"{outcome.text}\n\n{text}") if text else outcome
 
 
 def sound_preparation(prepared: object) -> PreparedCall:

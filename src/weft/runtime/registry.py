@@ -38,7 +38,11 @@ from weft.runtime.services import Services
 from weft.runtime.tool_table import SessionTools, tool_table
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.session_prompt import SessionPrompt
-from weft.runtime.turns.tool_contexts import SessionLanguages, ToolContexts
+from weft.runtime.turns.tool_contexts import (
+    DecisionsOnDemand,
+    SessionLanguages,
+    ToolContexts,
+)
 from weft.runtime.turns.turn_factory import SessionTurnFactory
 from weft.runtime.workspaces.session_workspace import SessionRecoveryProbe, SessionWorkspace
 from weft.session import (
@@ -541,7 +545,10 @@ class SessionRegistry:
         index = (
             partial(_index, services, project_path) if services.config.get("repo.index") else None
         )
-        contexts = ToolContexts(workspace, files, host, services.redact, languages, index)
+        decisions = DecisionsOnDemand(services, store, plain, workspace.read_guard.forbids)
+        contexts = ToolContexts(
+            workspace, files, host, services.redact, languages, index=index, decisions=decisions
+        )
         asking = self._asking.get(session_id, "wait")
         prompt = SessionPrompt(
             services,
@@ -549,6 +556,7 @@ class SessionRegistry:
             store.blob,
             has_user=asking != "no",
             read_rules=lambda: self._read_rules_of(session_id, project_path),
+            decisions=decisions,
         )
         above = self._parent_rules(parent)
         factory = SessionTurnFactory(
@@ -562,6 +570,7 @@ class SessionRegistry:
         self.factories[session_id] = factory
         return SessionEnvironment(
             turns=factory,
+            enricher=decisions,
             probe=SessionRecoveryProbe(plain, workspace, self.usage_of),
             prices=services.models,
             finder=workspace,

@@ -20,7 +20,8 @@ from weft.runtime.ports.local import HookProvider
 from weft.runtime.stores import StoreRegistry
 from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
 
-if TYPE_CHECKING:  # loaded where a project has an index
+if TYPE_CHECKING:  # loaded where a project has decisions, or an index
+    from weft.runtime.decisions.decision_book import DecisionBook
     from weft.runtime.index_access import IndexAccess
 
 
@@ -54,3 +55,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The indexes of projects; loaded with the first use."""
     project_path: str
     """The project of a session that names none."""
+    decision_kinds: dict[str, str] = msgspec.field(default_factory=dict)
+    """Kinds of nodes of the decision graph that the program has registered, and what each is."""
+    decision_books: dict[str, DecisionBook] = msgspec.field(default_factory=dict)
+    """The decision graphs of projects, shared by all sessions on them."""

@@ -143,6 +143,7 @@ class SessionActor:
             # A lambda, because the scheduler is made after the log that it needs.
             on_fact=lambda fact: self._turns.react(fact),
             on_row=environment.listed,
+            enricher=environment.enricher,
         )
         permissions = environment.permissions
         self.gate = SessionPermissionGate(

@@ -10,8 +10,15 @@ import msgspec
 
 from weft.clock import Clock
 from weft.events import Fact, TurnStarted
-from weft.ids import BlobId, CallUid, SessionId, TurnId
-from weft.loop import Commit, ContextLine, PermissionGate, SessionWork, TurnJournal
+from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
+from weft.loop import (
+    Commit,
+    ContextLine,
+    LineEntry,
+    PermissionGate,
+    SessionWork,
+    TurnJournal,
+)
 from weft.messages import Usage
 from weft.permissions import Mode, PermissionRule
 from weft.session.commands import Reserve, Settle
@@ -176,6 +183,26 @@ async def no_shared_budget(command: Reserve | Settle) -> str:
     return ""
 
 
+class LineReader(Protocol):
+    """The words of a session's nodes."""
+
+    async def nodes(self, nodes: Sequence[NodeId]) -> list[LineEntry]:
+        """These nodes with all words."""
+        ...
+
+
+class CommitEnricher(Protocol):
+    """Adds to a commit what its facts come to elsewhere."""
+
+    def wants(self, facts: Sequence[Fact], state: SessionState) -> bool:
+        """Whether something may be added; asked for every commit, so it looks at types only."""
+        ...
+
+    async def enriched(self, commit: Commit, state: SessionState, line: LineReader) -> Commit:
+        """The commit with what is added; `state` is the one before it."""
+        ...
+
+
 class PermissionSources(msgspec.Struct, frozen=True, kw_only=True):
     """What decides about the calls of a session, besides its own log."""
 
@@ -213,6 +240,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Whether another process waits for a turn of this session.  Looks at the disk."""
     stop_command: Callable[[str], None] = lambda name: None
     """Has a background command of this process end; does not wait for it."""
+    enricher: CommitEnricher | None = None
+    """Notes what happens in the project's decision graph; None where it does not."""
     files: FileRestorer | None = None
     """The way to the project's files for a rewind; None where it has none."""
     history_bytes: int = 0

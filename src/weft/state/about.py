@@ -13,6 +13,7 @@ from weft.events import (
     SystemNote,
     TurnStarted,
 )
+from weft.ids import derived_id
 from weft.messages import typed_text
 from weft.state.settings import SessionSettings
 
@@ -64,6 +65,12 @@ class SessionSummary(msgspec.Struct, kw_only=True):
                 self.branch = _branch_in(environment.get(_GIT, ""))
             case _:
                 pass
+
+    @property
+    def project_key(self) -> str:
+        """What the project's stream is named by: its id, or one that its path always gives."""
+        # A session that is not kept has no id, and leaves none behind.
+        return self.project_id or derived_id("prj", self.project_path)
 
     @property
     def short_title(self) -> str:

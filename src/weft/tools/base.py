@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
 
-from weft.events import Effect, Fact, Todo
+from weft.events import Effect, Fact, FactBase, Todo
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import Image
 from weft.permissions import ToolAction
@@ -22,6 +22,8 @@ from weft.workspace import ChangedFile, ProcessCommand, Runner, RunResult, Works
 if TYPE_CHECKING:  # loaded where a project has an index or a language server
     from weft.lsp import CodeQueries
     from weft.repo import ProjectIndex
+if TYPE_CHECKING:  # loaded with the first decision: it costs start-up time
+    from weft.tools.decision_access import DecisionAccess
 
 
 class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +44,8 @@ class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What the user should know besides, a sentence each."""
     facts: tuple[Fact, ...] = ()
     """What else becomes durable with the result."""
+    project_facts: tuple[FactBase, ...] = ()
+    """What becomes durable in the same instant on the stream of the project."""
 
 
 def as_outcome(result: Any) -> ToolOutcome:
@@ -241,6 +245,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The way to language servers; None where there can be none."""
     format: Callable[[str, bytes], Awaitable[FormattedContent]] | None = None
     """Makes of a new content what the user's formatters make of it; None without any."""
+    decisions: Callable[[], DecisionAccess] | None = None
+    """The way to the project's decision graph; None where there is none."""
     masked: Callable[[str], Awaitable[str]] | None = None
     """A text without its secrets, for what is shown in another form than as text: a result's text
     is masked anyway.

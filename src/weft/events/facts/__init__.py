@@ -19,6 +19,7 @@ from weft.events.facts.context import (
     BoundaryChanged,
     Compacted,
     CompactionUndone,
+    DecisionLogged,
     EditedFile,
     FailedCommand,
     KeptRecord,
@@ -95,6 +96,7 @@ __all__ = [
     "CommandEnd",
     "Compacted",
     "CompactionUndone",
+    "DecisionLogged",
     "Delivery",
     "EditedFile",
     "Effect",
@@ -199,6 +201,7 @@ Fact: TypeAlias = (
     | BoundaryChanged
     | SkillChanged
     | TodoChanged
+    | DecisionLogged
     | ChildStarted
     | ChildFinished
     | ArchitectPlan

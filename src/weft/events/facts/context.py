@@ -1,4 +1,6 @@
-"""Facts of the model's context: compaction, prompt prefix, boundaries, skills and to-do list."""
+"""Facts of the model's context: compaction, prompt prefix, boundaries, skills, to-do list, and what
+the session added to its project's decision graph.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from weft.events.base import FactBase
-from weft.ids import BlobId, CallUid, NodeId, SessionId
+from weft.ids import BlobId, CallUid, DecisionId, NodeId, SessionId
 
 
 class FailedCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -125,3 +127,19 @@ class TodoChanged(FactBase, frozen=True, tag="todo_changed"):
     """The to-do list is now this."""
 
     items: tuple[Todo, ...] = ()
+
+
+# The nodes and edges themselves are facts of the project's stream (`weft.decisions`), in the same
+# append: they outlive the session.
+class DecisionLogged(FactBase, frozen=True, tag="decision_logged"):
+    """The session added to its project's decision graph, or changed it."""
+
+    ids: tuple[DecisionId, ...] = ()
+    """The nodes, the one it is about first."""
+    project_id: str = ""
+    summary: str = ""
+    """One line, for display."""
+    node: NodeId | None = None
+    """The message it came from."""
+    call_uid: CallUid | None = None
+    """The call it came from."""

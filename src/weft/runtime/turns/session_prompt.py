@@ -35,7 +35,7 @@ from weft.errors import WeftError
 from weft.events import Fact, NewMessage, SystemNote
 from weft.ids import BlobId, NodeId
 from weft.loop import tip_after
-from weft.messages import Text
+from weft.messages import Text, typed_text
 from weft.permissions import PermissionRule
 from weft.project.environment import (
     SandboxTerms,
@@ -45,9 +45,19 @@ from weft.project.environment import (
 )
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
+from weft.runtime.turns.tool_contexts import DecisionsOnDemand
 from weft.runtime.turns.turn_settings import is_planned
 from weft.state import SessionState
-from weft.tools import ALL, COMPANIONS, EDITS, INDEX_TOOLS, BuiltinTool, DelegateTool, Tool
+from weft.tools import (
+    ALL,
+    COMPANIONS,
+    DECISIONS,
+    EDITS,
+    INDEX_TOOLS,
+    BuiltinTool,
+    DelegateTool,
+    Tool,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +95,7 @@ class SessionPrompt:
         *,
         has_user: bool,
         read_rules: Callable[[], Sequence[PermissionRule]] = tuple,
+        decisions: DecisionsOnDemand,
     ) -> None:
         """`read_rules` says which files are kept from the model."""
         self._read_rules = read_rules
@@ -97,6 +108,7 @@ class SessionPrompt:
         self._host = host
         self._blob = blob
         self._has_user = has_user
+        self._decisions = decisions
         self._epoch: RenderedPrefix | None = None
         """The prefix that the log names, once it is known here."""
         self._files = host.files
@@ -122,6 +134,7 @@ class SessionPrompt:
                 await self._files.read(state)
         else:
             await self._files.read(state)
+        await self._decisions.look(state)
         known = self._epoch.id if self._epoch is not None else None
         if state.prefix is None or known == state.prefix:
             return
@@ -290,6 +303,10 @@ class SessionPrompt:
         return EDITS if self._settings.edits_by_patch(state, options) else ("apply_patch",)
 
     def _is_described(self, tool: Tool, state: SessionState) -> bool:
+        if tool.name in DECISIONS and not self._shows_decisions:
+            return False
+        if tool.name == "decision_log" and not self._decisions.is_on:
+            return False
         if tool.name == "ask" and isinstance(tool, BuiltinTool) and not self._has_user:
             return False
         if tool.name in INDEX_TOOLS and isinstance(tool, BuiltinTool):
@@ -308,6 +325,15 @@ class SessionPrompt:
         if self._epoch is None:
             return self._services.has_index(state.about.project_path)
         return any(tool.name in INDEX_TOOLS for tool in self._epoch.prefix.tools)
+
+    @property
+    def _shows_decisions(self) -> bool:
+        """Whether the model is told of the tools that look at decisions."""
+        # Fixed with the epoch: the first decision of a session would otherwise change the bytes
+        # that vendors cache.
+        if self._epoch is not None:
+            return any(tool.name in DECISIONS for tool in self._epoch.prefix.tools)
+        return self._decisions.found is not None
 
     # -- notes
 
@@ -329,6 +355,9 @@ class SessionPrompt:
         told = dict(told_on(state.tree, above, known))
         node = added[-1].id if added else above
         now = self._environment(state)
+        if self._decisions.found is not None:
+            said = "\n".join(typed_text(each.parts) for each in added if each.role == "user")
+            now |= self._decisions.found.environment(said or None, told)
         notes = self._notes(state, now, told, node, prefix)
         if not self._hint:
             return notes
@@ -347,6 +376,8 @@ class SessionPrompt:
         if self._told is None or self._told[0] != len(state.tree.compactions):
             told = dict(told_on(state.tree, tip_after(state, ())))
             now = self._environment(state)
+            if self._decisions.found is not None:
+                now |= self._decisions.found.environment(None, told)
         else:
             told = self._told[1]
             mode = mode_sentence(self._host.mode_of(state), has_user=self._has_user)

@@ -12,8 +12,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from weft.errors import ToolError, UsageError
-from weft.events import Fact, SystemNote, ToolOutput
+from weft.errors import StoreError, ToolError, UsageError
+from weft.events import (
+    ArchitectPlan,
+    ArchitectStep,
+    Fact,
+    NewMessage,
+    PlanDecided,
+    PlanEdited,
+    RefDeleted,
+    Rewound,
+    SystemNote,
+    ToolComplete,
+    ToolOutput,
+)
 from weft.ids import BlobId, CallUid
 from weft.loop import (
     CallJournal,
@@ -28,18 +40,108 @@ from weft.redact import Redactor
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.workspaces.file_history import FileHistoryRunner
 from weft.runtime.workspaces.session_workspace import SessionWorkspace
+from weft.session import LineReader
 from weft.state import SessionState
+from weft.store import Store, project_stream
 from weft.tools import ChangedFile, FormattedContent, ReadLog, ToolContext, ToolOutcome
+from weft.workspace import Workspace
 
 if TYPE_CHECKING:
     from weft.lsp import CodeQueries, EditReports
     from weft.repo import ProjectIndex
     from weft.runtime.background_commands import BackgroundShells
+    from weft.runtime.decisions.decision_source import DecisionSource
+    from weft.runtime.decisions.session_decisions import SessionDecisions
     from weft.runtime.services import Services
     from weft.runtime.workspaces.formatters import SlowFormatters
     from weft.runtime.workspaces.language_servers import ProjectLanguages
 
 logger = logging.getLogger(__name__)
+
+
+class DecisionsOnDemand:
+    """A session's way to the decision graph of its project.
+
+    Nothing of it is loaded while the project has no decisions and nothing happens that could be
+    one: every run has this object, and most need no more.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        store: Store,
+        workspace: Workspace,
+        forbids: Callable[[str], str],
+    ) -> None:
+        """`forbids` says why a file may not be read; empty where it may be."""
+        self._services = services
+        self._store = store
+        self._workspace = workspace
+        self._forbids = forbids
+        self._source: DecisionSource | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the user wants any of it."""
+        return bool(self._services.config.get("decisions.enabled"))
+
+    @property
+    def found(self) -> SessionDecisions | None:
+        """The graph, once there is one."""
+        return self._source.found if self._source is not None and self.is_on else None
+
+    async def look(self, state: SessionState) -> None:
+        """Before a turn: see whether the project has decisions, and read on where it has."""
+        if self.is_on and (self._source is not None or await self._has_some(state)):
+            await self.load().begin_turn(state)
+
+    async def _has_some(self, state: SessionState) -> bool:
+        try:
+            return bool(await self._store.last_seq(project_stream(state.about.project_key)))
+        except StoreError:  # the turn's own appends say what is wrong with it
+            return False
+
+    def load(self) -> DecisionSource:
+        """All of it, be the graph empty."""
+        if self._source is None:
+            from weft.runtime.decisions.decision_source import DecisionSource  # see the class
+
+            self._source = DecisionSource(
+                self._services, self._store, self._workspace, self._forbids
+            )
+        return self._source
+
+    def tool_access(self, state: SessionState) -> Callable[[], SessionDecisions] | None:
+        """The way of tools to it; None where it is switched off."""
+        return (lambda: self.load().of(state)) if self.is_on else None
+
+    def wants(self, facts: Sequence[Fact], state: SessionState) -> bool:
+        """Whether a commit may come to a decision."""
+        return (
+            any(isinstance(fact, _NOTED) and not _is_opening(fact) for fact in facts)
+            and self.is_on
+            and self.load().wants(facts, state)
+        )
+
+    async def enriched(self, commit: Commit, state: SessionState, line: LineReader) -> Commit:
+        """The commit, with what it comes to as decisions."""
+        return await self.load().enriched(commit, state, line)
+
+
+_NOTED = (
+    *(ArchitectPlan, ArchitectStep, PlanDecided, PlanEdited, RefDeleted, Rewound),
+    *(NewMessage, ToolComplete),
+)
+"""What may go into the graph."""
+
+
+def _is_opening(fact: Fact) -> bool:
+    """Whether a fact is one of those that every run has: of the two kinds that are not always
+    noted, only an answer of the user and a command that ended count.
+    """
+    if isinstance(fact, NewMessage):
+        return fact.node.role != "user" or fact.node.parent is None
+    return isinstance(fact, ToolComplete) and "exit_code" not in fact.result.data
 
 
 class ToolContexts:
@@ -52,10 +154,13 @@ class ToolContexts:
         host: SessionAgentHost,
         redact: Redactor,
         languages: SessionLanguages,
+        *,
         index: Callable[[], Awaitable[ProjectIndex]] | None = None,
+        decisions: DecisionsOnDemand,
     ) -> None:
         self.languages = languages
         self._index = index
+        self.decisions = decisions
         self.workspace = workspace
         self.files = files
         self._host = host
@@ -76,6 +181,7 @@ class ToolContexts:
             index=self._index,
             code=self.languages.queries,
             format=self.languages.formatter,
+            decisions=self.decisions.tool_access(journal.state),
             masked=partial(masked_in_pieces, self._redact),
         )
 

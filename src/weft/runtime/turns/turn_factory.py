@@ -217,6 +217,7 @@ class SessionTurnFactory(TurnFactory):
         # The workspace holds every caller to the boundaries and rules of the session as they are at
         # the moment, not as they were when the turn began.
         self._contexts.workspace.follow(lambda: journal.state, gate)
+        decisions = self._contexts.decisions.found
         return ToolCallEnvironment(
             journal=journal,
             tools=tools,
@@ -233,6 +234,7 @@ class SessionTurnFactory(TurnFactory):
             snapshots=self._contexts.workspace,
             reach_rules=self.reach_rules,
             edit_reports=self._contexts.languages,
+            result_note=None if decisions is None else decisions.result_note,
         )
 
     def _renewed(self, environment: TurnEnvironment, options: Mapping[str, Any]) -> TurnEnvironment:

@@ -93,7 +93,9 @@ class TurnSettings:
         # The planner must not be able to change anything before its plan is approved.
         if is_planned(options):
             pure = {name: tool for name, tool in table.items() if tool.effect == "pure"}
-            table = {name: tool for name, tool in pure.items() if name != "wait"}
+            # Its plan is put down by itself, when it is approved.
+            unused = ("wait", "decision_log", "decision_update")
+            table = {name: tool for name, tool in pure.items() if name not in unused}
         # Its companions read and stop background commands, which only the shell starts.
         if "shell" not in table:
             table = {name: tool for name, tool in table.items() if name not in COMPANIONS}

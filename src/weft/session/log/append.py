@@ -12,6 +12,7 @@ from weft.events import (
     BoundaryChanged,
     CommandCause,
     Fact,
+    FactBase,
     FileTouched,
     ModelCallStarted,
     NewMessage,
@@ -84,7 +85,7 @@ def project_append(batch: ProjectFacts, end: int, *, session_id: SessionId, now:
     """The append of a batch onto a project's stream that is at `end`; the facts carry the id of the
     session that wrote them, and their `seq` counts in the project's stream.
     """
-    facts: list[Fact] = []
+    facts: list[FactBase] = []
     blobs: dict[BlobId, bytes] = {}
     for seq, fact in enumerate(batch.facts, end + 1):
         slim, more = spill(fact)

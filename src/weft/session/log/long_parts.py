@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
-from weft.events import Fact, InputEdited, InputQueued, NewMessage, NodeEdited, ToolComplete
+from weft.events import FactBase, InputEdited, InputQueued, NewMessage, NodeEdited, ToolComplete
 from weft.ids import BlobId
 from weft.messages import File, Image, Part, Text
+
+FactT = TypeVar("FactT", bound=FactBase)
 
 BLOB_OVER: Final = 32 * 1024
 """Parts longer than this are kept as blobs."""
@@ -21,7 +23,7 @@ KEPT_OF_BLOB: Final = 1_000
 _WITH_PARTS: Final = frozenset({NewMessage, InputQueued, InputEdited, NodeEdited, ToolComplete})
 
 
-def spill(fact: Fact) -> tuple[Fact, dict[BlobId, bytes]]:
+def spill(fact: FactT) -> tuple[FactT, dict[BlobId, bytes]]:
     """The fact as it is stored: long parts moved out into blobs."""
     if type(fact) not in _WITH_PARTS:
         return fact, {}

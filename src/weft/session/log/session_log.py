@@ -26,6 +26,7 @@ from weft.events import CommandCause, Fact, NewMessage, Signal
 from weft.ids import CallUid, NodeId
 from weft.loop import Commit, ContextLine, LineEntry
 from weft.messages import DraftPart, Part
+from weft.session.environment import CommitEnricher
 from weft.session.log.answer_in_flight import AnswersInFlight
 from weft.session.log.append import StampedFacts, project_append, stamp
 from weft.session.log.line import LineCache, LineCacheBudget
@@ -75,7 +76,9 @@ class SessionLog:
         line_budget: LineCacheBudget,
         on_fact: Callable[[Fact], None],
         on_row: Callable[[SessionRow], None] = lambda row: None,
+        enricher: CommitEnricher | None = None,
     ) -> None:
+        self._enricher = enricher
         self.state = state
         self.session_id = state.session_id
         self._lease = lease
@@ -122,6 +125,8 @@ class SessionLog:
             raise StoreOutage("the store is out of reach; it is tried again with the next command")
         if (facts := self._outputs.with_ends(commit.facts)) is not commit.facts:
             commit = msgspec.structs.replace(commit, facts=facts)
+        if self._enricher is not None and self._enricher.wants(commit.facts, self.state):
+            commit = await self._enricher.enriched(commit, self.state, self)
         stamped = stamp(commit, self.state, now=self._clock.now(), cause=cause)
         append = stamped.append(self.state, self._lease, commit, self._listed)
         # If this raises, nothing was applied or published: state and subscribers still agree with

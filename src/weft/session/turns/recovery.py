@@ -85,7 +85,8 @@ class SessionRecovery:
             facts = tuple(fact for each in found.values() for fact in each.facts)
             blobs = {key: data for each in found.values() for key, data in each.blobs.items()}
             _RECOVER.before.hit()
-            await self._log.commit(Commit(facts=facts, blobs=blobs))
+            projects = tuple(more for each in found.values() for more in each.projects)
+            await self._log.commit(Commit(facts=facts, blobs=blobs, projects=projects))
             _RECOVER.after.hit()
         # Only now: while the store is down they are all that is known.
         self._results = []

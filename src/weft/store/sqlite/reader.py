@@ -108,16 +108,17 @@ class ReaderThread:
     def __init__(self, path: Path, *, vfs: str | None, busy_seconds: float, name: str) -> None:
         self._connection = ReadConnection(path, vfs=vfs, busy_seconds=busy_seconds)
         self._worker = WorkerThread(name)
-        self._is_used = False
+        self.is_used = False
+        """Whether it was asked anything: the thread and the connection begin with that."""
 
     def ask(self, query: Callable[[apsw.Connection], T], stream: str = "") -> asyncio.Future[T]:
         """Run `query` in the thread.  A cancelled wait lets it run and drops the answer."""
-        self._is_used = True
+        self.is_used = True
         return self._worker.ask(lambda: self._connection.run(query, stream))
 
     def end(self) -> None:
         """Answer what was asked, then close the connection and end; not waited for."""
-        if self._is_used:
+        if self.is_used:
             self._worker.tell(self._connection.close)
             self._worker.end()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
@@ -12,6 +13,7 @@ from typing import TypeVar, cast
 import apsw
 
 from weft.clock import Clock, SystemClock
+from weft.errors import StoreUnavailable
 from weft.ids import BlobId, SessionId
 from weft.store.base import (
     Append,
@@ -107,8 +109,16 @@ class SqliteStore(DiskStore):
         return await self._ask(lambda db: reading.read_at(db, stream, seqs), stream)
 
     async def last_seq(self, stream: str) -> int:
-        ends = await self._ask(lambda db: reading.last_seqs(db, [stream]), stream)
-        return ends.get(stream, 0)
+        def query(db: apsw.Connection) -> dict[str, int]:
+            return reading.last_seqs(db, [stream])
+
+        # By the writer while nothing has been read: every run asks, and the reader, a thread and a
+        # connection, may never be needed otherwise.  But a file that cannot be written, or is
+        # locked, can still be read.
+        if not self._reader.is_used:
+            with suppress(StoreUnavailable):
+                return (await self._write(query, stream=stream)).get(stream, 0)
+        return (await self._ask(query, stream)).get(stream, 0)
 
     async def take_lease(self, stream: str, *, steal: bool = False) -> Lease:
         return (await self.take_leases([stream], steal=steal))[0]

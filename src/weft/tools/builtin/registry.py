@@ -21,10 +21,14 @@ CORE = frozenset({"read", "write", "edit", "shell"})
 """Enough to work with."""
 COMPANIONS = ("shell_output", "shell_stop")
 """What looks after commands that `shell` leaves running: offered with it, and never without."""
-_MORE = frozenset({"multi_edit", "apply_patch", "list", "find", "grep", "todo", "ask", "wait"})
+_MORE = frozenset(
+    {"multi_edit", "apply_patch", "list", "find", "grep", "todo", "ask", "wait", "decision_log"}
+)
 INDEX_TOOLS = ("find_symbol", "references", "outline", "map")
 """What asks the index of a project: offered where there is one."""
-ALL = CORE | {*COMPANIONS, *_MORE, *INDEX_TOOLS}
+DECISIONS = ("decision_query", "decision_update")
+"""What looks at decisions: a model is told of it where the project has some."""
+ALL = CORE | {*COMPANIONS, *_MORE, *INDEX_TOOLS, *DECISIONS}
 """Every built-in tool."""
 
 EDITS = ("edit", "multi_edit")
@@ -50,6 +54,9 @@ HOMES = {
     "todo": ("todo", "TodoTool"),
     "ask": ("ask", "AskTool"),
     "wait": ("wait", "WaitTool"),
+    "decision_log": ("decisions", "DecisionLogTool"),
+    "decision_query": ("decisions", "DecisionQueryTool"),
+    "decision_update": ("decisions", "DecisionUpdateTool"),
 }
 """Module and class of each tool, in the order in which models read of them."""
 NAVIGATION_MANIFEST = os.path.join(os.path.dirname(__file__), "navigation.json")

@@ -1,0 +1,107 @@
+"""Notes on decisions for the model: one line for each, what was rejected first.
+
+A token is taken for four characters, as everywhere else.  What does not fit is left out, whole:
+half a reason misleads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from weft.decisions.entry import shortened
+from weft.decisions.facts import DecisionNode
+from weft.decisions.graph import DecisionGraph
+
+TOKEN: Final = 4
+LONGEST_LINE: Final = 420
+"""Characters of one line."""
+LONGEST_PART: Final = 140
+PATH_HEADING: Final = "Decided before about this file:"
+_TAG: Final = re.compile(
+    r"<(?=\s*/\s*[a-z]|\s*(?:environment|system|user|assistant|human|instructions|tool\w*)\b)",
+    re.IGNORECASE,
+)
+
+
+def note_line(graph: DecisionGraph, node: DecisionNode) -> str:
+    """A node as the model reads it, in one line."""
+    pieces = [_rejected(graph, node), _held(graph, node)]
+    text = " ".join(piece for piece in pieces if piece)
+    return without_tags(f"{_cut(text, LONGEST_LINE)} [{_about(node)}]")
+
+
+def path_note(
+    graph: DecisionGraph, nodes: Iterable[DecisionNode], tokens: int
+) -> tuple[str, list[DecisionNode]]:
+    """The block inside a tool's result, and the nodes that are in it; empty where none fits."""
+    taken: list[DecisionNode] = []
+    lines = [f"[{PATH_HEADING}"]
+    room = tokens * TOKEN - len(lines[0]) - 1
+    for node in nodes:
+        line = note_line(graph, node)
+        if len(line) + 1 > room and not taken and room > 120:
+            # Half of this room is better than nothing: the id leads to the rest.
+            short = _cut(_rejected(graph, node) or node.title, room - 20)
+            line = without_tags(f"{short} [{node.id}]")
+        if len(line) + 1 > room:
+            continue
+        room -= len(line) + 1
+        taken.append(node)
+        lines.append(line)
+    return ("\n".join(lines) + "]", taken) if taken else ("", [])
+
+
+def _rejected(graph: DecisionGraph, node: DecisionNode) -> str:
+    if node.status == "abandoned":
+        why = f": {_part(node.why)}" if node.why else ""
+        return f"Tried and given up: {node.title}{why}."
+    found = graph.options(node.id, "rejected")
+    if not found:
+        return ""
+    named = [_with_reason(option.title, edge.rationale or option.why) for option, edge in found]
+    return f"Rejected: {'; '.join(named)}."
+
+
+def _held(graph: DecisionGraph, node: DecisionNode) -> str:
+    if node.status == "abandoned":
+        return ""
+    label = {"decision": "Decided", "constraint": "Standing order", "goal": "Goal"}
+    start = label.get(node.kind, node.kind.capitalize())
+    chosen = [option.title for option, _ in graph.options(node.id, "chosen")]
+    more = f" ({', '.join(chosen)})" if chosen and not rejects_same(node, chosen) else ""
+    why = f": {_part(node.why)}" if node.why else ""
+    return f"{start}: {node.title}{more}{why}."
+
+
+def rejects_same(node: DecisionNode, chosen: list[str]) -> bool:
+    """Whether the title says already what was chosen."""
+    return all(option.lower() in node.title.lower() for option in chosen)
+
+
+def _about(node: DecisionNode) -> str:
+    pieces: list[str] = [node.id]
+    if node.status != "active":
+        pieces.append(node.status)
+    pieces.append("by the user" if node.by == "user" else f"by {node.by}")
+    if node.scope:
+        pieces.append(_cut(" ".join(node.scope), 80))
+    return ", ".join(pieces)
+
+
+def without_tags(line: str) -> str:
+    """A line that cannot end the note it stands in: titles are words of models and documents."""
+    return _TAG.sub("‹", line)
+
+
+def _with_reason(title: str, why: str) -> str:
+    return f"{title} ({_part(why)})" if why else title
+
+
+def _part(text: str) -> str:
+    return _cut(" ".join(text.split()).rstrip("."), LONGEST_PART)
+
+
+def _cut(text: str, most: int) -> str:
+    return shortened(text, most) if len(text) > most else text

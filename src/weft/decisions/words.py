@@ -1,0 +1,124 @@
+"""Words of texts, as retrieval compares them: identifiers split, endings taken off, their concepts
+named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache, lru_cache
+
+from weft.data_tables import read_table
+
+LONGEST_KEPT = 200
+"""Characters of a text whose words are kept."""
+_TOKEN = re.compile(
+    r"[A-Za-z][a-z]+(?=[A-Z])|[A-Z]+(?=[A-Z][a-z])|[A-Za-z]+(?:-[a-z]+)?|\d+(?:\.\d+)*"
+)
+_BRANDS = re.compile(
+    r"\b(?:Java|Type|Coffee|Action|Post)?Script\b|\w*SQL\w*|\w+DB\b|\w+MQ\b|GraphQL|GitHub"
+)
+"""Names with capitals inside that are one word."""
+_ENDINGS = (
+    *("ations", "ation", "izing", "ising", "ments", "ment", "able", "ible"),
+    *("ies", "ing", "ers", "ed", "er", "es", "s"),
+)
+
+
+_IRREGULAR = {
+    "documentation": "doc",
+    "authentication": "auth",
+    "authenticate": "auth",
+    "configuration": "config",
+    "configurable": "config",
+    "configure": "config",
+    "databases": "database",
+}
+
+
+@lru_cache(maxsize=16_384)
+def stem(word: str) -> str:
+    """A word without its ending: not its root, but the same for its forms."""
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if word.endswith("ss") or len(word) < 4:
+        return word
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)] + ("y" if ending == "ies" else "")
+            break
+    if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "ls":
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The stems of a text that say something, in order."""
+    # Titles come again and again; of long texts few do, and each would stay.
+    return _kept_words(text) if len(text) <= LONGEST_KEPT else _words_of(text)
+
+
+@lru_cache(maxsize=4_096)
+def _kept_words(text: str) -> tuple[str, ...]:
+    return _words_of(text)
+
+
+def _words_of(text: str) -> tuple[str, ...]:
+    found = (match.lower() for match in _TOKEN.findall(_BRANDS.sub(_in_small, text)))
+    plain = [
+        piece for word in found for piece in ([word, *word.split("-")] if "-" in word else [word])
+    ]
+    return tuple(
+        stem(word)
+        for word in plain
+        if word not in _common("stop") and (len(word) > 1 or word.isdigit())
+    )
+
+
+def _in_small(match: re.Match[str]) -> str:
+    return match[0].lower()
+
+
+def root_of(word: str) -> str:
+    """What every form of a stem has in it: a text without it does not have the word."""
+    return word[:-1] if word.endswith("y") else word
+
+
+def words_of_concepts(groups: Iterable[str]) -> set[str]:
+    """The stems that belong to these groups."""
+    wanted = set(groups)
+    return {word for word, names in _concepts().items() if wanted.intersection(names)}
+
+
+@cache
+def _concepts() -> dict[str, tuple[str, ...]]:
+    """Stem → the groups that it belongs to."""
+    found: dict[str, list[str]] = {}
+    for name, words in read_table(__file__, "concepts.tsv", 2):
+        for word in words.split():
+            groups = found.setdefault(stem(word), [])
+            if name not in groups:
+                groups.append(name)
+    return {word: tuple(groups) for word, groups in found.items()}
+
+
+def concepts_of(words: Iterable[str]) -> set[str]:
+    """The groups of words that these belong to."""
+    known = _concepts()
+    return {group for word in words for group in known.get(word, ())}
+
+
+def is_generic(word: str) -> bool:
+    """Whether a stem says little by itself."""
+    return word in _generic_stems()
+
+
+@cache
+def _generic_stems() -> frozenset[str]:
+    return frozenset(stem(word) for word in _common("generic"))
+
+
+@cache
+def _common(kind: str) -> frozenset[str]:
+    rows = read_table(__file__, "common_words.tsv", 2)
+    return frozenset(word for name, words in rows if name == kind for word in words.split())

@@ -1,0 +1,180 @@
+"""The decision graph of a project as it stands in a store: read on, and added to.
+
+All sessions and processes on a project share its stream.  A book reads only what came since the
+last look; what others add meanwhile is found by the end of the stream.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from weft.clock import Clock
+from weft.decisions import (
+    DecisionAdded,
+    DecisionFact,
+    DecisionGraph,
+    DecisionNode,
+    FileEvidence,
+    decode_decision,
+    file_evidence,
+)
+from weft.decisions.scope import is_symbol
+from weft.errors import Conflict, Corrupt, StoreUnavailable, ToolError
+from weft.events import DecisionLogged
+from weft.ids import CallUid, DecisionId, NodeId, SessionId, derived_id
+from weft.loop import Commit, ProjectFacts
+from weft.runtime.services import Services
+from weft.session.log.append import project_append
+from weft.store import Record, Store, append_once, project_stream
+from weft.workspace import Workspace
+
+logger = logging.getLogger(__name__)
+
+PAGE: Final = 1_000
+LARGEST_FILE: Final = 1_000_000
+"""Bytes of a file that is noted as evidence."""
+MOST_FILES: Final = 8
+MOST_TRIES: Final = 1_000
+"""How often an append is tried that others come before: each time one of them has got its own
+in."""
+
+
+class DecisionBook:
+    """The graph of one project in one store."""
+
+    def __init__(self, store: Store, project_id: str, clock: Clock) -> None:
+        self._store = store
+        self.project_id = project_id
+        self._clock = clock
+        self._stream = project_stream(project_id)
+        self._read_to = 0
+        self.graph = DecisionGraph()
+        """As it was at the last `refresh`."""
+
+    async def refresh(self) -> DecisionGraph:
+        """Read what was added since, by whomever."""
+        while records := await self._store.read(self._stream, after=self._read_to, limit=PAGE):
+            # Sessions share the book: another one may have taken some of these in meanwhile.
+            for record in records:
+                if record.seq > self._read_to:
+                    self._take(record)
+                    self._read_to = record.seq
+        return self.graph
+
+    def _take(self, record: Record) -> None:
+        try:
+            fact = decode_decision(record.kind, record.body)
+        except Corrupt as error:
+            # One fact that cannot be read must not hide all the others.
+            logger.warning("a decision cannot be read: %s", error, extra={"seq": record.seq})
+            return
+        if fact is not None:
+            self.graph.apply(fact)
+
+    async def add(self, facts: Sequence[DecisionFact], session_id: str = "") -> None:
+        """Put facts onto the project's stream that belong to no append of a session.
+
+        All of them or none; a cancel leaves one or the other.
+
+        Raises:
+            StoreError: they cannot be stored.
+        """
+        batch = ProjectFacts(project_id=self.project_id, facts=tuple(facts))
+        end = await self._store.last_seq(self._stream)
+        for _ in range(MOST_TRIES):
+            append = project_append(
+                batch, end, session_id=SessionId(session_id), now=self._clock.now()
+            )
+            try:
+                await append_once(self._store, append)
+            except Conflict as conflict:
+                end = conflict.actual
+            else:
+                await self.refresh()
+                return
+        raise StoreUnavailable("the project's stream is written to without end; try again later")
+
+
+def shared_book(services: Services, store: Store, project_id: str) -> DecisionBook:
+    """The one book of a project in a store: a graph of thousands of nodes is kept once for all
+    sessions.
+    """
+    # An application has at most two stores: the lasting one, and one that ends with it.
+    key = f"{store.is_lasting} {project_id}"
+    book = services.decision_books.get(key)
+    if book is None:
+        book = services.decision_books[key] = DecisionBook(store, project_id, services.clock)
+    return book
+
+
+def logged_commit(
+    project_id: str,
+    facts: Sequence[DecisionFact],
+    *,
+    ids: Sequence[DecisionId],
+    summary: str,
+    node: NodeId | None = None,
+    call_uid: CallUid | None = None,
+) -> Commit:
+    """What a session adds to its project's graph, and its own fact that says so: one append."""
+    logged = DecisionLogged(
+        ids=tuple(ids), project_id=project_id, summary=summary, node=node, call_uid=call_uid
+    )
+    added = ProjectFacts(project_id=project_id, facts=tuple(facts))
+    return Commit(facts=(logged,), projects=(added,))
+
+
+async def with_file_evidence(
+    facts: Sequence[DecisionFact],
+    workspace: Workspace,
+    forbids: Callable[[str], object] = lambda path: False,
+) -> list[DecisionFact]:
+    """The same facts; nodes that name files as their scope carry those files as they are now, but
+    for files that may not be read.
+    """
+    return [
+        DecisionAdded(node=await _with_files(fact.node, workspace, forbids))
+        if isinstance(fact, DecisionAdded) and fact.node.kind != "option"
+        else fact
+        for fact in facts
+    ]
+
+
+async def _with_files(
+    node: DecisionNode, workspace: Workspace, forbids: Callable[[str], object]
+) -> DecisionNode:
+    known = {each.path for each in node.evidence if isinstance(each, FileEvidence)}
+    plain = [scope for scope in node.scope if not is_symbol(scope) and not set(scope) & set("*?[{")]
+    found = []
+    for path in plain[:MOST_FILES]:
+        if path in known or forbids(path):
+            continue
+        content = await file_content(workspace, path, forbids)
+        if content is not None:
+            found.append(file_evidence(path, content))
+    if not found:
+        return node
+    return msgspec.structs.replace(node, evidence=(*node.evidence, *found))
+
+
+async def file_content(
+    workspace: Workspace, path: str, forbids: Callable[[str], object] = lambda path: False
+) -> bytes | None:
+    """What a file of the project holds; None where there is none, or it is too large."""
+    try:
+        state = await workspace.peek(path, limit=LARGEST_FILE)
+    except (ToolError, OSError):
+        return None
+    # By the name that it really has, too: a link may lead to a file that must not be read.
+    if state is None or state.truncated or forbids(state.path):
+        return None
+    return state.data
+
+
+def key_of(project_id: str | None, project_path: str) -> str:
+    """What a project's stream is named by, as `SessionSummary.project_key` has it."""
+    return project_id or derived_id("prj", project_path)

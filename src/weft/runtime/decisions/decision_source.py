@@ -1,0 +1,111 @@
+"""The decision graph of a session's project, once there is something to be read or noted.
+
+Loaded where a project has decisions, a tool asks for them, or a commit may come to one.  What
+follows in size, the graph itself and the writers, waits until it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from weft.events import (
+    ArchitectPlan,
+    ArchitectStep,
+    Fact,
+    NewMessage,
+    PlanDecided,
+    PlanEdited,
+    RefDeleted,
+    Rewound,
+    ToolComplete,
+)
+from weft.loop import Commit
+from weft.messages import typed_text
+from weft.runtime.services import Services
+from weft.session import LineReader
+from weft.state import SessionState
+from weft.store import Store
+from weft.workspace import Workspace
+
+if TYPE_CHECKING:  # loaded with the first use
+    from weft.runtime.decisions.decision_writers import DecisionWriters
+    from weft.runtime.decisions.session_decisions import SessionDecisions
+
+LONGEST_CORRECTION: Final = 1_200
+"""Characters of an answer that may be a correction, as `weft.decisions.corrections` has it."""
+_ALWAYS: Final = (ArchitectPlan, ArchitectStep, PlanDecided, PlanEdited, RefDeleted, Rewound)
+
+
+class DecisionSource:
+    """What one session reads of its project's graph, and notes in it."""
+
+    def __init__(
+        self,
+        services: Services,
+        store: Store,
+        workspace: Workspace,
+        forbids: Callable[[str], str],
+    ) -> None:
+        self._services = services
+        self._store = store
+        self._workspace = workspace
+        self._forbids = forbids
+        self.found: SessionDecisions | None = None
+        """The graph, once it was asked for."""
+        self._writers: DecisionWriters | None = None
+
+    async def begin_turn(self, state: SessionState) -> None:
+        """Read on."""
+        await self.of(state).begin_turn(state)
+
+    def of(self, state: SessionState) -> SessionDecisions:
+        """The graph, be it empty."""
+        if self.found is None:
+            from weft.runtime.decisions.decision_book import shared_book
+            from weft.runtime.decisions.session_decisions import SessionDecisions
+
+            services = self._services
+            self.found = SessionDecisions(
+                shared_book(services, self._store, state.about.project_key),
+                state,
+                self._workspace,
+                self._forbids,
+                clock=services.clock,
+                redact=services.redact,
+                more_kinds=services.decision_kinds,
+            )
+        return self.found
+
+    # -- what is noted by itself
+
+    def wants(self, facts: Sequence[Fact], state: SessionState) -> bool:
+        """Whether a commit may come to a decision, as far as that can be told without loading what
+        decides it.
+        """
+        return any(self._may_note(fact, state) for fact in facts)
+
+    def _may_note(self, fact: Fact, state: SessionState) -> bool:
+        match fact:
+            case NewMessage(node=node):
+                is_reply = node.role == "user" and node.parent is not None
+                return is_reply and 0 < len(typed_text(node.parts)) <= LONGEST_CORRECTION
+            case ToolComplete(call_uid=call_uid, result=result) if "exit_code" in result.data:
+                intent = state.turn.intents.get(call_uid)
+                command = str(intent.args.get("command", "")) if intent is not None else ""
+                if result.data["exit_code"]:
+                    return "test" in command or "check" in command
+                has_failed = self._writers is not None and bool(self._writers.failed)
+                return has_failed or "commit" in command
+            case ToolComplete():
+                return False
+            case _:
+                return isinstance(fact, _ALWAYS)
+
+    async def enriched(self, commit: Commit, state: SessionState, line: LineReader) -> Commit:
+        """The commit, with what it comes to as decisions."""
+        if self._writers is None:
+            from weft.runtime.decisions.decision_writers import DecisionWriters
+
+            self._writers = DecisionWriters(self.of(state))
+        return await self._writers.enriched(commit, state, line)

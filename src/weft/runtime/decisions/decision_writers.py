@@ -1,0 +1,365 @@
+"""Automatic entries of a session in its project's decision graph.
+
+They are made of facts that are about to be appended, and go on record in the same append: either
+both are stored or neither.  Loaded when something happens that could be one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from weft.decisions import (
+    DecisionAdded,
+    DecisionChanged,
+    DecisionFact,
+    DecisionGraph,
+    TurnEvidence,
+    returning_options,
+)
+from weft.decisions.corrections import find_correction
+from weft.decisions.writers import (
+    abandoned_attempt,
+    commit_links,
+    correction_entry,
+    fixed_test,
+    is_test,
+    made_commit,
+    plan_decided,
+    plan_facts,
+    proven_by_test,
+    step_outcome,
+)
+from weft.events import (
+    ArchitectPlan,
+    ArchitectStep,
+    DecisionLogged,
+    Fact,
+    NewMessage,
+    PlanDecided,
+    PlanEdited,
+    RefDeleted,
+    RefMoved,
+    Rewound,
+    SystemNote,
+    ToolComplete,
+    TurnStarted,
+)
+from weft.ids import DecisionId, NodeId
+from weft.loop import Commit, LineEntry, ProjectFacts
+from weft.messages import Text, typed_text
+from weft.runtime.decisions.session_decisions import SessionDecisions
+from weft.session import LineReader
+from weft.state import SessionState
+
+logger = logging.getLogger(__name__)
+
+NEAREST: Final = 4
+"""Nodes above a message that its proposal is looked for in."""
+MOST_LEFT: Final = 200
+"""Nodes of a line that was left which are looked at."""
+MOST_FAILURES: Final = 20
+
+
+class _Found(msgspec.Struct):
+    """What is to be added."""
+
+    facts: list[DecisionFact] = []
+    notes: list[SystemNote] = []
+    summary: str = ""
+
+    def add(self, facts: Iterable[DecisionFact], summary: str) -> None:
+        more = list(facts)
+        self.facts += more
+        if more and not self.summary:
+            self.summary = summary
+
+    @property
+    def ids(self) -> tuple[DecisionId, ...]:
+        named = [
+            fact.node.id if isinstance(fact, DecisionAdded) else fact.id
+            for fact in self.facts
+            if isinstance(fact, DecisionAdded | DecisionChanged)
+        ]
+        return tuple(dict.fromkeys(named))
+
+
+class DecisionWriters:
+    """Makes the entries of one session."""
+
+    def __init__(self, decisions: SessionDecisions) -> None:
+        self._decisions = decisions
+        self.failed: dict[str, tuple[int, float]] = {}
+        """Tests that failed, with their exit code and when."""
+        self._committed = 0.0
+
+    async def enriched(self, commit: Commit, state: SessionState, line: LineReader) -> Commit:
+        """The commit, with what it comes to as decisions.
+
+        A fault in here costs the entry and never the commit.
+        """
+        found = _Found()
+        try:
+            graph = await self._decisions.book.refresh()
+            for fact in commit.facts:
+                await self._take(fact, commit, found, graph, state, line)
+        except Exception:
+            logger.exception("decisions were not noted", extra={"session": state.session_id})
+            return commit
+        if not found.facts:
+            if not found.notes:
+                return commit
+            return msgspec.structs.replace(commit, facts=(*commit.facts, *found.notes))
+        project = self._decisions.project_id
+        logged = DecisionLogged(ids=found.ids, project_id=project, summary=found.summary)
+        added = ProjectFacts(project_id=project, facts=tuple(found.facts))
+        return msgspec.structs.replace(
+            commit,
+            facts=(*commit.facts, logged, *found.notes),
+            projects=(*commit.projects, added),
+        )
+
+    async def _take(
+        self,
+        fact: Fact,
+        commit: Commit,
+        found: _Found,
+        graph: DecisionGraph,
+        state: SessionState,
+        line: LineReader,
+    ) -> None:
+        match fact:
+            case NewMessage(node=node) if node.role == "user" and node.parent is not None:
+                await self._correction(fact, commit, found, graph, state, line)
+            case ArchitectPlan(plan_id=plan_id, plan=plan) | PlanEdited(plan_id=plan_id, plan=plan):
+                evidence = self._evidence(state, commit)
+                facts = plan_facts(plan_id, plan, evidence, at=self._decisions.now)
+                found.add(_as_changes(facts, graph), f"plan: {plan.get('summary', '')}"[:200])
+                self._warn(found, graph, plan)
+            case PlanDecided(plan_id=plan_id, approved=approved, reason=reason):
+                facts = plan_decided(
+                    graph, plan_id, approved=approved, reason=reason, new=found.ids
+                )
+                found.add(facts, "plan approved" if approved else "plan rejected")
+            case ArchitectStep(status="passed" | "failed"):
+                found.add(_outcome_of(fact, graph, state), f"step {fact.index + 1}: {fact.status}")
+            case Rewound(conversation=True, settles=0):
+                await self._rewound(fact, found, graph, state, line)
+            case RefDeleted(name=name) if _is_deleted_branch(name, commit.facts, state):
+                tip = state.tree.refs[name].node
+                await self._left_line(tip, state.tree.head, name, (), found, state, line)
+            case ToolComplete():
+                self._command(fact, found, graph, state)
+            case _:
+                pass
+
+    # -- corrections
+
+    async def _correction(
+        self,
+        fact: NewMessage,
+        commit: Commit,
+        found: _Found,
+        graph: DecisionGraph,
+        state: SessionState,
+        line: LineReader,
+    ) -> None:
+        proposal = await _proposal_above(fact.node.parent, state, line)
+        correction = find_correction(proposal, typed_text(fact.node.parts))
+        if correction is None:
+            return
+        evidence = self._evidence(state, commit, fact.node.id)
+        logged = correction_entry(
+            correction,
+            graph,
+            evidence,
+            seed=f"{state.session_id} {fact.node.id}",
+            scope=_mentioned_files(proposal, state),
+            at=self._decisions.now,
+        )
+        if logged.node.id in graph.nodes:
+            return
+        found.add(logged.facts, f"{logged.node.kind}: {logged.node.title}")
+        text = f"Noted as a proposed decision: {logged.node.title} ({logged.node.id}). "
+        found.notes.append(
+            SystemNote(text=f"{text}Keep it: weft decisions accept {logged.node.id}")
+        )
+
+    # -- plans
+
+    def _warn(self, found: _Found, graph: DecisionGraph, plan: dict[str, object]) -> None:
+        """Say before the user approves it that a plan goes back to something rejected."""
+        text = msgspec.json.encode(plan).decode()
+        for decision, option in returning_options(graph, text)[:3]:
+            said = f"The plan goes back to {option.title}, which was rejected: {decision.title}"
+            found.notes.append(SystemNote(text=f"{said} ({decision.id})", level="warning"))
+
+    # -- attempts
+
+    async def _rewound(
+        self,
+        fact: Rewound,
+        found: _Found,
+        graph: DecisionGraph,
+        state: SessionState,
+        line: LineReader,
+    ) -> None:
+        if fact.undoes:
+            again = [
+                DecisionChanged(
+                    id=node.id, status="superseded", by="auto", reason="the rewind was undone"
+                )
+                for node in graph.of_session(state.session_id)
+                if node.status == "abandoned"
+                and "attempt" in node.tags
+                and any(isinstance(e, TurnEvidence) and e.node == fact.to for e in node.evidence)
+            ]
+            found.add(again, "rewind undone")
+            return
+        tip = fact.left or state.tree.head
+        files = [change.path for change in fact.files]
+        await self._left_line(tip, fact.to, "", files, found, state, line)
+
+    async def _left_line(
+        self,
+        tip: NodeId | None,
+        to: NodeId | None,
+        branch: str,
+        files: Sequence[str],
+        found: _Found,
+        state: SessionState,
+        line: LineReader,
+    ) -> None:
+        """An attempt of the part of a line that no other line has."""
+        left = _nodes_left(tip, to, state)
+        if tip is None or not any(state.tree.nodes[name].role == "assistant" for name in left):
+            return
+        entries = await line.nodes(left)
+        asked = next((typed_text(e.node.parts) for e in entries if e.node.role == "user"), "")
+        answers = [_text_of(entry) for entry in entries if entry.node.role == "assistant"]
+        said = next((text for text in reversed(answers) if text), "")
+        how = f"The branch {branch} was deleted." if branch else "The user went back."
+        facts = abandoned_attempt(
+            asked or said or "An attempt",
+            f"{how} The last answer: {' '.join(said.split())[:400]}" if said else how,
+            TurnEvidence(session_id=state.session_id, node=tip),
+            seed=f"{state.session_id} {tip}",
+            files=files,
+            at=self._decisions.now,
+        )
+        found.add(facts, "abandoned attempt")
+
+    # -- commands
+
+    def _command(
+        self, fact: ToolComplete, found: _Found, graph: DecisionGraph, state: SessionState
+    ) -> None:
+        code = fact.result.data.get("exit_code")
+        intent = state.turn.intents.get(fact.call_uid)
+        command = str(intent.args.get("command", "")) if intent is not None else ""
+        if not isinstance(code, int) or not command:
+            return
+        evidence = self._decisions.turn()
+        now, session = self._decisions.now, state.session_id
+        if is_test(command) and code:
+            self.failed[command] = (code, now)
+            while len(self.failed) > MOST_FAILURES:
+                del self.failed[next(iter(self.failed))]
+        elif is_test(command) and command in self.failed:
+            was, since = self.failed.pop(command)
+            files = _touched_since(state, since)
+            if files:
+                seed = f"{session} {fact.call_uid}"
+                facts = fixed_test(command, was, files, evidence, seed=seed, at=now)
+                found.add(facts, f"outcome: {command} passes"[:200])
+                found.add(proven_by_test(graph, session, command, files), "")
+        if not code and (commit := made_commit(command, fact.result.text)):
+            files = _touched_since(state, self._committed)
+            found.add(commit_links(graph, session, commit, files), f"commit {commit}")
+            self._committed = now
+
+    def _evidence(
+        self, state: SessionState, commit: Commit, node: NodeId | None = None
+    ) -> TurnEvidence:
+        started = next((fact for fact in commit.facts if isinstance(fact, TurnStarted)), None)
+        running = started or state.turn.open
+        return TurnEvidence(
+            session_id=state.session_id,
+            turn_id=running.turn_id if running is not None else None,
+            node=node,
+        )
+
+
+def _as_changes(facts: Sequence[DecisionFact], graph: DecisionGraph) -> list[DecisionFact]:
+    """The facts of a plan; where its nodes are there already, the user has edited them."""
+    return [
+        DecisionChanged(
+            id=fact.node.id, title=fact.node.title, scope=fact.node.scope, reason="edited"
+        )
+        if isinstance(fact, DecisionAdded) and fact.node.id in graph.nodes
+        else fact
+        for fact in facts
+    ]
+
+
+def _outcome_of(
+    fact: ArchitectStep, graph: DecisionGraph, state: SessionState
+) -> list[DecisionFact]:
+    steps = list((state.plan.plan or {}).get("steps") or ())
+    check = str(steps[fact.index].get("check") or "") if fact.index < len(steps) else ""
+    return step_outcome(
+        graph,
+        fact.plan_id,
+        fact.index,
+        passed=fact.status == "passed",
+        check=check,
+        detail=fact.detail,
+    )
+
+
+def _is_deleted_branch(name: str, facts: Sequence[Fact], state: SessionState) -> bool:
+    """Whether a name goes because the user deleted its branch, and not for a new name of it."""
+    ref = state.tree.refs.get(name)
+    others = any(isinstance(fact, RefMoved | Rewound) for fact in facts)
+    return ref is not None and ref.ref == "branch" and not others
+
+
+def _nodes_left(tip: NodeId | None, to: NodeId | None, state: SessionState) -> list[NodeId]:
+    """The nodes of a line above `tip` that the line to `to` does not have, oldest first."""
+    kept = set(state.tree.ancestors(to)) if to is not None else set()
+    left: list[NodeId] = []
+    for name in state.tree.ancestors(tip):
+        if name in kept or len(left) >= MOST_LEFT:
+            break
+        left.append(name)
+    return left[::-1]
+
+
+async def _proposal_above(parent: NodeId | None, state: SessionState, line: LineReader) -> str:
+    """What the model said last before a message, back to the message before."""
+    near: list[NodeId] = []
+    for name in state.tree.ancestors(parent):
+        if state.tree.nodes[name].role != "assistant" or len(near) >= NEAREST:
+            break
+        near.append(name)
+    entries = await line.nodes(near) if near else []
+    texts = [_text_of(entry) for entry in entries]
+    return "\n".join(text for text in texts if text)
+
+
+def _text_of(entry: LineEntry) -> str:
+    return "".join(part.text for part in entry.node.parts if isinstance(part, Text))
+
+
+def _mentioned_files(proposal: str, state: SessionState) -> list[str]:
+    """Files of the session that a proposal names."""
+    known = {**dict.fromkeys(state.reads.seen), **dict.fromkeys(state.files.touched)}
+    return [path for path in known if path in proposal and not path.startswith("/")][:5]
+
+
+def _touched_since(state: SessionState, since: float) -> list[str]:
+    touched = [each for each in state.files.touched.values() if each.at >= since]
+    return [each.path for each in touched if not each.path.startswith("/")]

@@ -1,0 +1,109 @@
+"""Corrections of a user: the measures on what was written down before the detector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weft.decisions.corrections import find_correction
+
+DATA = Path(__file__).parent / "data"
+
+
+def rows(name: str) -> list[list[str]]:
+    return [line.split("\t") for line in (DATA / name).read_text("utf-8").splitlines()]
+
+
+CORRECTIONS = rows("corrections.tsv")
+OTHERS = rows("no_corrections.tsv")
+
+
+def is_captured(proposal: str, reply: str, rejected: str, chosen: str) -> bool:
+    """Whether what is found says both what was turned down and what is wanted."""
+    found = find_correction(proposal, reply)
+    if found is None:
+        return False
+    turned_down = f"{found.rejected} {found.quote}".lower()
+    return rejected in turned_down and chosen in found.chosen.lower()
+
+
+def test_at_least_80_percent_of_the_corrections_are_captured() -> None:
+    captured = sum(is_captured(*row) for row in CORRECTIONS)
+    assert len(CORRECTIONS) == 50
+    assert captured / len(CORRECTIONS) >= 0.80
+
+
+def test_at_most_5_percent_of_the_other_answers_are_taken_for_one() -> None:
+    false = [reply for proposal, reply in OTHERS if find_correction(proposal, reply)]
+    assert len(OTHERS) == 50
+    assert len(false) / len(OTHERS) <= 0.05, false
+
+
+def test_other_words_do_as_well() -> None:
+    corrections = rows("more_corrections.tsv")
+    captured = [find_correction(*row) for row in corrections]
+    assert sum(each is not None for each in captured) / len(corrections) >= 0.95
+    others = rows("more_no_corrections.tsv")
+    false = [reply for proposal, reply in others if find_correction(proposal, reply)]
+    assert len(false) / len(others) <= 0.05, false
+
+
+@pytest.mark.parametrize(("name", "least"), [("unseen", 0.85), ("held_out", 0.80)])
+def test_corrections_without_a_no_are_captured_too(name: str, least: float) -> None:
+    corrections, others = rows(f"{name}_corrections.tsv"), rows(f"{name}_no_corrections.tsv")
+    assert sum(is_captured(*row) for row in corrections) / len(corrections) >= least
+    false = [reply for proposal, reply in others if find_correction(proposal, reply)]
+    assert len(false) / len(others) <= 0.05, false
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reply", "chosen"),
+    [
+        ("I'll use a lambda.", "a named function is clearer", "a named function is clearer"),
+        ("I'll store the blobs in Postgres.", "blobs belong in S3", "blobs belong in S3"),
+        ("I'll use WebSockets.", "SSE, please.", "SSE"),
+        ("I'll use tabs.", "we use spaces here", "we use spaces here"),
+        ("I'll wait 60 seconds.", "5.", "5"),
+        ("I'll use a queue.", "limit it to 4", None),
+        ("I'll use a queue.", "the queue is called jobs", None),
+        ("I'll raise an error.", "a ValueError", None),
+        ("I'll use a queue.", "I would never have thought of that, nice", None),
+        ("Should I use WebSockets?", "SSE, please.", None),
+    ],
+)
+def test_another_way_is_told_from_a_detail(proposal: str, reply: str, chosen: str | None) -> None:
+    found = find_correction(proposal, reply)
+    assert (found and found.chosen) == chosen
+
+
+def test_of_a_long_answer_the_sentence_is_taken_that_was_turned_down() -> None:
+    proposal = (
+        "The tests pass now. I'll add Redis as a cache. After that I will write the docs.\n"
+        "Anything else?"
+    )
+    found = find_correction(proposal, "Don't use Redis, keep it in memory.")
+    assert found is not None
+    assert (found.rejected, found.chosen) == ("Add Redis as a cache", "keep it in memory")
+    assert not found.is_standing
+
+
+def test_a_standing_order_is_known_as_such() -> None:
+    found = find_correction("I'll add a sleep.", "Never use sleep in tests, wait on an event.")
+    assert found is not None
+    assert found.is_standing
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reply"),
+    [("", "no, use X"), ("I'll do it.", ""), ("I'll do it.", "no, " + "use this " * 200)],
+)
+def test_without_a_proposal_or_in_a_long_text_there_is_none(proposal: str, reply: str) -> None:
+    assert find_correction(proposal, reply) is None
+
+
+@pytest.mark.parametrize(
+    "letter", ["a ", "no ", "instead of ", "don't ", "is out ", "x is ", "-'a"]
+)
+def test_no_text_takes_long(letter: str) -> None:
+    find_correction(letter * 2_000, letter * (1_200 // len(letter)))

@@ -1,0 +1,143 @@
+"""The decision graph in stores: one append with the session's fact, shared by all, for good."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+import weft
+from tests.support.world import PATIENCE, World, facts
+from weft.app import App
+from weft.clock import ManualClock
+from weft.decisions import (
+    DecisionAdded,
+    DecisionEntry,
+    DecisionGraph,
+    LoggedEntry,
+    fold_decisions,
+    log_entry,
+)
+from weft.errors import Fenced, OutcomeUnknown
+from weft.events import DecisionLogged, SystemNote, encode, kind_of
+from weft.providers.scripted import ScriptedModel
+from weft.runtime.decisions.decision_book import DecisionBook, logged_commit
+from weft.store import Append, MemoryStore, Record, Store, project_stream
+from weft.testing.scripted_store import AppendFault, scripted_store
+
+pytestmark = pytest.mark.anyio
+
+STORES = ["memory", "jsonl", "sqlite"]
+
+
+def entry(title: str, seed: str = "s") -> LoggedEntry:
+    return log_entry(DecisionEntry(title=title, status="active"), DecisionGraph(), seed=seed)
+
+
+@asynccontextmanager
+async def opened(base: Path, kind: str) -> AsyncGenerator[App]:
+    project = base / "project"
+    project.mkdir(exist_ok=True)
+    place = {"memory": "memory", "jsonl": f"jsonl:{base}/logs", "sqlite": f"sqlite:{base}/w.db"}
+    environ = {"HOME": str(base), "PATH": os.environ["PATH"]}
+    async with weft.open(project, place[kind], {"sandbox.mode": "off"}, environ=environ) as app:
+        yield app
+
+
+async def log(app: App, session_id: str, logged: LoggedEntry) -> str:
+    """Put an entry down for a session; returns the project's id."""
+    port = await app.host.local_port(weft.ids.SessionId(session_id))
+    project = port.state.about.project_key
+    commit = logged_commit(project, logged.facts, ids=logged.ids, summary=logged.node.title)
+    await port.actor.append(lambda state: commit)
+    return project
+
+
+async def titles(store: Store, project: str) -> list[str]:
+    graph = await DecisionBook(store, project, ManualClock()).refresh()
+    return [node.title for node in graph.nodes.values()]
+
+
+@pytest.mark.parametrize("kind", STORES)
+async def test_a_decision_is_stored_in_one_append_with_its_session_and_outlives_it(
+    tmp_path: Path, kind: str
+) -> None:
+    async with opened(tmp_path, kind) as app:
+        session = await app.sessions.start_session(model=ScriptedModel([]))
+        logged = entry("Use SQLite")
+        project = await log(app, session.id, logged)
+        [fact] = await facts(session, DecisionLogged)
+        assert (fact.ids, fact.project_id) == (logged.ids, project)
+        await session.stop()
+        await app.sessions.delete_session(session.id)
+        assert await titles(app.store, project) == ["Use SQLite"]
+    if kind == "memory":
+        return
+    async with opened(tmp_path, kind) as app:
+        other = await app.sessions.start_session(model=ScriptedModel([]))
+        port = await app.host.local_port(other.id)
+        assert port.state.about.project_key == project
+        assert await titles(app.store, project) == ["Use SQLite"]
+
+
+@pytest.mark.parametrize("fault", ["stored", "unstored", "late"])
+async def test_a_decision_whose_answer_was_lost_is_stored_once(
+    plain_world: World, fault: AppendFault
+) -> None:
+    store, script = scripted_store(MemoryStore())
+    async with plain_world.open(ScriptedModel([]), store=store) as app:
+        session = await app.sessions.start_session()
+        script.goes_down_with = fault
+        with pytest.raises(OutcomeUnknown):
+            await log(app, session.id, entry("ours"))
+        script.is_down = False
+        project = await log(app, session.id, entry("next"))
+        assert await titles(app.store, project) == ["ours", "next"]
+        assert len(await facts(session, DecisionLogged)) == 2
+
+
+async def test_a_session_that_was_taken_over_adds_no_decision(plain_world: World) -> None:
+    async with plain_world.open(ScriptedModel([])) as app:
+        session = await app.sessions.start_session()
+        project = await log(app, session.id, entry("in time"))
+        await app.store.take_lease(session.id, steal=True)
+        with pytest.raises(Fenced):
+            await log(app, session.id, entry("too late"))
+        assert await titles(app.store, project) == ["in time"]
+
+
+async def test_books_that_write_at_the_same_time_lose_nothing() -> None:
+    store = MemoryStore()
+    books = [DecisionBook(store, "prj_1", ManualClock()) for _ in range(5)]
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as group:
+            for number, book in enumerate(books):
+                group.start_soon(book.add, entry(f"title {number}", str(number)).facts)
+    for book in books:
+        assert len((await book.refresh()).nodes) == 5
+    seqs = [record.seq for record in await store.read(project_stream("prj_1"))]
+    assert seqs == [1, 2, 3, 4, 5]
+
+
+async def test_a_book_reads_on_and_passes_over_what_it_cannot_read() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    book, reader = DecisionBook(store, "p", clock), DecisionBook(store, "p", clock)
+    await book.add(entry("one").facts)
+    assert len((await reader.refresh()).nodes) == 1
+    note = SystemNote(text="another kind", seq=2)
+    strange = [
+        Record(2, 1.0, kind_of(note), encode(note)),
+        Record(3, 1.0, "decision_added", b'{"kind":"decision_added","seq":3}'),
+    ]
+    await store.append(Append(stream=project_stream("p"), expected_seq=1, records=tuple(strange)))
+    await book.add(entry("two").facts)
+    for each in (book, reader):
+        graph = await each.refresh()
+        assert [node.title for node in graph.nodes.values()] == ["one", "two"]
+        assert graph.seq == 4
+    added = [fact for fact in entry("one").facts if isinstance(fact, DecisionAdded)]
+    assert fold_decisions(added).nodes.keys() <= graph.nodes.keys()
