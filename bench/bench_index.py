@@ -38,6 +38,7 @@ LISTED = 100_000
 SOURCES = 5_000
 FLOOD = 200
 PROBE_SECONDS = 0.002
+IDLE_SECONDS = 3.0
 REPEATS = 5
 REQUEST = "the total of an order is wrong when the tax of a region changes"
 TYPED = "p3md12fl9"
@@ -187,6 +188,9 @@ class _WatchedProject:
             group.start_soon(self._access.watch, str(self._project), self._told)
             await self._news.wait()
             group.start_soon(self._probe)
+            # The machine's own lag, with nothing to do: on a busy one it is all that is measured.
+            await anyio.sleep(IDLE_SECONDS)
+            idle, self._worst_lag = self._worst_lag, 0.0
             there = await self._timed(partial(self._checkout, "large"), SOURCES + 1)
             back = await self._timed(partial(self._checkout, "small"), 1)
             flooded = await self._timed(self._overflow, 1 + FLOOD)
@@ -196,7 +200,7 @@ class _WatchedProject:
             Row("watch: checkout of 5,000 new files until all are read", there, "s", None, 5.0),
             Row("watch: checkout that removes them", back, "s", None, 5.0),
             Row("watch: more changes than the kernel's queue holds", flooded, "s", None, 10.0),
-            Row("watch: worst lag of the event loop", self._worst_lag * 1e3, "ms", None, 20.0),
+            Row("watch: worst lag of the loop", self._worst_lag * 1e3, "ms", idle * 1e3, 20.0),
         ]
 
     def _told(self, changes: FileChanges) -> None:
