@@ -73,6 +73,12 @@ def test_two_threads_may_ask_at_once() -> None:
         assert all(pool.map(ask, range(10_000, 10_050)))
 
 
+def test_each_key_looks_at_a_piece_however_late_it_is() -> None:
+    ticks = count()
+    found = PathFinder("".join(f"{path}\0" for path in PATHS), clock=lambda: float(next(ticks)))
+    assert found.find("psrv") == ["pages/server.py"]
+
+
 def test_an_empty_listing_finds_nothing() -> None:
     assert finder([]).find("a") == finder([]).find("") == []
 

@@ -107,9 +107,7 @@ class PathFinder:
         until = self._clock() + KEY_SECONDS
         # A path that does not fit is passed over whole, or it would be tried from each letter on.
         either = re.compile(f"({letters.pattern}[^\0]*+)\0|[^\0]*+\0")
-        while (
-            self._next < len(self._lower) and len(self._hits) < _MOST_KEPT and self._clock() < until
-        ):
+        while self._next < len(self._lower) and len(self._hits) < _MOST_KEPT:
             end = self._lower.find("\0", self._next + _PIECE) + 1 or len(self._lower)
             self._hits += [
                 match.span(1)
@@ -117,6 +115,9 @@ class PathFinder:
                 if match.lastindex
             ]
             self._next = end
+            # After a piece: on a busy machine the time may be over before the first one.
+            if self._clock() > until:
+                break
         return sorted(self._hits, key=lambda hit: hit[1] - hit[0])[:_MOST_HITS]
 
 
