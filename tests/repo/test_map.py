@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weft.repo import file_ranker
 from weft.repo.definitions import Definition
 from weft.repo.file_ranker import FileRanker
 from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, PastCommit
 from weft.repo.languages import is_aside
-from weft.repo.map_text import MapSource, render_map, render_overview
+from weft.repo.map_text import MapSource, _BodyReader, render_map, render_overview
 from weft.repo.source_reader import content_digest, read_content
+from weft.repo.words import parts_of
 
 FILES = {
     "shop/cart.py": "class Cart:\n    def total(self):\n        return self.price_with_tax()\n",
@@ -68,7 +72,9 @@ def test_the_likely_files_are_the_first_of_the_ranking() -> None:
     assert ranker.likely("nothing such") == []
 
 
-def test_a_request_without_words_ranks_by_name_and_fails_nowhere() -> None:
+def test_a_request_without_words_ranks_by_importance_and_fails_nowhere() -> None:
+    past = [PastCommit("a", 3, "x", ["shop/mail.py"])]
+    assert ranked(indexed(FILES, past), "…")[:2] == ["shop/mail.py", "shop/cart.py"]
     assert ranked(indexed(FILES), "…")[0] == "shop/cart.py"
     assert ranked(indexed({}), "cart") == []
 
@@ -129,15 +135,23 @@ def test_the_rarest_words_are_scored_where_common_ones_take_too_long(
     assert ranker.likely("common zebra") == ["m30.py"]
 
 
-def test_a_long_line_is_looked_at_up_to_its_limit() -> None:
-    line = "def far(): return [" + "0, " * 2_000 + "zebra]\n"
-    near = "def near(): return zebra\n" + "# filler\n" * 200
-    files = {"a.py": line + near}
-    cache = indexed(files)
-    made = MapSource(cache.definitions, files.get)
-    text = render_map(["a.py"], {"zebra": 1.0}, 32, made)
-    assert "near" in text
-    assert "far" not in text
+_LINES = st.lists(st.text("aAbB_ \té9.", max_size=12), max_size=6)
+
+
+@given(_LINES, st.sets(st.sampled_from(["ab", "ba", "aab", "é", "bb"]), min_size=1))
+def test_words_are_found_in_bodies_as_in_each_identifier(lines: list[str], words: set[str]) -> None:
+    text = "\n".join(lines)
+    weights = dict.fromkeys(sorted(words), 1.0)
+    found = _BodyReader(weights, MapSource(lambda _: [], lambda _: text)).hits("a.py")
+    expected = {
+        (number, part)
+        for number, line in enumerate(lines, 1)
+        for name in re.findall(r"(?<!\w)[^\W\d]\w+", line)
+        for part in parts_of(name)
+        if part in words
+    }
+    assert set(zip(*found, strict=True)) == expected
+    assert found.lines == sorted(found.lines)
 
 
 def test_a_map_that_may_look_at_few_letters_goes_by_the_names_behind_them() -> None:

@@ -70,9 +70,9 @@ class FileRanker:
 
     def rank(self, request: str, focus: Sequence[str] = ()) -> list[RankedFile]:
         """All files, best first; those of `focus` are in the conversation already: they are left
-        out, and their neighbours come up.
+        out, and their neighbours come up.  A request without words is for the important ones.
         """
-        scores = self._scores(request, focus)
+        scores = self._scores(request, focus) or self._importance()
         aside = dict(zip(self._table.ids, self._table.aside, strict=True))
         ranked = [
             RankedFile(path, scores.get(id, 0.0) - _ASIDE * aside[id])
@@ -113,24 +113,26 @@ class FileRanker:
         """
         check_time(until)
         self._refresh()
+        total = self._importance(until)
+        # Of equal ones the first that was read.
+        table = zip(self._table.ids, self._table.aside, strict=True)
+        values = ((total[id] - _ASIDE * is_aside, -id) for id, is_aside in table)
+        best = [-id for _, id in nlargest(most, values)]
+        paths = dict(self._cache.paths_by_id(best))
+        return [paths[id] for id in best]
+
+    def _importance(self, until: float = math.inf) -> Scores:
         changed: Scores = {}
         commits = int(str(self._cache.note("past commits") or 0))
         for _, files in self._cache.past(range(commits)):
             check_time(until)
             self._share(changed, files, 1.0)
-        ids, aside = self._table.ids, self._table.aside
-        total: Scores = dict.fromkeys(ids, 0.0)
+        total: Scores = dict.fromkeys(self._table.ids, 0.0)
         _add(total, {id: math.log1p(score) for id, score in changed.items()}, 1.0)
-        names = zip(ids, self._table.names, strict=True)
+        names = zip(self._table.ids, self._table.names, strict=True)
         _add(total, {id: math.log1p(count) for id, count in names}, 1.0)
         check_time(until)
-        # Of equal ones the first that was read.
-        values = (
-            (total[id] - _ASIDE * is_aside, -id) for id, is_aside in zip(ids, aside, strict=True)
-        )
-        best = [-id for _, id in nlargest(most, values)]
-        paths = dict(self._cache.paths_by_id(best))
-        return [paths[id] for id in best]
+        return total
 
     def _scores(self, request: str, focus: Sequence[str], until: float = math.inf) -> Scores:
         check_time(until)

@@ -10,7 +10,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from weft.repo.definitions import Definition, plain_line, plain_path
@@ -32,8 +32,6 @@ _BY_BODY: Final = 4.0
 _LINES_A_HIT: Final = 25.0
 """In a long body a word is found by chance: so many lines weigh as much as one occurrence."""
 _SMALLEST: Final = 20
-_LINE_CHARS: Final = 2_048
-"""A longer line was written by a program; its beginning is looked at."""
 MOST_LETTERS: Final = 2_000_000
 """Letters of bodies that are looked at for a map: about a fifth of a second."""
 
@@ -144,13 +142,16 @@ def _best(
 ) -> list[Definition]:
     total = sum(weights.values()) or 1.0
 
+    def plain(definition: Definition) -> float:
+        return _PLAIN.get(definition.kind, 0.03) + 0.02 * (definition.name[:1] != "_")
+
     def value(definition: Definition) -> float:
         named = sum(weights.get(part, 0.0) for part in {*parts_of(definition.name)})
         found = _BY_NAME * named / total
         found += _BY_BODY * _body(definition, hits, weights) / total
-        return found + _PLAIN.get(definition.kind, 0.03) + 0.02 * (definition.name[:1] != "_")
+        return found + plain(definition)
 
-    return sorted(definitions, key=value, reverse=True)
+    return sorted(definitions, key=value if weights else plain, reverse=True)
 
 
 _PLAIN: Final = {"class": 0.05, "struct": 0.05, "interface": 0.05, "trait": 0.05, "variable": 0.0}
@@ -174,8 +175,6 @@ class _BodyReader:
         self.weights = weights
         self._text = source.text
         self._left = source.letters
-        self._known: dict[str, tuple[str, ...]] = {}
-        """By identifier, the words of the request in it."""
 
     def hits(self, path: str) -> _WordHits:
         """What is in a file."""
@@ -183,26 +182,66 @@ class _BodyReader:
             return _NO_HITS
         text = (self._text(path) or "")[: self._left]
         self._left -= len(text)
-        found = _WordHits([], [])
         # By line breaks alone, as the lines of definitions are counted.
-        for number, line in enumerate(text.split("\n"), 1):
-            names = IDENTIFIER.findall(line[:_LINE_CHARS])
-            words = dict.fromkeys(word for name in names for word in self._in(name))
-            found.lines.extend([number] * len(words))
-            found.words.extend(words)
-        return found
+        breaks = [each.start() for each in re.finditer("\n", text)]
+        found = {
+            (bisect_left(breaks, place) + 1, word)
+            for name, words in self._names(text).items()
+            for place in _places(name, text)
+            for word in words
+        }
+        ordered = sorted(found)
+        return _WordHits([line for line, _ in ordered], [word for _, word in ordered])
 
-    def _in(self, identifier: str) -> tuple[str, ...]:
-        # A look-up for each identifier and no search for each word: a long message has many words.
-        words = self._known.get(identifier)
-        if words is None:
-            words = tuple(part for part in parts_of(identifier) if part in self.weights)
-            self._known[identifier] = words
-        return words
+    def _names(self, text: str) -> dict[str, list[str]]:
+        """The identifiers in a text that have words of the request, with those words.
+
+        A word is a piece of the letters of an identifier, so all identifiers are searched for it as
+        one text: to take each of them apart takes ten times as long, and most have none.
+        """
+        joined = "\n".join(sorted({*IDENTIFIER.findall(text)}))
+        lower = joined.lower()
+        if len(lower) != len(joined):  # a few letters get longer when they are made small
+            return self._checked(joined.split("\n"))
+        names: dict[str, None] = {}
+        for word in self.weights:
+            place = lower.find(word)
+            while place >= 0:
+                end = lower.find("\n", place)
+                end = len(lower) if end < 0 else end
+                names[joined[joined.rfind("\n", 0, place) + 1 : end]] = None
+                place = lower.find(word, end)
+        return self._checked(names)
+
+    def _checked(self, names: Iterable[str]) -> dict[str, list[str]]:
+        # The same word twice in a name is one.
+        words = {name: [*dict.fromkeys(parts_of(name))] for name in names}
+        return {
+            name: kept
+            for name, parts in words.items()
+            if (kept := [part for part in parts if part in self.weights])
+        }
+
+
+def _places(name: str, text: str) -> Iterator[int]:
+    """Where a name stands in a text, and not as a piece of a longer one."""
+    place = text.find(name)
+    while place >= 0:
+        end = place + len(name)
+        if not (_is_letter(text[place - 1 : place]) or _is_letter(text[end : end + 1])):
+            yield place
+        place = text.find(name, end)
+
+
+def _is_letter(each: str) -> bool:
+    return each == "_" or each.isalnum()
 
 
 def _body(definition: Definition, hits: _WordHits, weights: Mapping[str, float]) -> float:
     first = bisect_left(hits.lines, definition.first)
-    counts = Counter(hits.words[first : bisect_right(hits.lines, definition.last)])
+    last = bisect_right(hits.lines, definition.last)
+    if first == last:
+        return 0.0
+    counts = Counter(hits.words[first:last])
     damp = 0.5 + (definition.last - definition.first + 1) / _LINES_A_HIT
     return sum(weights[part] * count / (count + damp) for part, count in counts.items())

@@ -54,6 +54,8 @@ class RequestWords(NamedTuple):
 
 def stem(word: str) -> str:
     """A word without its ending."""
+    if not word.endswith(_ENDINGS):  # most have none, and one call tells
+        return word
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST:
             return word[: -len(ending)]

@@ -155,13 +155,13 @@ class SessionPrompt:
             except Exception:  # whatever is wrong with a cache, the user's message is not
                 logger.warning("the index could not be asked", exc_info=True)
         # A thread that is left alone may add more at any time.
-        self._hint, overview = (*found, "", "")[:2]
+        overview, self._hint = (*found, "", "")[:2]
         self._overview = overview or self._overview
 
     def _index_question(
         self, state: SessionState, request: str, found: list[str]
     ) -> Callable[[], None]:
-        """What adds the hint and then the map to `found`; blocks."""
+        """What adds the map and then the hint to `found`; blocks."""
         focus, rules = tuple(state.files.touched), self._read_rules()
         redact, tokens = self._services.redact, self._map_tokens(state)
         until = time.monotonic() + HINT_SECONDS
@@ -172,9 +172,9 @@ class SessionPrompt:
             index = self._services.indexes().reader(state.about.project_path)
             # It ends by itself soon after nobody waits for it: it would take the interpreter away
             # from the turn that goes on.
+            # The map first: it takes a fifth of the time, and the session keeps it.
+            found.append(overview_map(index, tokens, rules, redact, until) if tokens else "")
             found.append(request_hint(index, request, focus, rules, redact, until))
-            if tokens:
-                found.append(overview_map(index, tokens, rules, redact, until))
 
         return ask
 
