@@ -51,6 +51,11 @@ class _Awaited(msgspec.Struct, frozen=True):
         return is_open and is_same and stamp_of(document.path) == document.stamp
 
     @property
+    def is_promised(self) -> bool:
+        """Whether the model was told that an answer is still to come."""
+        return self.is_edited and self.shown is None
+
+    @property
     def is_behind(self) -> bool:
         """True when some other file was changed since: what comes now may be about that as it was
         before."""
@@ -84,10 +89,12 @@ class EditReports:
         known = [path for path in places if self._may_show(path) and self.pool.servers_for(path)]
         if not known or not (waits or self.pool.running):
             return ""
-        importers = await self.pool.importers(known, self._may_show, are_edited=True)
         if not waits:
+            # Without a look at the project, which may take a second: the next edit has one.
+            self.pool.tell_changed(known)
             await self._tell_running()
             return ""
+        importers = await self.pool.importers(known, self._may_show, are_edited=True)
         lines: list[str] = []
         checks: list[_Awaited] = []
         for server in self._servers(known):
@@ -180,7 +187,11 @@ class EditReports:
         if has_answer:
             lines += self._findings(server, answered)
         for each in checks:
-            self._remember(each, each.document.fresh if has_answer else None)
+            # Of one that has ended nothing more will come, and that is said now.
+            if each.client.is_lost:
+                self._awaited.pop((server.spec.name, each.document.path), None)
+            else:
+                self._remember(each, each.document.fresh if has_answer else None)
         silent = [each.document.path for each in missing if each.is_edited]
         if silent:
             lines.append(self._silence(server, silent))
@@ -193,7 +204,7 @@ class EditReports:
             return f"{name}: no answer yet for {files} (starting); it follows with a later result"
         if server.state != "ready" or server.client is None or server.client.is_lost:
             self._failures.add(f"{name} {server.why}")
-            return f"{name}: no answer for {files}: {server.why or 'it has ended'}"
+            return self._lost(server, paths)
         return (
             f"{name}: nothing reported for {files} within {self._patience(server):g} s; "
             "what comes later follows with a later result"
@@ -235,14 +246,17 @@ class EditReports:
     def _is_promised(self, server: LanguageServer, path: str) -> bool:
         """Whether the model was told that an answer about a file is still to come."""
         before = self._awaited.get((server.spec.name, path))
-        return before is not None and before.is_edited and before.shown is None
+        return before is not None and before.is_promised
 
     def late(self) -> str:
-        """What has come since, of files that are still as they were then."""
+        """What has come since, of files that are still as they were then, and what will not."""
         by_server: dict[str, list[_Awaited]] = {}
+        lost: dict[LanguageServer, list[str]] = {}
         for key, each in list(self._awaited.items()):
             if not (each.is_current and self._may_show(each.document.path)):
                 del self._awaited[key]
+                if each.is_promised and each.client.is_lost:
+                    lost.setdefault(each.server, []).append(each.document.path)
             elif each.is_behind:
                 self._ask_again(key, each)
             elif (known := each.document.fresh) is not None and _is_news(each, known):
@@ -252,7 +266,13 @@ class EditReports:
         for checks in by_server.values():
             checks[0].server.silent_waits = 0
             lines += self._findings(checks[0].server, checks)
-        return "\n".join(("Diagnostics that came later:", *lines)) if lines else ""
+        if lines:
+            lines.insert(0, "Diagnostics that came later:")
+        return "\n".join((*lines, *(self._lost(*each) for each in lost.items())))
+
+    def _lost(self, server: LanguageServer, paths: Sequence[str]) -> str:
+        files = ", ".join(map(self._name, paths))
+        return f"{server.spec.name}: no answer for {files}: {server.why or 'it has ended'}"
 
     def _ask_again(self, key: tuple[str, str], check: _Awaited) -> None:
         # What was shown already is shown again, where that matters, with the edit that changed it.

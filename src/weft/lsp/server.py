@@ -141,6 +141,8 @@ class LanguageServer:
             life.stopping = why
             life.scope.cancel()
             await life.ended.wait()
+            if self._life is not life:
+                return  # somebody needed it meanwhile, and has started it again
         self._must_pay = False
         self.state, self.why = "stopped", why
 

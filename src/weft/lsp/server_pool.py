@@ -171,6 +171,10 @@ class ServerPool:
         self._tell_changed(changed)
         return list(islice(filter(may_show, found), MOST_IMPORTERS))
 
+    def tell_changed(self, paths: Iterable[str]) -> None:
+        """Tell the running servers that these files have changed."""
+        self._tell_changed([(path, _kind_of(path)) for path in paths])
+
     def _tell_changed(self, changed: Sequence[tuple[str, int]]) -> None:
         for server in self.servers.values():
             if server.client is not None:

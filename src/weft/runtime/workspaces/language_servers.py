@@ -408,10 +408,12 @@ async def server_status(
         UsageError: the settings are not right.
     """
     running = StatusFolder(places.home).read()
-    here = {each.name: each for each in running if each.project == project}
+    # The first of each name: sessions with other rules have servers of their own.
+    here = {each.name: each for each in reversed(running) if each.project == project}
     found = _found_here(config, environ, project, is_trusted=is_trusted)
-    rows = [_with_state(row, here.pop(row.name, None)) for row in found]
-    others = [each for each in running if each.project != project or each.name in here]
+    rows = [_with_state(row, here.get(row.name)) for row in found]
+    named = [here[row.name] for row in found if row.name in here]
+    others = [each for each in running if not any(each is known for known in named)]
     return [*rows, *(_with_state(ServerStatus(name=each.name), each) for each in others)]
 
 
