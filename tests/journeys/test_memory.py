@@ -15,6 +15,7 @@ from weft.providers.scripted import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.requirement("app:memory")
 async def test_what_one_session_remembers_is_in_the_request_of_the_next(world: World) -> None:
     model = ScriptedModel(["one", "two", "three"])
     async with world.open(model) as app:

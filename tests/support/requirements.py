@@ -55,6 +55,10 @@ ROWS: dict[str, Requirement] = {
         "The topic `sessions` names the sessions whose rows in the list have changed.", "api 4b"
     ),
     "app:topics": Requirement("The topic `repo:updates` names the files that change.", "api 1"),
+    "app:memory": Requirement(
+        "What the user asked to be remembered: listed, added, removed; known to the next request.",
+        "api 4b",
+    ),
     "app:index": Requirement(
         "Files, symbols, outlines and maps of the project, read as it is now.", "api 1"
     ),

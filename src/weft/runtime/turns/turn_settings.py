@@ -53,6 +53,8 @@ class TurnSettings:
         self._tools = tools
         self._lent = lent
         self._output_types = output_types
+        self._shown: tuple[tuple[Any, ...], int] | None = None
+        """How much of a result is shown, and by what that was found."""
 
     # -- models and tools
 
@@ -205,6 +207,16 @@ class TurnSettings:
 
     def _result_characters(self, state: SessionState, options: Mapping[str, Any]) -> int:
         """What the model sees of one result: in a small window, one must leave room for others."""
+        if is_planned(options):
+            return self._characters_for(state, options)
+        # Kept: it is asked for before every model call, and to find a model takes ten times as long
+        # as all the other limits.
+        key = (options.get("model"), state.settings.model, self._config.get("context.results"))
+        if self._shown is None or self._shown[0] != key:
+            self._shown = (key, self._characters_for(state, options))
+        return self._shown[1]
+
+    def _characters_for(self, state: SessionState, options: Mapping[str, Any]) -> int:
         try:
             window = self._models.resolve(self.model_name(state, options)).info.context_window
         except WeftError:  # its key is gone; the call itself will say so
