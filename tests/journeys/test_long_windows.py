@@ -11,6 +11,7 @@ import pytest
 from tests.support.counting_model import CountingModel
 from tests.support.request_parts import prefix
 from tests.support.world import World, facts
+from weft.errors import UsageError
 from weft.events import ErrorRaised, TurnFinished
 from weft.messages import CallResults
 from weft.providers.script import CallTool
@@ -101,3 +102,18 @@ async def test_a_result_leaves_room_for_others_in_a_small_window(tmp_path: Path)
         [*_, results] = model.last_request.messages
         assert isinstance(results, CallResults)
         assert all(most * 3.5 < len(each.text) <= most * 4 + 400 for each in results.results)
+
+
+async def test_a_message_that_can_never_fit_is_refused_in_a_sentence_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    world = World("memory", tmp_path)
+    counting = CountingModel(window=16_000, ratio=1.0)
+    async with world.open(counting.model) as app:
+        session = await app.sessions.start_session()
+        with pytest.raises(UsageError, match=r"about 25,000 tokens, with room for 1\d,\d{3}; send"):
+            await session.send_message("word " * 20_000)
+        assert await session.messages() == []
+        await session.send_message("a")
+        assert (await facts(session, TurnFinished))[-1].reason == "stop"
+    assert counting.refused == 0

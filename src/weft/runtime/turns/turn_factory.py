@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from weft.context import request_digest
+from weft.context import estimate, estimate_text, request_digest
+from weft.errors import UsageError
 from weft.events import (
     Fact,
+    NewMessage,
     PrefixFrozen,
     SystemNote,
     TurnStarted,
@@ -33,8 +35,9 @@ from weft.loop import (
     call_started,
     digests_at_opening,
 )
-from weft.messages import ModelName
+from weft.messages import ChatMessage, ModelName
 from weft.project.masked_text import masked_in_pieces
+from weft.providers import ModelInfo
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
 from weft.runtime.turns.session_prompt import SessionPrompt
@@ -89,6 +92,9 @@ class SessionTurnFactory(TurnFactory):
         # begun.
         info = self._services.models.resolve(name).info
         rendered = self._prompt.prefix(state, started.options)
+        if started in facts:
+            ratio = state.ledger.ratio(name)
+            _check_fits(facts, estimate_text(len(rendered.data)), info, ratio)
         notes = (
             *self._level_notes(model, state, started),
             *self._prompt.opening_notes(state, facts, rendered.prefix),
@@ -286,6 +292,26 @@ class SessionTurnFactory(TurnFactory):
         from weft.loop import CompactionWork  # few sessions are compacted
 
         return CompactionWork(self._turn_environment(state, {}, journal, gate).models, focus)
+
+
+def _check_fits(facts: Sequence[Fact], prefix: int, info: ModelInfo, ratio: float) -> None:
+    """Refuse a message that no compaction could make room for; nothing of it is on record.
+
+    Raises:
+        UsageError: it is longer than all that the model can take.
+    """
+    said = [fact.node.parts for fact in facts if isinstance(fact, NewMessage)]
+    tokens = estimate(ChatMessage(role="user", parts=parts) for parts in said)
+    window = int(info.context_window / ratio)
+    left = window - prefix
+    # Only what is sure not to fit: an estimate may be too high by a quarter. Where the prefix alone
+    # would not fit the message is not to blame, and the vendor decides.
+    if left > 0 and prefix + tokens > window * 1.25:
+        raise UsageError(
+            f"the message is too long for {info.name}: about {round(tokens * ratio):,} tokens, "
+            f"with room for {round(left * ratio):,}; send less of it, or name files without the "
+            "@, and the model reads the parts that it needs"
+        )
 
 
 def _submit_in(tools: Mapping[str, Tool]) -> SubmitTool | None:
