@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from weft.decisions.corrections import find_correction
+from weft.runtime.decisions.decision_source import may_correct
 
 DATA = Path(__file__).parent / "data"
 
@@ -75,6 +76,13 @@ def test_corrections_without_a_no_are_captured_too(name: str, least: float) -> N
 def test_another_way_is_told_from_a_detail(proposal: str, reply: str, chosen: str | None) -> None:
     found = find_correction(proposal, reply)
     assert (found and found.chosen) == chosen
+
+
+@pytest.mark.parametrize("name", ["", "more_", "unseen_", "held_out_"])
+def test_the_first_look_keeps_no_correction_from_the_detector(name: str) -> None:
+    for row in rows(f"{name}corrections.tsv"):
+        assert may_correct(row[0], row[1]) or find_correction(row[0], row[1]) is None, row
+    assert not may_correct("Hello.", "and now the tests")
 
 
 def test_of_a_long_answer_the_sentence_is_taken_that_was_turned_down() -> None:

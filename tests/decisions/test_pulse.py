@@ -155,7 +155,7 @@ def test_a_healthy_graph_has_no_finding() -> None:
     report = check_pulse(healthy(), now=NOW, files=files())
     assert report.findings == ()
     assert report.score == 100
-    assert report.summary == "health 100: 0 problems, 1 active goal, 0 proposed, 9 nodes"
+    assert report.summary == "health 100 of 100: 0 problems; 1 active goal, 0 proposed, 9 nodes"
 
 
 def test_every_check_has_its_planted_problem() -> None:

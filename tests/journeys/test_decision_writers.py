@@ -51,6 +51,19 @@ async def test_a_correction_becomes_a_proposed_decision_with_what_was_rejected(
         assert "Rejected: Add Redis as a cache" in repr(other.requests[-1].messages)
 
 
+async def test_a_correction_is_about_the_files_that_the_proposal_names(plain_world: World) -> None:
+    (plain_world.project / "a").write_text("one\n")
+    (plain_world.project / "cache.py").write_text("two\n")
+    read = [CallTool(name="read", args={"path": name}) for name in ("a", "cache.py")]
+    model = ScriptedModel([*read, "I'll add Redis in cache.py.", "ok"])
+    async with plain_world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("Lookups are slow.")
+        await session.send_message("SSE is simpler, no, not Redis; use an LRU")
+        [node] = await nodes(app, "decision")
+        assert node.scope == ("cache.py",)
+
+
 async def test_an_answer_that_corrects_nothing_writes_nothing(plain_world: World) -> None:
     model = ScriptedModel(["I'll add Redis.", "ok", "ok"])
     async with plain_world.open(model) as app:

@@ -13,6 +13,7 @@ import pytest
 from tests.support.world import World, facts
 from weft.app import App
 from weft.context import DECISION_SUBJECT, estimate_text
+from weft.decisions import FileEvidence
 from weft.events import DecisionLogged, SystemNote, ToolComplete, decode
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
@@ -209,6 +210,42 @@ async def test_queries_and_updates_of_a_model(plain_world: World) -> None:
         assert "no decision 'dec_none'" in results[7]
         assert "no kind 'wish'" in results[9]
         assert results[10].startswith("Logged as")
+
+
+async def test_a_model_changes_neither_what_the_user_accepted_nor_what_was_noted(
+    plain_world: World,
+) -> None:
+    async with plain_world.open(ScriptedModel([])) as app:
+        mine = await logged(app)
+        await app.decisions.accept(mine)
+        noted = await app.decisions.log("Not Redis", by="auto", status="proposed")
+        script: list[CallTool | str] = [
+            call("decision_update", id=mine, status="abandoned"),
+            call("decision_update", id=noted.id, scope=["elsewhere.py"]),
+            "done",
+        ]
+        session = await app.sessions.start_session(model=ScriptedModel(script))
+        await session.send_message("look")
+        results = [fact.result.text for fact in await facts(session, ToolComplete)]
+        assert all("is the user's" in text for text in results)
+        assert (await app.decisions.get(mine)).status == "active"
+        assert (await app.decisions.get(noted.id)).scope == ()
+
+
+async def test_a_file_that_must_not_be_read_is_no_evidence(plain_world: World) -> None:
+    for name in ("keys.env", "plain.py"):
+        (plain_world.project / name).write_text("SECRET=1234\n")
+    (plain_world.project / "link.py").symlink_to("keys.env")
+    model = ScriptedModel(
+        [call("decision_log", title="x", scope=["keys.env", "link.py", "plain.py"]), "done"]
+    )
+    config = {"permissions.deny": ["read(keys.env)"]}
+    async with plain_world.open(model, config=config) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("look")
+        [node] = await app.decisions.nodes(kind="decision")
+        files = [each.path for each in node.evidence if isinstance(each, FileEvidence)]
+        assert files == ["plain.py"]
 
 
 async def test_a_plan_that_returns_to_what_was_rejected_is_answered_with_a_warning(

@@ -20,8 +20,9 @@ from weft.events import (
     Rewound,
     ToolComplete,
 )
-from weft.loop import Commit
-from weft.messages import typed_text
+from weft.ids import NodeId
+from weft.loop import Commit, LineEntry
+from weft.messages import Text, typed_text
 from weft.runtime.services import Services
 from weft.session import LineReader
 from weft.state import SessionState
@@ -34,6 +35,22 @@ if TYPE_CHECKING:  # loaded with the first use
 
 LONGEST_CORRECTION: Final = 1_200
 """Characters of an answer that may be a correction, as `weft.decisions.corrections` has it."""
+LONGEST_PROPOSAL: Final = 8_000
+"""Characters of a proposal that are looked at: its end."""
+NEAREST: Final = 4
+"""Nodes above a message that its proposal is looked for in."""
+_PLANS: Final = (
+    *("i'll", "ill ", "i will", "i'm going", "i am going", "im going", "i plan", "i'd", "i would"),
+    *("id ", "let me", "we could", "i can", "propose", "suggest", "recommend", "plan", "intend"),
+    *("i want to", "we should", "next"),
+)
+"""A plan has one of these in it."""
+_CUES: Final = (
+    *(" no ", " no,", " no.", " no!", " no;", " no:", " no-", " nope", " nah", " not", "n't"),
+    *("dont", "never", "stop", "instead", "rather", "wrong", "undo", "revert", "prefer", " out"),
+    *("break", "remove", "drop", "too ", "why", "avoid", "overkill"),
+)
+"""What is a correction of something that is no plan has one of these in it."""
 _ALWAYS: Final = (ArchitectPlan, ArchitectStep, PlanDecided, PlanEdited, RefDeleted, Rewound)
 
 
@@ -104,8 +121,49 @@ class DecisionSource:
 
     async def enriched(self, commit: Commit, state: SessionState, line: LineReader) -> Commit:
         """The commit, with what it comes to as decisions."""
+        if self._writers is None and not await self._is_worth_it(commit, state, line):
+            return commit
         if self._writers is None:
             from weft.runtime.decisions.decision_writers import DecisionWriters
 
             self._writers = DecisionWriters(self.of(state))
         return await self._writers.enriched(commit, state, line)
+
+    async def _is_worth_it(self, commit: Commit, state: SessionState, line: LineReader) -> bool:
+        """Whether to load the writers: not for a message that answers no plan, and has no word of
+        a correction in it.
+        """
+        for fact in commit.facts:
+            if not isinstance(fact, NewMessage):
+                if self._may_note(fact, state):
+                    return True
+            elif self._may_note(fact, state):
+                above = await proposal_above(fact.node.parent, state, line)
+                if may_correct(above, typed_text(fact.node.parts)):
+                    return True
+        return False
+
+
+def may_correct(proposal: str, reply: str) -> bool:
+    """Whether an answer may be a correction: a first look, which lets too many through."""
+    said = f" {reply.lower()} "
+    return bool(proposal) and (
+        any(cue in said for cue in _CUES) or any(cue in proposal.lower() for cue in _PLANS)
+    )
+
+
+async def proposal_above(parent: NodeId | None, state: SessionState, line: LineReader) -> str:
+    """What the model said last before a message, back to the message before."""
+    near: list[NodeId] = []
+    for name in state.tree.ancestors(parent):
+        if state.tree.nodes[name].role != "assistant" or len(near) >= NEAREST:
+            break
+        near.append(name)
+    entries = await line.nodes(near) if near else []
+    texts = [text_of(entry) for entry in entries]
+    return "\n".join(text for text in texts if text)[-LONGEST_PROPOSAL:]
+
+
+def text_of(entry: LineEntry) -> str:
+    """What a node says."""
+    return "".join(part.text for part in entry.node.parts if isinstance(part, Text))

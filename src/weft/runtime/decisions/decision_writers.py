@@ -21,6 +21,7 @@ from weft.decisions import (
     returning_options,
 )
 from weft.decisions.corrections import find_correction
+from weft.decisions.sound_values import one_line
 from weft.decisions.writers import (
     abandoned_attempt,
     commit_links,
@@ -49,19 +50,21 @@ from weft.events import (
     TurnStarted,
 )
 from weft.ids import DecisionId, NodeId
-from weft.loop import Commit, LineEntry, ProjectFacts
-from weft.messages import Text, typed_text
+from weft.loop import Commit, ProjectFacts
+from weft.messages import typed_text
+from weft.runtime.decisions.decision_source import proposal_above, text_of
 from weft.runtime.decisions.session_decisions import SessionDecisions
 from weft.session import LineReader
 from weft.state import SessionState
 
 logger = logging.getLogger(__name__)
 
-NEAREST: Final = 4
-"""Nodes above a message that its proposal is looked for in."""
 MOST_LEFT: Final = 200
 """Nodes of a line that was left which are looked at."""
 MOST_FAILURES: Final = 20
+LONGEST_SUMMARY: Final = 200
+MOST_MENTIONED: Final = 5
+_AROUND: Final = "`'\"“”‘’()[]<>*_,.;:!?"
 
 
 class _Found(msgspec.Struct):
@@ -137,7 +140,10 @@ class DecisionWriters:
             case ArchitectPlan(plan_id=plan_id, plan=plan) | PlanEdited(plan_id=plan_id, plan=plan):
                 evidence = self._evidence(state, commit)
                 facts = plan_facts(plan_id, plan, evidence, at=self._decisions.now)
-                found.add(_as_changes(facts, graph), f"plan: {plan.get('summary', '')}"[:200])
+                found.add(
+                    _as_changes(facts, graph),
+                    one_line(f"plan: {plan.get('summary', '')}", LONGEST_SUMMARY),
+                )
                 self._warn(found, graph, plan)
             case PlanDecided(plan_id=plan_id, approved=approved, reason=reason):
                 facts = plan_decided(
@@ -167,7 +173,7 @@ class DecisionWriters:
         state: SessionState,
         line: LineReader,
     ) -> None:
-        proposal = await _proposal_above(fact.node.parent, state, line)
+        proposal = await proposal_above(fact.node.parent, state, line)
         correction = find_correction(proposal, typed_text(fact.node.parts))
         if correction is None:
             return
@@ -239,7 +245,7 @@ class DecisionWriters:
             return
         entries = await line.nodes(left)
         asked = next((typed_text(e.node.parts) for e in entries if e.node.role == "user"), "")
-        answers = [_text_of(entry) for entry in entries if entry.node.role == "assistant"]
+        answers = [text_of(entry) for entry in entries if entry.node.role == "assistant"]
         said = next((text for text in reversed(answers) if text), "")
         how = f"The branch {branch} was deleted." if branch else "The user went back."
         facts = abandoned_attempt(
@@ -274,7 +280,7 @@ class DecisionWriters:
             if files:
                 seed = f"{session} {fact.call_uid}"
                 facts = fixed_test(command, was, files, evidence, seed=seed, at=now)
-                found.add(facts, f"outcome: {command} passes"[:200])
+                found.add(facts, one_line(f"outcome: {command} passes", LONGEST_SUMMARY))
                 found.add(proven_by_test(graph, session, command, files), "")
         if not code and (commit := made_commit(command, fact.result.text)):
             files = _touched_since(state, self._committed)
@@ -338,26 +344,12 @@ def _nodes_left(tip: NodeId | None, to: NodeId | None, state: SessionState) -> l
     return left[::-1]
 
 
-async def _proposal_above(parent: NodeId | None, state: SessionState, line: LineReader) -> str:
-    """What the model said last before a message, back to the message before."""
-    near: list[NodeId] = []
-    for name in state.tree.ancestors(parent):
-        if state.tree.nodes[name].role != "assistant" or len(near) >= NEAREST:
-            break
-        near.append(name)
-    entries = await line.nodes(near) if near else []
-    texts = [_text_of(entry) for entry in entries]
-    return "\n".join(text for text in texts if text)
-
-
-def _text_of(entry: LineEntry) -> str:
-    return "".join(part.text for part in entry.node.parts if isinstance(part, Text))
-
-
 def _mentioned_files(proposal: str, state: SessionState) -> list[str]:
     """Files of the session that a proposal names."""
     known = {**dict.fromkeys(state.reads.seen), **dict.fromkeys(state.files.touched)}
-    return [path for path in known if path in proposal and not path.startswith("/")][:5]
+    # Whole words: a file may be called `a`.
+    words = {word.strip(_AROUND) for word in proposal.split()}
+    return [path for path in known if path in words and len(path) > 1][:MOST_MENTIONED]
 
 
 def _touched_since(state: SessionState, since: float) -> list[str]:
