@@ -4,6 +4,7 @@ Pure.  It knows what was decided and why; where its facts are stored, and when t
 written, is for others.
 """
 
+from weft.decisions.access import DecisionAccess
 from weft.decisions.entry import (
     DecisionEntry,
     DecisionOption,
@@ -56,6 +57,7 @@ __all__ = [
     "STATUSES",
     "CheckEvidence",
     "CommitEvidence",
+    "DecisionAccess",
     "DecisionAdded",
     "DecisionChanged",
     "DecisionEdge",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # loaded where a project has an index or a language server
     from weft.lsp import CodeQueries
     from weft.repo import ProjectIndex
 if TYPE_CHECKING:  # loaded with the first decision: it costs start-up time
-    from weft.tools.decision_access import DecisionAccess
+    from weft.decisions import DecisionAccess
 
 
 class ToolOutcome(msgspec.Struct, frozen=True, kw_only=True):

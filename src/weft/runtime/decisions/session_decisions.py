@@ -14,6 +14,7 @@ from weft.clock import Clock
 from weft.context import DECISION_SUBJECT
 from weft.decisions import (
     KINDS,
+    DecisionAccess,
     DecisionEvidence,
     DecisionFact,
     DecisionGraph,
@@ -26,7 +27,6 @@ from weft.errors import StoreError
 from weft.ids import DecisionId
 from weft.runtime.decisions.decision_book import DecisionBook, with_file_evidence
 from weft.state import SessionState
-from weft.tools.decision_access import DecisionAccess
 from weft.workspace import Workspace
 
 logger = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from weft.decisions import (
+    DecisionAccess,
     DecisionChanged,
     DecisionEntry,
     DecisionFact,
@@ -34,7 +35,6 @@ from weft.ids import DecisionId
 from weft.permissions import ToolAction
 from weft.tools.arguments import ToolArguments, parse, schema_of
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
-from weft.tools.decision_access import DecisionAccess
 
 MOST_SHOWN = 8
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from weft.decisions import DecisionEvidence, DecisionFact, DecisionGraph
+from weft.decisions.facts import DecisionEvidence, DecisionFact
+from weft.decisions.graph import DecisionGraph
 
 
 class DecisionAccess(Protocol):
