@@ -265,6 +265,12 @@ def test_a_folder_counts_when_it_holds_something(watch: ProjectWatch, tmp_path: 
     assert told(watch)[1]
 
 
+def test_a_project_that_is_gone_is_looked_for(watch: ProjectWatch, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path)
+    assert told(watch)[1]
+    assert (watch.fd, watch.is_whole) == (None, False)
+
+
 # --- telling
 
 

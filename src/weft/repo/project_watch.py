@@ -102,10 +102,14 @@ class ProjectWatch:
         if event.is_overflow:
             self.read_rules()  # an ignore file may be among what was not told
             return
+        folder = self._watches.folder_of(event.watch)
         if event.is_dropped:
             self._watches.dropped(event.watch)
+            if folder == "":
+                # The project itself is gone; no one tells when there is another in its place.
+                self._watches.stop()
+                self.is_unsure = True
             return
-        folder = self._watches.folder_of(event.watch)
         if folder is None or not event.name:
             return
         path = f"{folder}/{event.name}" if folder else event.name

@@ -74,8 +74,8 @@ class WorkerPool:
         os.waitpid(worker.pid, 0)
         if not worker.left:
             return
-        if worker.frame == 1:
-            # What it handed back went out at once: it died of the next one.
+        if worker.frame == 1 or len(worker.left) == 1:
+            # What it had done went out at once, or nothing else was left: it died of the next one.
             yield worker.left.popleft(), None
             frame = _FRAME_ITEMS
         else:
