@@ -115,7 +115,7 @@ class EditReports:
         return list(dict.fromkeys(found))
 
     async def _tell_running(self) -> None:
-        for server in self.pool.servers.values():
+        for server in self.pool.running:
             if (client := server.client) is not None:
                 try:
                     await self.pool.show_changed(client, server, self._may_show)
