@@ -128,7 +128,9 @@ async def test_a_cold_server_is_named_and_its_answer_comes_with_a_later_result(
 async def document_of(app: App, world: World, name: str) -> OpenDocument:
     """Wait until a file is shown to the server."""
     services = app.host.services
-    registry = services.workspaces.languages(services)
+    registry = services.workspaces.languages(
+        services.supervisor, services.clock, services.is_trusted
+    )
     while True:
         for project in registry._projects.values():
             server = project.pool.servers.get("scripted")

@@ -217,7 +217,7 @@ def test_after_a_restart_is_asked_for_path_is_searched_anew(tmp_path: Path) -> N
     assert not factory.has_servers()
     program(tmp_path / "bin", "gopls")
     assert not factory.may_be_served("a.go", project), "it was looked for once"
-    StatusFolder(places(environ).home).ask_restart()
+    StatusFolder(places(environ).servers_restart).ask_restart()
     assert factory.may_be_served("a.go", project)
     assert factory.has_servers()
 

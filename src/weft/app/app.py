@@ -580,7 +580,7 @@ class App:
         failed are tried again."""
         from weft.runtime.workspaces.language_status import StatusFolder  # as above
 
-        StatusFolder(self.places.home).ask_restart()
+        StatusFolder(self.places.servers_restart).ask_restart()
 
     # -- life
 

@@ -25,6 +25,11 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "weft.db"
 
     @property
+    def servers_restart(self) -> Path:
+        """Its time changes when the user asks for a restart of language servers."""
+        return self.home / "language-servers" / "restart"
+
+    @property
     def handovers(self) -> Path:
         """Where handover documents are saved."""
         return self.home / "handovers"

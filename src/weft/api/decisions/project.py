@@ -455,7 +455,7 @@ class ProjectDecisions:
 
     async def _book(self, *, writes: bool = False) -> DecisionBook:
         key = await self._key(makes=writes)
-        book = shared_book(self._services, self._store, key)
+        book = shared_book(self._services.decision_books, self._store, key, self._services.clock)
         await book.refresh()
         return book
 

@@ -27,7 +27,6 @@ from weft.errors import Conflict, Corrupt, StoreUnavailable, ToolError
 from weft.events import DecisionLogged
 from weft.ids import CallUid, DecisionId, NodeId, SessionId, derived_id
 from weft.loop import Commit, ProjectFacts
-from weft.runtime.services import Services
 from weft.session.log.append import project_append
 from weft.store import Record, Store, append_once, project_stream
 from weft.workspace import Workspace
@@ -99,15 +98,17 @@ class DecisionBook:
         raise StoreUnavailable("the project's stream is written to without end; try again later")
 
 
-def shared_book(services: Services, store: Store, project_id: str) -> DecisionBook:
+def shared_book(
+    books: dict[str, DecisionBook], store: Store, project_id: str, clock: Clock
+) -> DecisionBook:
     """The one book of a project in a store: a graph of thousands of nodes is kept once for all
     sessions.
     """
     # An application has at most two stores: the lasting one, and one that ends with it.
     key = f"{store.is_lasting} {project_id}"
-    book = services.decision_books.get(key)
+    book = books.get(key)
     if book is None:
-        book = services.decision_books[key] = DecisionBook(store, project_id, services.clock)
+        book = books[key] = DecisionBook(store, project_id, clock)
     return book
 
 

@@ -20,9 +20,9 @@ from weft.events import (
     Rewound,
     ToolComplete,
 )
-from weft.ids import NodeId
-from weft.loop import Commit, LineEntry
-from weft.messages import Text, typed_text
+from weft.loop import Commit
+from weft.messages import typed_text
+from weft.runtime.decisions.proposal import proposal_above
 from weft.runtime.services import Services
 from weft.session import LineReader
 from weft.state import SessionState
@@ -35,10 +35,6 @@ if TYPE_CHECKING:  # loaded with the first use
 
 LONGEST_CORRECTION: Final = 1_200
 """Characters of an answer that may be a correction, as `weft.decisions.corrections` has it."""
-LONGEST_PROPOSAL: Final = 8_000
-"""Characters of a proposal that are looked at: its end."""
-NEAREST: Final = 4
-"""Nodes above a message that its proposal is looked for in."""
 _PLANS: Final = (
     *("i'll", "ill ", "i will", "i'm going", "i am going", "im going", "i plan", "i'd", "i would"),
     *("id ", "let me", "we could", "i can", "propose", "suggest", "recommend", "plan", "intend"),
@@ -84,7 +80,9 @@ class DecisionSource:
 
             services = self._services
             self.found = SessionDecisions(
-                shared_book(services, self._store, state.about.project_key),
+                shared_book(
+                    services.decision_books, self._store, state.about.project_key, services.clock
+                ),
                 state,
                 self._workspace,
                 self._forbids,
@@ -150,20 +148,3 @@ def may_correct(proposal: str, reply: str) -> bool:
     return bool(proposal) and (
         any(cue in said for cue in _CUES) or any(cue in proposal.lower() for cue in _PLANS)
     )
-
-
-async def proposal_above(parent: NodeId | None, state: SessionState, line: LineReader) -> str:
-    """What the model said last before a message, back to the message before."""
-    near: list[NodeId] = []
-    for name in state.tree.ancestors(parent):
-        if state.tree.nodes[name].role != "assistant" or len(near) >= NEAREST:
-            break
-        near.append(name)
-    entries = await line.nodes(near) if near else []
-    texts = [text_of(entry) for entry in entries]
-    return "\n".join(text for text in texts if text)[-LONGEST_PROPOSAL:]
-
-
-def text_of(entry: LineEntry) -> str:
-    """What a node says."""
-    return "".join(part.text for part in entry.node.parts if isinstance(part, Text))

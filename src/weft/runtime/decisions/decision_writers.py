@@ -52,7 +52,7 @@ from weft.events import (
 from weft.ids import DecisionId, NodeId
 from weft.loop import Commit, ProjectFacts
 from weft.messages import typed_text
-from weft.runtime.decisions.decision_source import proposal_above, text_of
+from weft.runtime.decisions.proposal import proposal_above, text_of
 from weft.runtime.decisions.session_decisions import SessionDecisions
 from weft.session import LineReader
 from weft.state import SessionState

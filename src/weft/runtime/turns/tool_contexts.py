@@ -272,7 +272,9 @@ class SessionLanguages(EditReporter):
     async def _project(self) -> ProjectLanguages:
         workspaces = self._services.workspaces
         plain = workspaces.workspace(self._workspace.workspace.root)
-        registry = workspaces.languages(self._services)
+        registry = workspaces.languages(
+            self._services.supervisor, self._services.clock, self._services.is_trusted
+        )
         return await registry.project(plain, self._workspace.read_guard)
 
     @property

@@ -138,7 +138,7 @@ class LanguageRegistry:
                 passed=tuple(config.get("environment.pass")),
             ),
         )
-        self._status = StatusFolder(places.home)
+        self._status = StatusFolder(places.servers_restart)
         self._restarted = self._status.restarted
         self._must_restart = False
         self._projects: dict[_ServedProject, ProjectLanguages] = {}
@@ -407,7 +407,7 @@ async def server_status(
     Raises:
         UsageError: the settings are not right.
     """
-    running = StatusFolder(places.home).read()
+    running = StatusFolder(places.servers_restart).read()
     # The first of each name: sessions with other rules have servers of their own.
     here = {each.name: each for each in reversed(running) if each.project == project}
     found = _found_here(config, environ, project, is_trusted=is_trusted)

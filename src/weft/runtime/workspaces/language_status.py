@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from weft.runtime.workspaces.workspace_factory import RESTART_FILE
 from weft.workspace.process.orphans import is_owner_alive, owner
 from weft.workspace.process.piped import memory_of
 
@@ -56,9 +55,10 @@ class _Record(msgspec.Struct):
 class StatusFolder:
     """The folder of these records."""
 
-    def __init__(self, home: Path) -> None:
-        self._marker = home / RESTART_FILE
-        self._folder = self._marker.parent
+    def __init__(self, marker: Path) -> None:
+        """`marker` lies in it: `WeftPaths.servers_restart`."""
+        self._marker = marker
+        self._folder = marker.parent
 
     @property
     def _own(self) -> Path:

@@ -5,13 +5,15 @@ want them.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from weft.actors import Supervisor
+from weft.clock import Clock
 from weft.config.paths import WeftPaths
 from weft.config.settings import Config
 from weft.runtime.workspaces.file_history import FileHistoryRunner, HistoryPlaces
@@ -20,7 +22,6 @@ from weft.workspace import Runner, Workspace
 from weft.workspace.local import LocalWorkspace
 
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
-    from weft.runtime.services import Services
     from weft.runtime.workspaces.language_servers import LanguageRegistry
     from weft.runtime.workspaces.sandbox import SandboxFactory
 
@@ -51,10 +52,6 @@ PATH and must not load what knows more; a test holds it equal to `lsp.programs_b
 _MAIN_PROGRAMS: Final = sorted(
     {each for all in SERVER_PROGRAMS.values() for each in all} - {"ruff", "rust-analyzer"}
 )
-
-
-RESTART_FILE: Final = "language-servers/restart"
-"""In our folder of data: its time changes when the user asks for a restart of language servers."""
 
 
 class WorkspaceFactory:
@@ -188,7 +185,7 @@ class WorkspaceFactory:
     def _heed_restart(self) -> None:
         """Look for programs again if the user has asked for that, here or in another process."""
         try:
-            asked = os.stat(self._places.home / RESTART_FILE).st_mtime_ns
+            asked = os.stat(self._places.servers_restart).st_mtime_ns
         except OSError:
             asked = 0
         if asked != self._restarted:
@@ -220,7 +217,9 @@ class WorkspaceFactory:
             )
         return self._has_servers
 
-    def languages(self, services: Services) -> LanguageRegistry:
+    def languages(
+        self, supervisor: Supervisor, clock: Clock, is_trusted: Callable[[str], Awaitable[bool]]
+    ) -> LanguageRegistry:
         """The language servers of the application."""
         if self._languages is None:
             from weft.runtime.workspaces.language_servers import LanguageRegistry
@@ -231,9 +230,9 @@ class WorkspaceFactory:
                 places=self._places,
                 hidden=self._hidden,
                 is_sandboxed=self.may_be_sandboxed,
-                supervisor=services.supervisor,
-                clock=services.clock,
-                is_trusted=services.is_trusted,
+                supervisor=supervisor,
+                clock=clock,
+                is_trusted=is_trusted,
             )
         return self._languages
 
