@@ -18,6 +18,7 @@ from tests.support.language_project import (
 )
 from weft.clock import ManualClock, SystemClock
 from weft.errors import FinalToolError
+from weft.jsonrpc import PeerClosed
 from weft.lsp import LanguageServer, ServerLimits, ServerSpec
 from weft.workspace.process.orphans import MARK
 from weft.workspace.process.piped import PipedProgram, family_of, run_filter, start_piped
@@ -125,6 +126,27 @@ async def test_one_that_is_stopped_while_it_is_launched_never_runs(tmp_path: Pat
         go.set()
         assert not await server.ready_within(0.3)
         assert (server.state, server.why, server.pid) == ("stopped", "enough", None)
+
+
+async def test_one_that_does_not_read_any_more_is_ended(tmp_path: Path) -> None:
+    async with language_project(tmp_path) as project:
+        client = await project.ready()
+        client.peer.close("it does not read what it is sent")
+        await until_not_running(project)
+        assert project.server.why == "it does not read what it is sent"
+
+
+async def test_what_is_asked_while_it_ends_finds_it_gone(tmp_path: Path) -> None:
+    """Between the end of its tasks and that of its process it still counts as ready."""
+    async with language_project(tmp_path, "pull") as project:
+        client = await project.ready()
+        document = project.edit("a.scr", "def x\n")
+        assert project.server._life is not None
+        project.server._life.group = None
+        with pytest.raises(PeerClosed):
+            project.edit("a.scr", "def y\n")
+        assert document.version == 2
+        assert client.documents
 
 
 async def test_one_that_is_restarted_by_the_user_has_all_its_chances_again(tmp_path: Path) -> None:

@@ -292,6 +292,30 @@ async def test_servers_that_no_session_may_use_any_more_are_stopped(tmp_path: Pa
 
 
 @pytest.mark.anyio
+async def test_a_hidden_file_that_is_gone_costs_no_server(tmp_path: Path) -> None:
+    """Files that a rule names may come and go with every command; only the coming matters."""
+    files, guard = LocalWorkspace(str(tmp_path)), guard_of(tmp_path, "*.log")
+    (tmp_path / "a.log").write_text("canary")
+    async with registry(tmp_path) as languages:
+        first = await languages.project(files, guard)
+        (tmp_path / "a.log").unlink()
+        assert await languages.project(files, guard) is first
+        (tmp_path / "b.log").write_text("canary")
+        assert await languages.project(files, guard) is not first
+
+
+@pytest.mark.anyio
+async def test_a_rule_that_is_lifted_shows_the_file_to_a_new_server(tmp_path: Path) -> None:
+    files, guard = LocalWorkspace(str(tmp_path)), guard_of(tmp_path, "a.log")
+    (tmp_path / "a.log").write_text("def x")
+    async with registry(tmp_path) as languages:
+        first = await languages.project(files, guard)
+        assert guard._gate is not None
+        guard.follow(guard_of(tmp_path)._gate or guard._gate)
+        assert await languages.project(files, guard) is not first
+
+
+@pytest.mark.anyio
 @pytest.mark.process
 @pytest.mark.parametrize("most", [1_000_000, 2_000_000_000])
 async def test_what_servers_hold_together_is_bounded(tmp_path: Path, most: int) -> None:

@@ -77,6 +77,11 @@ class JsonRpcPeer:
         self._outbox_bytes = 0
         self._closed = ""
 
+    @property
+    def closed(self) -> str:
+        """Why the connection has ended; empty while it has not."""
+        return self._closed
+
     # -- what we say
 
     async def request(

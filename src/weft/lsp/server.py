@@ -198,6 +198,7 @@ class LanguageServer:
             group.start_soon(ending.of, lambda: self._heard(client, program))
             group.start_soon(ending.of, lambda: self._watched(life, program))
             group.start_soon(ending.of, lambda: self._greeted(life))
+        life.group = None
         if not life.stopping:
             await program.ends_within(0.0 if reasons != [_ENDED] else STOP_SECONDS)
             life.explain(reasons[0] if reasons else _ENDED, program)
@@ -227,6 +228,8 @@ class LanguageServer:
         while True:
             await anyio.sleep(self._limits.look_seconds)
             program.end_first()
+            if why := life.client.peer.closed:
+                return why
             if (held := program.memory()) > self._limits.max_memory:
                 return f"used {held / 1e6:,.0f} MB of memory, more than lsp.max_memory allows"
             is_idle = self._clock.monotonic() - self.used_at > self._limits.idle_seconds
@@ -280,7 +283,9 @@ class _ServerLife:
             except Exception:
                 logger.exception("a question to %s failed", self._name)
 
-        assert self.group is not None
+        # Its tasks are over and its process is not yet: nobody would answer any more.
+        if self.group is None:
+            raise PeerClosed(f"{self._name} has ended")
         self.group.start_soon(contained)
 
     def explain(self, reason: str, program: PipedProgram) -> None:

@@ -306,4 +306,11 @@ class SessionLanguages(EditReporter):
         return (await self._project()).queries(self._workspace.read_guard)
 
     def late(self) -> str:
-        return "" if self._reports is None else self._reports.late()
+        if self._reports is None:
+            return ""
+        try:
+            return self._reports.late()
+        except Exception:
+            # The result that it would be put into must go on record all the same.
+            logger.exception("language servers could not be asked")
+            return ""

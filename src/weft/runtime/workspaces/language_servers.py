@@ -106,6 +106,13 @@ class _ServedProject(msgspec.Struct, frozen=True):
     is_trusted: bool
     hidden: tuple[str, ...]
 
+    def covers(self, other: _ServedProject) -> bool:
+        """True when its servers see the same: what they hide besides is gone."""
+        is_same = (self.root, self.is_trusted) == (other.root, other.is_trusted)
+        more = {*self.hidden} - {*other.hidden}
+        is_hidden = not {*other.hidden} - {*self.hidden}
+        return is_same and is_hidden and not any(map(os.path.lexists, more))
+
 
 class LanguageRegistry:
     """The language servers of one application, by project."""
@@ -160,6 +167,8 @@ class LanguageRegistry:
             hidden=tuple(sorted(await guard.hidden_files())),
         )
         before = self._users.get(guard)
+        if before is not None and before in self._projects and before.covers(key):
+            return self._projects[before]
         self._users[guard] = key
         if before is not None and before not in self._users.values():
             await self._stop(before)
