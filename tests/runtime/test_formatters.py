@@ -175,6 +175,27 @@ async def test_what_a_diff_in_lines_does_not_show_is_said_in_the_preview(
 
 @pytest.mark.anyio
 @pytest.mark.process
+async def test_what_a_formatter_makes_of_a_new_file_is_said_in_the_preview(
+    plain_world: World,
+) -> None:
+    model = ScriptedModel([call("write", path="a.txt", content="one\n"), "done"])
+    config = settings(["sed", "s/$/\\r/; 1s/^/\\xef\\xbb\\xbf/"])
+    async with plain_world.open(model, config=config) as app:
+        session = await app.sessions.start_session(session_id="s")
+
+        async def answer() -> None:
+            request = await until(session, PermissionRequest)
+            said = ["(a byte-order mark is added)", "(lines end in CRLF)"]
+            assert request.preview.splitlines()[-2:] == said
+            await session.respond_to_permission("allow_once", request_id=request.request_id)
+
+        async with running(answer):
+            await session.send_message("do it")
+    assert (plain_world.project / "a.txt").read_bytes() == b"\xef\xbb\xbfone\r\n"
+
+
+@pytest.mark.anyio
+@pytest.mark.process
 async def test_a_formatter_reaches_no_unix_socket(plain_world: World) -> None:
     """The sandbox shows the disk, and with it the sockets of the servers that listen there."""
     ask = "import socket; socket.socket(socket.AF_UNIX); print('reached')"

@@ -203,7 +203,9 @@ def change_preview(target: EditTarget, data: bytes | None) -> str:
     shown = unified(in_lf(old.text), in_lf(new.text), target.path)
     if not shown:
         return f"{target.path}: only line ends or the byte-order mark change"
-    unseen = [] if target.state is None or data is None else _unseen_changes(old, new)
+    unseen = [] if data is None else _unseen_changes(old, new)
+    if target.state is None and "\r\n" in new.text:
+        unseen.append("(lines end in CRLF)")
     return "\n".join((shown, *unseen))
 
 
@@ -214,7 +216,7 @@ def _unseen_changes(old: DecodedText, new: DecodedText) -> list[str]:
         found.append(
             "(a byte-order mark is added)" if new.bom else "(the byte-order mark is removed)"
         )
-    if old.encoding != new.encoding:
+    if old.encoding != new.encoding and old.text:
         found.append(f"(the encoding changes from {old.encoding} to {new.encoding})")
     # Lines that differ only by their ends are lost from the one text and not from the other.
     if _lost_lines(old.text, new.text) > _lost_lines(in_lf(old.text), in_lf(new.text)):
