@@ -55,6 +55,12 @@ def test_the_shortest_of_many_with_the_letters_come_first() -> None:
     assert finder([*many, "src/pv.py"]).find("spvp")[0] == "src/pv.py"
 
 
+def test_letters_in_a_name_come_before_letters_all_over_a_path() -> None:
+    many = [f"scripts/r{number}.py" for number in range(300)]
+    found = finder([*many, "src/deep/in/it/capture_output.py"]).find("cptr")
+    assert found[:2] == ["src/deep/in/it/capture_output.py", "scripts/r0.py"]
+
+
 def test_letters_in_order_do_not_bring_a_touched_file_before_a_name() -> None:
     paths = ["tests/a.py", "the/essential/store.py"]
     assert finder(paths).find("test", ["the/essential/store.py"]) == paths

@@ -21,7 +21,7 @@ _FEWEST_LETTERS: Final = 3
 _PIECE: Final = 100_000
 """Characters that are looked at between two looks at the clock; under two milliseconds."""
 _BY_LETTERS: Final = 2
-"""The rank of a path that only has the letters in order."""
+"""The rank of a path whose name only has the letters in order; one more where the path has them."""
 _MOST_HITS: Final = 200
 """Of each kind: several times what is shown."""
 _MOST_KEPT: Final = 3_000
@@ -63,11 +63,11 @@ class PathFinder:
         near = [
             (rank, path) for path in touched if (rank := _rank(path.lower(), wanted)) is not None
         ]
+        found: list[str] = []
         # Letters in order are in many paths by chance: that a file was touched says less then.
-        found = [path for rank, path in near if rank < _BY_LETTERS]
-        found += [path for rank, _, path in ranked if rank < _BY_LETTERS]
-        found += [path for _, path in near]
-        found += [path for _, _, path in ranked]
+        for worst in (_BY_LETTERS - 1, _BY_LETTERS, _BY_LETTERS + 1):
+            found += [path for rank, path in near if rank <= worst]
+            found += [path for rank, _, path in ranked if rank <= worst]
         return list(dict.fromkeys(found))[:most]
 
     def _places(self, wanted: str, most: int) -> dict[tuple[int, int], None]:
@@ -118,7 +118,12 @@ class PathFinder:
             # After a piece: on a busy machine the time may be over before the first one.
             if self._clock() > until:
                 break
-        return sorted(self._hits, key=lambda hit: hit[1] - hit[0])[:_MOST_HITS]
+
+        def value(hit: tuple[int, int]) -> tuple[bool, int]:
+            name = max(hit[0], self._lower.rfind("/", *hit) + 1)
+            return letters.match(self._lower, name, hit[1]) is None, hit[1] - hit[0]
+
+        return sorted(self._hits, key=value)[:_MOST_HITS]
 
 
 def _rank(path: str, wanted: str) -> int | None:
@@ -127,7 +132,12 @@ def _rank(path: str, wanted: str) -> int | None:
         return 0
     if wanted in path:
         return 1
+    if len(wanted) < _FEWEST_LETTERS or not _has_letters(path, wanted):
+        return None
+    return _BY_LETTERS if _has_letters(name, wanted) else _BY_LETTERS + 1
+
+
+def _has_letters(text: str, wanted: str) -> bool:
     # Each `in` moves the iterator on, so this tests that the letters come in this order.
-    letters = iter(path)
-    has_letters = len(wanted) >= _FEWEST_LETTERS and all(each in letters for each in wanted)
-    return _BY_LETTERS if has_letters else None
+    letters = iter(text)
+    return all(each in letters for each in wanted)
