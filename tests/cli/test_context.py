@@ -14,21 +14,21 @@ from weft.app.context_report import context_report
 
 
 def test_the_command_shows_the_last_session_as_bars_and_as_json(weft: WeftProgram) -> None:
-    none = weft.run("context")
+    none = weft.call("context")
     assert (none.returncode, none.stdout) == (2, "")
     assert "there is no session in this folder" in none.stderr
     (weft.project / "AGENTS.md").write_text("Be kind.\n" * 300)
-    weft.run("memory", "add", "use tabs")
+    weft.call("memory", "add", "use tabs")
     (weft.project / "a.txt").write_text("word " * 900)
-    weft.run("-p", "-m", weft.script("Hello."), "look at @a.txt")
-    shown = weft.run("context").stdout.splitlines()
+    weft.call("-p", "-m", weft.script("Hello."), "look at @a.txt")
+    shown = weft.call("context").stdout.splitlines()
     labels = [line[:14].strip() for line in shown[:8]]
     assert labels == [
         *("used", "system prompt", "tools", "AGENTS.md", "memory", "messages", "files", "notes")
     ]
     assert max(map(len, shown[:9])) <= 80
     assert all("█" in line for line in shown[1:8])
-    report = json.loads(weft.run("context", "--json").stdout)
+    report = json.loads(weft.call("context", "--json").stdout)
     zones = {zone["name"]: zone["tokens"] for zone in report["zones"]}
     assert zones["files"] > zones["memory"] > 0
     assert sum(zones.values()) == pytest.approx(report["used"], abs=len(zones))

@@ -107,23 +107,23 @@ async def test_what_memory_does_not_take_is_said(app: App, typed: str, told: str
 
 
 def test_the_command_lists_adds_edits_and_forgets(weft: WeftProgram) -> None:
-    assert "nothing is remembered here" in weft.run("memory").stderr
-    added = weft.run("memory", "add", "use", "tabs")
+    assert "nothing is remembered here" in weft.call("memory").stderr
+    added = weft.call("memory", "add", "use", "tabs")
     note_id, path = added.stdout.split()
     assert Path(path).read_text().endswith("- use tabs\n")
-    weft.run("memory", "add", "--user", "answer in German")
-    [mine, ours] = json.loads(weft.run("memory", "--json").stdout)
+    weft.call("memory", "add", "--user", "answer in German")
+    [mine, ours] = json.loads(weft.call("memory", "--json").stdout)
     assert (mine["scope"], mine["text"]) == ("user", "answer in German")
     assert mine["path"] == str(weft.config / "MEMORY.md")
     assert ours == {"id": note_id, "scope": "project", "text": "use tabs", "path": path}
-    listed = weft.run("memory").stdout
+    listed = weft.call("memory").stdout
     assert f"{note_id}  project  use tabs" in listed
     editor = weft.home / "editor"
     editor.write_text('#!/bin/sh\nprintf "%s\\n" "- from the editor" >> "$1"\n')
     editor.chmod(0o755)
-    weft.run("memory", "edit", env={"EDITOR": str(editor)})
-    assert "from the editor" in weft.run("memory").stdout
-    assert weft.run("memory", "forget", note_id).stdout == "forgotten: use tabs\n"
-    again = weft.run("memory", "forget", note_id)
+    weft.call("memory", "edit", env={"EDITOR": str(editor)})
+    assert "from the editor" in weft.call("memory").stdout
+    assert weft.call("memory", "forget", note_id).stdout == "forgotten: use tabs\n"
+    again = weft.call("memory", "forget", note_id)
     assert (again.returncode, again.stdout) == (2, "")
     assert "nothing with the id" in again.stderr

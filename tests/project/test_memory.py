@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.config.paths import WeftPaths
@@ -236,6 +236,8 @@ def test_a_folder_that_was_moved_keeps_its_memory(
     assert texts(files_in(tmp_path), str(moved)) == ["use tabs"]
 
 
+# Few examples: each note is made durable on the disk.
+@settings(max_examples=12)
 @given(notes=st.lists(st.text(min_size=1, max_size=60), max_size=6))
 def test_whatever_is_added_is_there_and_can_be_forgotten(
     notes: list[str], tmp_path_factory: pytest.TempPathFactory

@@ -336,6 +336,7 @@ class HistoryGenerator:
             purpose=self._pick(("turn", "title")),
             turn_id=self._pick((self.plain.turn, None)),
             node=self._paid_for(),
+            request_estimate=self._pick((0, 600)),
         )
         self.write(fact)
         self.plain.usages.append(fact)
