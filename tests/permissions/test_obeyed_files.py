@@ -44,3 +44,10 @@ def test_every_row_is_protected_in_any_folder_and_spelling(name: str, who: str) 
 )
 def test_what_only_looks_alike_is_not_protected(path: str) -> None:
     assert not is_protected(path)
+
+
+@pytest.mark.parametrize("path", [".config/weft/MEMORY.md", ".local/share/weft/memory/prj_1.md"])
+def test_what_every_later_session_remembers_is_changed_by_hand_only(path: str) -> None:
+    """Also by a model that works in the home folder, where these lie inside the project."""
+    assert is_protected(path)
+    assert is_changed_by_hand(path)
