@@ -118,3 +118,16 @@ async def test_what_is_left_out_of_the_memory_is_a_problem_of_the_project(world:
             await app.memory.list()
         await (await app.sessions.start_session()).send_message("a")
     assert "- use tabs" in model.last_request.system
+
+
+async def test_another_budget_counts_at_once(world: World) -> None:
+    model = ScriptedModel(["one"])
+    async with world.open(model, config={}) as app:
+        for number in range(5):
+            await app.memory.add(f"{number} " * 800)
+        with pytest.raises(UsageError, match="the memory is full"):
+            await app.memory.add("x " * 800)
+        await app.change_setting("context.memory", "8192")
+        await app.memory.add("x " * 800)
+        await (await app.sessions.start_session()).send_message("a")
+    assert "x x x" in model.last_request.system

@@ -492,6 +492,7 @@ class App:
 
     def _read_again(self) -> None:
         self.config.take_over(self._read_config())
+        self._prompter.use(self._prompt_terms())
         self._check_models()
         # In place: sessions that are open hold on to the hooks, and must neither run those of a
         # folder that is not trusted any more nor miss those of one that is.

@@ -150,6 +150,11 @@ class SystemPromptWriter:
         self._home = home
         self.redact = redact
 
+    def use(self, terms: PromptTerms) -> None:
+        """Write and read by other terms from now on: the settings have changed."""
+        self._terms = terms
+        self._memory = None
+
     def instructions(self, project: str) -> InstructionSet:
         """The instructions of the user and of a project, as they are now."""
         limit = self._terms.instructions_bytes
