@@ -23,7 +23,6 @@ from weft.context import (
     render,
     room,
 )
-from weft.context.sizes import SOFT_SHARE
 from weft.errors import WeftError
 from weft.events import Compacted
 from weft.ids import NodeId
@@ -78,6 +77,7 @@ async def context_report(session: Session, host: SessionHost) -> ContextReport |
     whole = sum(zone.tokens for zone in zones)
     scale = used / whole if whole else 0.0
     info, ratio = _info(host, state), state.ledger.ratio(state.settings.model)
+    share = host.services.config.get("compaction.soft")
     return ContextReport(
         model=state.settings.model,
         used=used,
@@ -87,7 +87,7 @@ async def context_report(session: Session, host: SessionHost) -> ContextReport |
             msgspec.structs.replace(each, tokens=round(each.tokens * scale))
             for each in _largest(line)
         ),
-        compacts_at=_compacts_at(info, in_prefix, ratio) if info is not None else 0,
+        compacts_at=_compacts_at(info, in_prefix, ratio, share) if info is not None else 0,
         reserved=_reserved(info) if info is not None else 0,
         ratio=round(ratio, 3),
     )
@@ -157,9 +157,9 @@ def _largest(line: list[LineEntry]) -> list[LargeOutput]:
     return sorted(found, key=lambda each: each.tokens, reverse=True)[:LARGEST]
 
 
-def _compacts_at(info: ModelInfo, prefix: int, ratio: float) -> int:
+def _compacts_at(info: ModelInfo, prefix: int, ratio: float, share: float) -> int:
     left = max(1, int(info.context_window / ratio) - prefix)
-    return round((prefix + room(left, info.max_output_tokens) * SOFT_SHARE) * ratio)
+    return round((prefix + room(left, info.max_output_tokens) * share) * ratio)
 
 
 def _reserved(info: ModelInfo) -> int:
