@@ -41,6 +41,7 @@ CLAIMS: Mapping[str, str] = {
         "snapshots",
         "waits",
         "rivals",
+        "compaction",
         "soak",
     )
 }

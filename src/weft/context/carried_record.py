@@ -19,9 +19,9 @@ from weft.ids import NodeId
 from weft.messages import ToolCall, ToolResult
 from weft.state import SessionState
 
-MESSAGES_SHARE: Final = 0.08
+MESSAGES_SHARE: Final = 0.06
 RULES_SHARE: Final = 0.05
-VALUES_SHARE: Final = 0.03
+VALUES_SHARE: Final = 0.08
 FILES_SHARE: Final = 0.03
 """How much of the room each part may take."""
 LEAST_CHARACTERS: Final = 1_200
@@ -70,7 +70,7 @@ def gather(
         more_messages=before.more_messages + len(left),
         failures=_failures(before.failures, (*gone, *tail)),
         done=_finished(before.done, gone),
-        edits=_edits(before.edits, gone),
+        edits=edits_with(before.edits, gone),
     )
 
 
@@ -136,6 +136,24 @@ def boundary_blocks(state: SessionState) -> list[str]:
     return [_list("Edits of these files must stay within:", held)] if held else []
 
 
+def edits_with(before: Iterable[EditedFile], gone: Sequence[LineEntry]) -> tuple[EditedFile, ...]:
+    """Lines that edits added and removed, with those of these entries."""
+    found = {each.path: each for each in before}
+    for entry in gone:
+        for result in entry.results.values():
+            diff, read = result.data.get("diff"), result.data.get("read")
+            if not isinstance(diff, str) or not isinstance(read, dict) or len(read) != 1:
+                continue
+            [path] = read
+            file = found.pop(path, EditedFile(path=path))
+            found[path] = EditedFile(
+                path=path,
+                added=file.added + _marked(diff, "+"),
+                removed=file.removed + _marked(diff, "-"),
+            )
+    return tuple(found.values())[-EDITS:]
+
+
 # --- gathering ---------------------------------------------------------------------------
 
 
@@ -177,24 +195,6 @@ def _finished(before: Sequence[str], gone: Sequence[LineEntry]) -> tuple[str, ..
         done = (each for each in listed if isinstance(each, dict) and each.get("status") == "done")
         found += (str(each.get("text", "")) for each in done)
     return _unique(filter(None, reversed(found)))[:DONE][::-1]
-
-
-def _edits(before: Iterable[EditedFile], gone: Sequence[LineEntry]) -> tuple[EditedFile, ...]:
-    """Lines that edits added and removed."""
-    found = {each.path: each for each in before}
-    for entry in gone:
-        for result in entry.results.values():
-            diff, read = result.data.get("diff"), result.data.get("read")
-            if not isinstance(diff, str) or not isinstance(read, dict) or len(read) != 1:
-                continue
-            [path] = read
-            file = found.pop(path, EditedFile(path=path))
-            found[path] = EditedFile(
-                path=path,
-                added=file.added + _marked(diff, "+"),
-                removed=file.removed + _marked(diff, "-"),
-            )
-    return tuple(found.values())[-EDITS:]
 
 
 def _marked(diff: str, mark: str) -> int:

@@ -19,6 +19,7 @@ from weft.context.build import ContextTarget, LineEntry, render
 from weft.context.carried_record import (
     NOTHING_KEPT,
     boundary_blocks,
+    edits_with,
     files_block,
     kept_blocks,
     task_blocks,
@@ -225,13 +226,16 @@ def carried(
     line: Sequence[LineEntry],
     kept: KeptRecord = NOTHING_KEPT,
     space: int = HANDOVER_ROOM,
+    tail: Sequence[LineEntry] = (),
 ) -> tuple[str, ...]:
     """What the state of the session has, as blocks of text: pinned messages of the part that goes,
     changed files, tasks, boundaries.
+
+    The edits of the tail are counted here, and kept only when it goes.
     """
     return (
         *(pin_block(entry) for entry in pinned(state, line)),
-        *files_block(state, kept.edits, space),
+        *files_block(state, edits_with(kept.edits, tail), space),
         *task_blocks(state, kept.done),
         *boundary_blocks(state),
     )

@@ -187,7 +187,8 @@ async def prepared_record(environment: ModelEnvironment, wanted: CompactionPlan)
     state = environment.journal.state
     kept = gather(wanted.entries, wanted.tail, wanted.kept, wanted.space, state.tree.pins)
     more = await environment.carries() if environment.carries is not None else ()
-    blocks = carried(state, (*wanted.pinned, *wanted.entries), kept, wanted.space)
+    line = (*wanted.pinned, *wanted.entries)
+    blocks = carried(state, line, kept, wanted.space, wanted.tail)
     return PreparedRecord(
         blocks=(RECORD_HEADING, *blocks, *more),
         kept=kept,
