@@ -120,8 +120,13 @@ def test_a_session_is_compacted_summarised_and_the_compaction_undone(weft: WeftP
     assert done.returncode == 0, done.stderr
     assert "tokens reduced to" in done.stderr
     assert json.loads(weft.run("session", "tree", session, "--json").stdout)["summarized_to"]
+    diff = weft.run("context", "--diff")
+    assert "-user: question 0\n" in diff.stdout
+    assert "+# Decisions\n" in diff.stdout
+    assert re.search(r"[\d,]+ tokens summarized, [\d,]+ in their place", diff.stderr)
     assert weft.run("session", "undo", session, "compaction").returncode == 0
     assert not json.loads(weft.run("session", "tree", session, "--json").stdout)["summarized_to"]
+    assert "nothing on this line was compacted" in weft.run("context", session, "--diff").stderr
     written = weft.run("session", "summarize", session)
     assert written.returncode == 0, written.stderr
     assert written.stdout.strip()

@@ -553,7 +553,7 @@ VERBS: tuple[CommandSpec, ...] = (
         "context",
         "Show who uses what of the model's window: the last session here, or the one named",
         "[ID]",
-        (JSON,),
+        (CommandOption(("--diff",), "What the last compaction took, and what it put there."), JSON),
     ),
     CommandSpec(
         "memory",

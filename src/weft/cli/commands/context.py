@@ -1,4 +1,6 @@
-"""`weft context`: who uses what of the model's window, in the last request of a session."""
+"""`weft context`: who uses what of the model's window, in the last request of a session; with
+`--diff`, what its last compaction changed.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from weft.app import App
 from weft.app.context_report import context_report
 from weft.cli.chat.paint.context_rows import more_rows, zone_rows
 from weft.cli.chat.paint.theme import ascii_text
+from weft.cli.commands.compaction_diff import show_diff
 from weft.cli.commands.table import print_table
 from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import OK
@@ -22,12 +25,14 @@ from weft.ids import SessionId
 
 
 def run(arguments: ParsedArguments) -> int:
-    """Show the zones of a session's context."""
+    """Show the zones of a session's context, or what its last compaction changed."""
     return with_app(arguments, lambda app: _show(app, arguments))
 
 
 async def _show(app: App, arguments: ParsedArguments) -> int:
     session = await app.sessions.get(await _session_id(app, arguments.words))
+    if arguments.flag("diff"):
+        return await show_diff(app, session, as_json=arguments.flag("json"))
     report = await context_report(session, app.host)
     if arguments.flag("json"):
         known = {} if report is None else msgspec.to_builtins(report)
