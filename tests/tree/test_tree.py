@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from weft.events import (
     NewMessage,
     NodeEdited,
     NodeMarked,
+    ResultsCleared,
     Rewound,
     SubtreeDeleted,
     SubtreeRestored,
@@ -182,11 +185,35 @@ def test_the_compaction_of_a_line_is_the_newest_that_speaks_of_it(history: Histo
     assert [(c.at.log, c.at.seq) for c in tree.compactions] == history.plain.compactions
     for tip in (None, *tree.nodes):
         fitting = [c for c in tree.compactions if c.upto in tree.line(tip)]
-        assert tree.undoable_for(tip) == (fitting[-1] if fitting else None)
-        for newest, clears in ((tree.compaction_for(tip), False), (tree.clearing_for(tip), True)):
-            own = [c for c in fitting if c.clears is clears]
-            assert newest == (own[-1] if own else None)
-            assert all(((c.at.log, c.at.seq) in history.plain.clearings) is clears for c in own)
+        assert all(((c.at.log, c.at.seq) in history.plain.clearings) is c.clears for c in fitting)
+        summaries = [c for c in fitting if not c.clears]
+        assert tree.compaction_for(tip) == (summaries[-1] if summaries else None)
+        depth = tree.nodes[summaries[-1].upto].depth if summaries else 0
+        clearings = [c for c in fitting if c.clears and tree.nodes[c.upto].depth > depth]
+        assert tree.clearing_for(tip) == (clearings[-1] if clearings else None)
+        newest = [c for c in fitting if c in (*summaries[-1:], *clearings[-1:])]
+        assert tree.undoable_for(tip) == (newest[-1] if newest else None)
+
+
+@pytest.mark.parametrize("read", ["compaction_for", "clearing_for"])
+def test_what_is_compacted_is_found_at_the_same_cost_however_long_the_line_is(read: str) -> None:
+    def cost(turns: int) -> int:
+        tree = ConversationTree()
+        place = itertools.count(1)
+        tip = None
+        for number in range(turns):
+            tree.apply(msgspec.structs.replace(said(f"n{number}", tip), seq=next(place)))
+            tip = f"n{number}"
+            made: list[Fact] = []
+            if number == 0:
+                made = [ResultsCleared(upto=NodeId(tip), results={})]
+            elif number % 20 == 9:
+                made = [Compacted(upto=NodeId(tip), summary="s")]
+            for fact in made:
+                tree.apply(msgspec.structs.replace(fact, session_id=A, seq=next(place)))
+        return calls_made(lambda: getattr(tree, read)(tree.head))
+
+    assert cost(2_000) == cost(40)
 
 
 # --- one by one

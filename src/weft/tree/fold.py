@@ -8,7 +8,7 @@ and a reader of the words reads exactly the records that hold them.  The state c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -339,20 +339,32 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
 
     def compaction_for(self, tip: NodeId | None) -> TreeCompaction | None:
         """The newest summary that speaks of an ancestor of `tip`."""
-        return next((c for c in self._compactions_on(tip) if not c.clears), None)
+        return self._newest_on(tip, [c for c in self.compactions if not c.clears])
 
     def clearing_for(self, tip: NodeId | None) -> TreeCompaction | None:
-        """The newest clearing of results on the line that ends at `tip`."""
-        return next((c for c in self._compactions_on(tip) if c.clears), None)
+        """The newest clearing of results on the line that ends at `tip`, behind its summary."""
+        clearings = [c for c in self.compactions if c.clears and c.upto in self.nodes]
+        if not clearings:
+            return None
+        # Not beyond the summary: what was cleared there is no longer read, and to walk so far up
+        # would make each turn of a long session dearer than the one before.
+        summary = self.compaction_for(tip)
+        least = 0 if summary is None else self.nodes[summary.upto].depth
+        return self._newest_on(tip, [c for c in clearings if self.nodes[c.upto].depth > least])
 
     def undoable_for(self, tip: NodeId | None) -> TreeCompaction | None:
         """What an undo takes back: the newest of the two."""
-        return next(self._compactions_on(tip), None)
+        found = (self.compaction_for(tip), self.clearing_for(tip))
+        return next((c for c in reversed(self.compactions) if c in found), None)
 
-    def _compactions_on(self, tip: NodeId | None) -> Iterator[TreeCompaction]:
+    def _newest_on(
+        self, tip: NodeId | None, compactions: Sequence[TreeCompaction]
+    ) -> TreeCompaction | None:
+        if not compactions:
+            return None
         # Newest first, and only on this line: a summary of another branch says nothing of this one.
         above = self.walk_up(tip)
-        return (c for c in reversed(self.compactions) if c.upto in above)
+        return next((c for c in reversed(compactions) if c.upto in above), None)
 
     def walk_up(self, tip: NodeId | None) -> LineWalk:
         """The line that ends at `tip`, to be asked which nodes are on it."""
