@@ -48,7 +48,7 @@ _SMALL: Final = frozenset(
 
 def checked(summary: str, finished: Iterable[str]) -> tuple[str, tuple[str, ...]]:
     """The summary without the lines that show finished tasks as open, and those lines."""
-    tasks = [task for task in finished if _words(task)]
+    tasks = [(task.lower().strip(), words) for task in finished if (words := _words(task))]
     heading = ""
     kept: list[str] = []
     struck: list[str] = []
@@ -66,20 +66,20 @@ def checked(summary: str, finished: Iterable[str]) -> tuple[str, tuple[str, ...]
     return "\n".join(kept).strip(), tuple(struck)
 
 
-def _reopens(sentence: str, heading: str, tasks: Sequence[str]) -> bool:
-    if not any(_speaks_of(sentence, task) for task in tasks):
+def _reopens(sentence: str, heading: str, tasks: Sequence[tuple[str, frozenset[str]]]) -> bool:
+    lower, said = sentence.lower(), _words(sentence)
+    if not any(_speaks_of(lower, said, *task) for task in tasks):
         return False
     # In doubt it goes: what was finished is carried in a list of its own.
     is_done = _DONE.search(sentence) or (_DONE.search(heading) and not _OPEN.search(heading))
     return bool(_OPEN.search(sentence)) or not is_done
 
 
-def _speaks_of(sentence: str, task: str) -> bool:
-    named = _words(task)
+def _speaks_of(sentence: str, said: frozenset[str], task: str, named: frozenset[str]) -> bool:
     # One ordinary word, or two, meet by chance.
     if len(named) < LEAST_WORDS:
-        return task.lower().strip() in sentence.lower() and len(named) > 1
-    return len(named & _words(sentence)) >= NAMED_SHARE * len(named)
+        return task in sentence and len(named) > 1
+    return len(named & said) >= NAMED_SHARE * len(named)
 
 
 def _words(text: str) -> frozenset[str]:
