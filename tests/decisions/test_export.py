@@ -12,8 +12,10 @@ from tests.support.source_code import ROOT
 from weft.decisions import (
     CheckEvidence,
     CommitEvidence,
+    DecisionAdded,
     DecisionEntry,
     DecisionGraph,
+    DecisionNode,
     DecisionOption,
     DecisionSuperseded,
     TurnEvidence,
@@ -99,6 +101,13 @@ def test_a_title_cannot_break_out_of_a_drawing(graph: DecisionGraph) -> None:
     assert "-->|rejected|" in mermaid
     assert "class dec_" in mermaid
     assert '"' not in mermaid.replace('"', "", 2 * len(graph.nodes))
+
+
+def test_letters_that_mean_something_in_a_drawing_are_only_shown() -> None:
+    node = DecisionNode(id=DecisionId("dec_1"), kind="goal", title=r'C:\new "x" #12; a')
+    graph = fold_decisions([DecisionAdded(node=node)])
+    assert r'label="goal: C:\\new \"x\" #12; a\n(proposed)"' in to_dot(graph)
+    assert '"goal: C:\\new #quot;x#quot; #35;12; a (proposed)"' in to_mermaid(graph)
 
 
 def test_a_record_that_was_written_is_read_again(graph: DecisionGraph) -> None:

@@ -46,8 +46,8 @@ def to_dot(graph: DecisionGraph) -> str:
     for node in graph.nodes.values():
         shape = SHAPES.get(node.kind, ("box", "", ""))[0]
         style = ', style="dashed"' if node.status in _OVER else ""
-        label = f"{node.kind}: {node.title}\\n({node.status})"
-        lines.append(f'  {_name(node)} [shape={shape}, label="{_quoted(label)}"{style}];')
+        label = f"{_quoted(f'{node.kind}: {node.title}')}\\n({_quoted(node.status)})"
+        lines.append(f'  {_name(node)} [shape={shape}, label="{label}"{style}];')
     for edge in graph.edges.values():
         if edge.source in graph.nodes and edge.target in graph.nodes:
             ends = f"{_name(graph.nodes[edge.source])} -> {_name(graph.nodes[edge.target])}"
@@ -81,12 +81,20 @@ def _name(node: DecisionNode) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Text inside a quoted string of DOT; our own line break stays."""
-    pieces = text.split("\\n")
-    return "\\n".join(piece.replace("\\", "\\\\").replace('"', '\\"') for piece in pieces)
+    """Text inside a quoted string of DOT."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _plain(text: str) -> str:
     """Text inside a quoted label of Mermaid, which has entities and no escapes."""
-    marks = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "|": "#124;", "`": "#96;"}
+    # The mark of an entity is one itself: `#12;` in a title is no character.
+    marks = {
+        "#": "#35;",
+        "&": "#amp;",
+        '"': "#quot;",
+        "<": "#lt;",
+        ">": "#gt;",
+        "|": "#124;",
+        "`": "#96;",
+    }
     return "".join(marks.get(letter, letter) for letter in text.replace("\n", " "))

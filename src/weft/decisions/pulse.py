@@ -6,7 +6,7 @@ time are handed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 import msgspec
@@ -312,7 +312,8 @@ def _open(graph: DecisionGraph, kind: str) -> list[DecisionNode]:
     return [node for node in graph.nodes.values() if node.kind == kind and node.status in OPEN]
 
 
-def _below(graph: DecisionGraph, start: DecisionId) -> Iterable[DecisionId]:
+def _below(graph: DecisionGraph, start: DecisionId) -> Iterator[DecisionId]:
+    """What edges lead to from a node, one after the other: few have to be looked at."""
     seen = {start}
     waiting = [start]
     while waiting:
@@ -320,7 +321,7 @@ def _below(graph: DecisionGraph, start: DecisionId) -> Iterable[DecisionId]:
             if edge.target in graph.nodes and edge.target not in seen:
                 seen.add(edge.target)
                 waiting.append(edge.target)
-    return seen
+                yield edge.target
 
 
 def _option_words(graph: DecisionGraph, node: DecisionNode, verdict: str) -> list[frozenset[str]]:

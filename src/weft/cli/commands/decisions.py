@@ -17,6 +17,7 @@ from weft.cli.exit_codes import FAILED, OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.decisions import DecisionNode
+from weft.decisions.narrative import day
 from weft.errors import UsageError
 from weft.messages import clean_text
 
@@ -52,7 +53,7 @@ async def _list(app: App, arguments: ParsedArguments) -> int:
         return OK
     head = ("id", "date", "kind", "status", "title")
     print_table(
-        [(node.id, when(node.at)[:10], node.kind, node.status, node.title) for node in rows],
+        [(node.id, day(node.at), node.kind, node.status, node.title) for node in rows],
         head=head,
     )
     return OK

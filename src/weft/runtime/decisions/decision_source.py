@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from weft.errors import StoreError
 from weft.events import (
     ArchitectPlan,
     ArchitectStep,
@@ -136,7 +137,10 @@ class DecisionSource:
                 if self._may_note(fact, state):
                     return True
             elif self._may_note(fact, state):
-                above = await proposal_above(fact.node.parent, state, line)
+                try:
+                    above = await proposal_above(fact.node.parent, state, line)
+                except StoreError:  # an entry is never worth the commit
+                    return False
                 if may_correct(above, typed_text(fact.node.parts)):
                     return True
         return False
