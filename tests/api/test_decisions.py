@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -130,6 +131,33 @@ async def test_the_pulse_looks_at_the_files_of_the_project(plain_world: World) -
         (plain_world.project / "a.py").unlink()
         checks = {finding.check for finding in (await app.decisions.pulse()).findings}
         assert checks == {"evidence_changed", "scope_without_files"}
+
+
+async def test_the_pulse_finds_what_a_list_of_files_leaves_out(plain_world: World) -> None:
+    hidden = plain_world.project / ".github" / "workflows"
+    hidden.mkdir(parents=True)
+    (hidden / "ci.yml").write_text("on: push\n")
+    options = [{"title": "One job", "verdict": "chosen"}]
+    async with plain_world.open(ScriptedModel([])) as app:
+        for scope in (".github/workflows/ci.yml", ".github/**", ".github/workflows/*.yml"):
+            await app.decisions.log(f"About {scope}", scope=[scope], options=options)
+        assert (await app.decisions.pulse()).findings == ()
+        gone = await app.decisions.log("Gone", scope=[".github/*.md"], options=options)
+        [finding] = (await app.decisions.pulse()).findings
+        assert (finding.check, finding.id) == ("scope_without_files", gone.id)
+
+
+async def test_what_could_not_be_read_again_is_not_stored(plain_world: World) -> None:
+    async with plain_world.open(ScriptedModel([])) as app:
+        bad: Any = ["a commit"]
+        with pytest.raises(UsageError, match="evidence is a TurnEvidence"):
+            await app.decisions.log("x", evidence=bad)
+        with pytest.raises(UsageError, match="no author 'me'"):
+            await app.decisions.log("x", by="me")
+        node = await app.decisions.log("x", evidence=[CommitEvidence(commit="abc1234")])
+        with pytest.raises(UsageError, match="evidence is a TurnEvidence"):
+            await app.decisions.change(node.id, evidence=bad)
+        assert (await app.decisions.get(node.id)).evidence == (CommitEvidence(commit="abc1234"),)
 
 
 async def test_exports_are_written_and_records_imported_once(
