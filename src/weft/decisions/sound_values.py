@@ -67,6 +67,8 @@ def _shown(line: str) -> str:
 
 def sound_node(node: DecisionNode, at: float) -> DecisionNode:
     """A node as it can be shown; `at` is when its fact was stored."""
+    if _is_sound(node):  # nearly all are, and there may be thousands
+        return node
     return msgspec.structs.replace(
         node,
         kind=one_line(node.kind, LONGEST_WORD),
@@ -81,6 +83,21 @@ def sound_node(node: DecisionNode, at: float) -> DecisionNode:
         tags=sound_tags(node.tags),
         review_after=_time(node.review_after),
         at=_time(node.at) or _time(at) or 0.0,
+    )
+
+
+def _is_sound(node: DecisionNode) -> bool:
+    words = (node.kind, node.status, node.by, node.author, *node.scope, *node.tags)
+    return (
+        0 < node.at <= LAST_TIME
+        and not node.evidence
+        and node.confidence is node.review_after is None
+        and 0 < len(node.title) <= LONGEST_TITLE
+        and len(node.why) <= LONGEST_WHY
+        and len(words) < MOST_SCOPES
+        and all(0 < len(word) <= LONGEST_WORD for word in words if word is not node.author)
+        and len(node.author) <= LONGEST_TITLE
+        and "".join((node.title, node.why, *words)).isprintable()
     )
 
 
