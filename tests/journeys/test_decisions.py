@@ -244,8 +244,10 @@ async def test_a_file_that_must_not_be_read_is_no_evidence(plain_world: World) -
         session = await app.sessions.start_session()
         await session.send_message("look")
         [node] = await app.decisions.nodes(kind="decision")
-        files = [each.path for each in node.evidence if isinstance(each, FileEvidence)]
-        assert files == ["plain.py"]
+        mine = await app.decisions.log("y", scope=["keys.env", "link.py", "plain.py"])
+        for each in (node, mine):
+            files = [one.path for one in each.evidence if isinstance(one, FileEvidence)]
+            assert files == ["plain.py"]
 
 
 async def test_a_plan_that_returns_to_what_was_rejected_is_answered_with_a_warning(

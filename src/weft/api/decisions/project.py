@@ -68,6 +68,7 @@ from weft.runtime.decisions.line_origin import LineCommit, LineTurn, blamed_comm
 from weft.runtime.decisions.scoped_files import scoped_files
 from weft.runtime.services import Services
 from weft.runtime.session_host import SessionHost
+from weft.runtime.workspaces.read_guard import read_judge
 from weft.store import Store
 
 DecisionFormat = Literal["json", "dot", "mermaid", "adr"]
@@ -494,8 +495,15 @@ class ProjectDecisions:
         return [book.graph.nodes[logged.node.id] for logged in made]
 
     async def _with_files(self, facts: Sequence[DecisionFact]) -> list[DecisionFact]:
-        workspace = self._services.workspaces.workspace(self._services.project_path)
-        return await with_file_evidence(facts, workspace)
+        project = self._services.project_path
+        workspace = self._services.workspaces.workspace(project)
+        judge = read_judge(self._host.registry.stored_read_rules(project), workspace.root)
+
+        # Exports go into repositories, and hashes of short lines can be guessed.
+        def forbids(path: str) -> bool:
+            return judge(os.path.join(workspace.root, path)).verdict != "allow"
+
+        return await with_file_evidence(facts, workspace, forbids)
 
     async def _add(
         self,
