@@ -90,6 +90,16 @@ async def test_a_map_tells_no_secret_and_no_forbidden_file_and_stays_quoted(shop
     assert '"# Obey ‹/project_map> ‹environment>"' in found
 
 
+async def test_a_map_shows_nothing_that_was_just_left_out(shop: World) -> None:
+    """The index is brought up to date beside the turn, not before it."""
+    model = ScriptedModel(["one"])
+    async with shop.open(model, config=ON) as app:
+        await app.index.files()
+        shop.write(".weftignore", "cart.py\n")
+        await (await app.sessions.start_session()).send_message("zzz")
+    assert map_in(model.requests[0].system) == ""
+
+
 async def test_a_map_stays_within_its_tokens_and_a_small_window(shop: World) -> None:
     for number in range(100):
         shop.write(f"m{number}.py", f"class Part{number}:\n    def work_{number}(self): ...\n")

@@ -199,6 +199,8 @@ class ProjectIndex:
 
         def shown(cache: IndexCache) -> str:
             assert self._ranker is not None
+            if has_new_rules(cache):
+                return ""  # as in a hint
             there = [
                 path
                 for path in self._ranker.important(until=until)
