@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -428,7 +429,8 @@ def _is_open(step: str, text: str) -> bool:
     summary, _, record = text.partition(RECORD_HEADING)
     told = [line for line in summary.splitlines() if step in line]
     listed = f"- {step} (pending)" in record or f"- {step} (in_progress)" in record
-    return listed or any("done" not in line and "finished" not in line for line in told)
+    # `[x]` is how the list of tasks itself shows it.
+    return listed or any(not re.search(r"done|finished|\[x\]", line) for line in told)
 
 
 def unchanged_prefixes(requests: Sequence[ModelRequest]) -> int:
