@@ -290,7 +290,7 @@ def _said(request: ModelRequest) -> tuple[str, str]:
         for message in request.messages
         if isinstance(message, ChatMessage) and message.role == "user"
         for part in message.parts
-        if isinstance(part, Text) and not part.text.startswith("[")
+        if isinstance(part, Text) and not part.text.startswith(("[", "<environment>"))
     ]
     return (texts[0], texts[-1]) if texts else ("", "")
 
