@@ -312,10 +312,6 @@ class IndexCache:
         row = self._db.execute(sql, (path,)).fetchone()
         return None if row is None else _definitions.decode(zlib.decompress(row[0]))
 
-    def size_and_time(self, path: str) -> tuple[int, int] | None:
-        """Size and time of a file when it was read; None for one that is not in the index."""
-        return self._db.execute("SELECT size, mtime FROM file WHERE path = ?", (path,)).fetchone()
-
     def reading(self, digest: bytes) -> FileReading | None:
         """What was read of this content before."""
         sql = "SELECT definitions, words FROM reading WHERE digest = ?"

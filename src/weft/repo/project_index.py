@@ -24,7 +24,7 @@ from weft.repo.definitions import MOST_BYTES, Definition
 from weft.repo.file_paths import FileListing
 from weft.repo.file_ranker import FileRanker
 from weft.repo.freshness import has_new_rules, is_stale
-from weft.repo.index_cache import DAMAGE, NAME, NAME_PART, WHOLE, IndexCache
+from weft.repo.index_cache import DAMAGE, NAME, NAME_PART, WHOLE, FileStamp, IndexCache
 from weft.repo.indexer_order import CACHE, DAMAGED, REBUILT, history_mark
 from weft.repo.map_text import MapSource, render_map, render_overview
 from weft.repo.words import IDENTIFIER, parts_of
@@ -200,7 +200,7 @@ class ProjectIndex:
         def shown(cache: IndexCache) -> str:
             assert self._ranker is not None
             if has_new_rules(cache):
-                return ""  # as in a hint
+                return ""
             there = [
                 path
                 for path in self._ranker.important(until=until)
@@ -217,7 +217,8 @@ class ProjectIndex:
             about = os.lstat(f"{self.project}/{path}")
         except OSError:
             return None
-        if cache.size_and_time(path) != (about.st_size, about.st_mtime_ns):
+        known = cache.known_files([path]).get(path)
+        if known is None or known.stamp != FileStamp.of(about):
             return None
         return cache.definitions(path)
 

@@ -15,11 +15,10 @@ import msgspec
 from tree_sitter import Node
 
 from weft.repo.definition_reader import definition_reader
-from weft.repo.definitions import FoundReference, ReferenceOrder
+from weft.repo.definitions import MOST_BYTES, FoundReference, ReferenceOrder
 from weft.repo.languages import language_of
 from weft.workspace import read_beneath
 
-_MOST_BYTES = 512 * 1024
 _LINE_CHARS = 200
 _VARIABLES = ("variable_name", "simple_expansion")
 """Nodes that are code inside a string too: `"$total"` in PHP and in shells."""
@@ -36,7 +35,7 @@ def find_references(order: ReferenceOrder) -> list[FoundReference]:
     """The places in the files of an order, up to its limit."""
     found: list[FoundReference] = []
     for path in order.paths:
-        language, content = language_of(path), read_beneath(order.project, path, _MOST_BYTES)
+        language, content = language_of(path), read_beneath(order.project, path, MOST_BYTES)
         if language is not None and content is not None:
             found += _in_file(path, language, content, order.name.encode())
         if len(found) > order.most:
