@@ -391,9 +391,6 @@ class ModelEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """The user's own programs that have a say in compaction; None where there are none."""
     fallback: ModelFallback | None = None
     """Models to go on with when this one cannot be reached; None where none are configured."""
-    carries: Callable[[], Awaitable[Sequence[str]]] | None = None
-    """What is carried through a compaction besides what the session itself knows: active decisions
-    of the project, what the user asked to be remembered; a block of text each."""
 
     def room_level(self, tokens: int) -> RoomLevel:
         """How full so many tokens of conversation make the room for it."""

@@ -182,15 +182,14 @@ class PreparedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks that no summary may show as open."""
 
 
-async def prepared_record(environment: ModelEnvironment, wanted: CompactionPlan) -> PreparedRecord:
+def prepared_record(environment: ModelEnvironment, wanted: CompactionPlan) -> PreparedRecord:
     """Take from the record what is carried."""
     state = environment.journal.state
     kept = gather(wanted.entries, wanted.tail, wanted.kept, wanted.space, state.tree.pins)
-    more = await environment.carries() if environment.carries is not None else ()
     line = (*wanted.pinned, *wanted.entries)
     blocks = carried(state, line, kept, wanted.space, wanted.tail)
     return PreparedRecord(
-        blocks=(RECORD_HEADING, *blocks, *more),
+        blocks=(RECORD_HEADING, *blocks),
         kept=kept,
         finished=tuple(finished_tasks(state, kept.done)),
     )
@@ -214,7 +213,7 @@ async def summarise(
     Raises:
         NotSummarised: the model could not be made to write it.
     """
-    record = await prepared_record(environment, wanted)
+    record = prepared_record(environment, wanted)
     seconds = environment.limits.summary_seconds
     answer: ModelAnswer | None = None
     # A model that hangs must not hold the turn, and what is typed meanwhile, for ever.
@@ -235,7 +234,7 @@ async def list_steps(environment: ModelEnvironment, wanted: CompactionPlan, why:
     Raises:
         NotSummarised: it would gain nothing.
     """
-    record = await prepared_record(environment, wanted)
+    record = prepared_record(environment, wanted)
     text = step_list(wanted.entries, wanted.before, wanted.space, why)
     return await _made(environment, wanted, record, text, "auto")
 
