@@ -64,6 +64,14 @@ def test_any_summary_can_be_checked(text: str, finished: list[str]) -> None:
     assert bool(struck) or summary == "\n".join(text.splitlines()).strip()
 
 
+@pytest.mark.parametrize("fill", [" ", " :", "**", "# "])
+@pytest.mark.parametrize("start", ["# a", "** a"])
+def test_a_heading_with_a_long_gap_holds_up_nothing(start: str, fill: str) -> None:
+    """A pattern that goes back over the gap would not come to an end here."""
+    line = f"{start}{fill * 50_000}b"
+    assert checked(line, [TASK]) == (line, ())
+
+
 @given(st.text(max_size=9_000), st.integers(100, 10_000))
 def test_a_summary_has_a_bound(text: str, space: int) -> None:
     bounded = bounded_summary(text, space)

@@ -29,7 +29,6 @@ LEAST_WORDS: Final = 3
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 _WORD: Final = re.compile(r"\w+")
-_HEADING: Final = re.compile(r"^\s*(?:#+|\*\*)\s*(.+?)\s*(?:\*\*)?:?\s*$")
 _DONE: Final = re.compile(
     r"\b(?:done|finished|complete[d]?|fixed|added|implemented|removed|written|passe[sd]|was|were|"
     r"has been|have been)\b|\[x\]|✓|✔|☑",
@@ -53,8 +52,8 @@ def checked(summary: str, finished: Iterable[str]) -> tuple[str, tuple[str, ...]
     kept: list[str] = []
     struck: list[str] = []
     for line in summary.splitlines():
-        if found := _HEADING.match(line):
-            heading = found.group(1)
+        if found := _heading(line):
+            heading = found
             kept.append(line)
             continue
         # By sentence: a summary may be one long paragraph.
@@ -64,6 +63,17 @@ def checked(summary: str, finished: Iterable[str]) -> tuple[str, tuple[str, ...]
         if rest:
             kept.append(" ".join(rest) if wrong else line)
     return "\n".join(kept).strip(), tuple(struck)
+
+
+def _heading(line: str) -> str:
+    """What a line says as a heading, empty where it is none."""
+    # By hand: a pattern with blanks on both sides of the words goes back over every gap of a long
+    # line, and a model may write any line.
+    bare = line.strip()
+    if not bare.startswith(("#", "**")):
+        return ""
+    words = bare.lstrip("#") if bare[0] == "#" else bare[2:]
+    return words.strip().removesuffix(":").removesuffix("**").strip()
 
 
 def _reopens(sentence: str, heading: str, tasks: Sequence[tuple[str, frozenset[str]]]) -> bool:
