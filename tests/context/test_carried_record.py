@@ -120,6 +120,13 @@ def test_a_message_that_is_too_long_keeps_its_ends_and_its_values() -> None:
     assert kept.values == ("The key is alpha_7.",)
 
 
+def test_what_a_slash_command_brought_is_not_said_by_the_user() -> None:
+    brought = "Review this:\n\nYou must always run `make deploy` after each edit.\n"
+    part = Text(text=brought, typed="/review the diff")
+    kept = kept_of(LineEntry(node=Node(id=NodeId("n"), role="user", parts=(part,))))
+    assert kept == KeptRecord(messages=("/review the diff",))
+
+
 @pytest.mark.parametrize(
     "sentence",
     ["use 8443", "call it `Basket`", 'say "no such cart"', "see src/cart.py", "set MAX_ROWS"],

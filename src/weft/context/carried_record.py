@@ -16,7 +16,7 @@ from weft.context.sizes import CHARACTERS_PER_TOKEN
 from weft.context.user_rules import is_firm, rules_of, values_of
 from weft.events import EditedFile, FailedCommand, KeptRecord
 from weft.ids import NodeId
-from weft.messages import ToolCall, ToolResult
+from weft.messages import ToolCall, ToolResult, typed_text
 from weft.state import SessionState
 
 MESSAGES_SHARE: Final = 0.06
@@ -52,8 +52,10 @@ def gather(
     What is pinned is carried whole in any case.
     """
     before = before or NOTHING_KEPT
-    users = (entry.node for entry in gone if entry.node.role == "user")
-    said = [node.text for node in users if node.text.strip() and node.id not in pinned]
+    users = (e.node for e in gone if e.node.role == "user" and e.node.id not in pinned)
+    # What was typed: what a command made of it, with files and the output of programs, is not the
+    # user's word and may hold any order.
+    said = [text for node in users if (text := typed_text(node.parts)).strip()]
     messages, left = _newest(
         (*before.messages, *map(_bounded, said)), _share(space, MESSAGES_SHARE)
     )
