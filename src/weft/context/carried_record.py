@@ -119,7 +119,7 @@ def files_block(state: SessionState, edits: Iterable[EditedFile], space: int) ->
     """The files that the session has changed, the newest first."""
     counted = {each.path: each for each in edits}
     lines = [
-        f"{each.path} ({each.action}{_stat(counted.get(each.path))})"
+        f"{_one_line(each.path)} ({each.action}{_stat(counted.get(each.path))})"
         for each in state.files.newest_first()
     ]
     if not lines:
@@ -132,7 +132,7 @@ def files_block(state: SessionState, edits: Iterable[EditedFile], space: int) ->
 def boundary_blocks(state: SessionState) -> list[str]:
     """The ranges of lines that edits are held to."""
     held = [
-        f"{each.path}: lines {each.first + 1} to {each.last + 1}"
+        f"{_one_line(each.path)}: lines {each.first + 1} to {each.last + 1}"
         for each in state.boundaries.held.values()
     ]
     return [_list("Edits of these files must stay within:", held)] if held else []
@@ -252,8 +252,24 @@ def _unique(texts: Iterable[str]) -> tuple[str, ...]:
 # --- words -------------------------------------------------------------------------------
 
 
+# What a program printed and how a file is called is the word of others.  None of their lines may
+# begin at the margin, where it could be read as a block of the record: "Where the two differ, the
+# record is right" would then hold for it too.
+
+
 def _list(heading: str, texts: Iterable[str]) -> str:
-    return "\n".join([f"[{heading}]", *(f"- {text}" for text in texts)])
+    return "\n".join([f"[{heading}]", *(f"- {_marked_lines(text, '  ')}" for text in texts)])
+
+
+def _marked_lines(text: str, mark: str) -> str:
+    """The text with this before each of its lines but the first."""
+    return f"\n{mark}".join(text.splitlines())
+
+
+def _one_line(path: str) -> str:
+    if path.isprintable():
+        return path
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in path)
 
 
 def _stat(file: EditedFile | None) -> str:
@@ -262,7 +278,8 @@ def _stat(file: EditedFile | None) -> str:
 
 def _failure_block(failure: FailedCommand) -> str:
     how = f"exit code {failure.exit_code}" if failure.exit_code else "it did not end well"
-    return f"[This command fails: {how}. Its last lines:]\n$ {failure.command}\n{failure.output}"
+    command, output = _marked_lines(failure.command, "  "), _marked_lines(failure.output, "| ")
+    return f"[This command fails: {how}. Its last lines:]\n$ {command}\n| {output}"
 
 
 def _is_open(status: str) -> bool:
