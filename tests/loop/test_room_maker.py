@@ -50,6 +50,17 @@ def test_the_same_calls_again_after_two_compactions_are_no_progress() -> None:
     assert not progress.is_going_round([*line, asked(8)])
 
 
+def test_two_steps_before_one_call_count_as_one() -> None:
+    """Compacted, and then cut as well: no call was made between the two."""
+    progress, line = CallProgress(), [asked(1), called(2, path="a")]
+    for number in (3, 4):
+        assert not progress.is_going_round(line)
+        progress.take(line)
+        progress.take(line[1:])
+        line = [*line[1:], called(number, path="a")]
+    assert progress.is_going_round(line)
+
+
 def test_something_new_between_two_compactions_starts_the_count_anew() -> None:
     progress, line = CallProgress(), [asked(1), called(2, path="a")]
     for number in range(3, 20, 2):

@@ -261,6 +261,10 @@ class CallProgress:
 
     def take(self, line: Sequence[LineEntry]) -> None:
         """The line is compacted now."""
+        # Compacted, and then cut as well, all before one call: the second step would find nothing
+        # since the first and start the count anew.
+        if line and line[-1].node.id == self._tip:
+            return
         self._rounds = self._rounds + 1 if self._only_repeats(line) else 0
         self._made |= {_digest(call) for entry in line for call in entry.node.calls}
         self._tip = line[-1].node.id if line else None
