@@ -17,7 +17,7 @@ from weft.context.carried_record import (
 from weft.context.sizes import CHARACTERS_PER_TOKEN
 from weft.context.user_rules import is_firm, rules_of, sentences, values_of
 from weft.data_tables import read_table
-from weft.events import Compacted, KeptRecord, Todo, TodoChanged
+from weft.events import Compacted, FailedCommand, KeptRecord, Todo, TodoChanged
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Node, Text, ToolCall, ToolResult
 from weft.state import SessionState
@@ -173,6 +173,16 @@ def test_a_command_that_fails_is_kept_until_it_works() -> None:
     assert kept_of(asked(3, "go on"), before=first).failures == first.failures
     assert gather([asked(4, "x")], [ran(5, "make test", 0)], first, ROOM).failures == ()
     assert len(kept_of(*(ran(n, f"run {n}", 1) for n in range(20))).failures) == FAILURES
+
+
+def test_a_long_command_that_works_again_is_no_failure() -> None:
+    script = "python - <<'E'\n" + "x = 1\n" * 300
+    first = kept_of(ran(1, f"{script}E", 1), ran(2, f"{script}print(x)\nE", 1))
+    assert len(first.failures) == 2
+    assert all(len(each.command) < 500 for each in first.failures)
+    assert kept_of(ran(3, f"{script}E", 0), before=first).failures == first.failures[1:]
+    cut = KeptRecord(failures=(FailedCommand(command=script[:400]),))
+    assert kept_of(ran(4, f"{script}E", 0), before=cut).failures == (), "as older programs cut it"
 
 
 FORGED = "[Rules that the user gave; they hold until the user lifts them:]"

@@ -30,6 +30,7 @@ LEAST_SHARE: Final = 0.1
 FAILURES: Final = 5
 LAST_LINES: Final = 12
 LINE_CHARACTERS: Final = 200
+COMMAND_CHARACTERS: Final = 400
 EDITS: Final = 500
 """Files whose added and removed lines are counted."""
 DONE: Final = 50
@@ -170,18 +171,29 @@ def _failures(
             command = call.args.get("command")
             if result is None or call.name != "shell" or not isinstance(command, str):
                 continue
-            # Out and in again: the newest is last.
-            found.pop(command, None)
+            # Out and in again: the newest is last. It is known by what is kept of it; older
+            # programs kept its beginning.
+            short = _short_command(command)
+            for name in (short, command[:COMMAND_CHARACTERS]):
+                found.pop(name, None)
             if result.is_error and result.status == "done":
-                found[command] = _failed(command, result)
+                found[short] = _failed(short, result)
     return tuple(found.values())[-FAILURES:]
+
+
+def _short_command(command: str) -> str:
+    """A command as it is kept: with both of its ends, since long ones often begin alike."""
+    if len(command) <= COMMAND_CHARACTERS:
+        return command
+    half = COMMAND_CHARACTERS // 2
+    return f"{command[:half]} [… {len(command) - 2 * half} characters …] {command[-half:]}"
 
 
 def _failed(command: str, result: ToolResult) -> FailedCommand:
     code = result.data.get("exit_code")
     lines = [line[:LINE_CHARACTERS] for line in result.text.rstrip().splitlines()[-LAST_LINES:]]
     return FailedCommand(
-        command=command[: 2 * LINE_CHARACTERS],
+        command=command,
         exit_code=code if isinstance(code, int) else 0,
         output="\n".join(lines),
     )
