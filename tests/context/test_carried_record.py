@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -218,12 +220,26 @@ def tasks(*statuses: str) -> SessionState:
     return state
 
 
-def test_a_finished_task_that_has_left_the_list_is_still_finished() -> None:
-    uid = CallUid("cal_1")
-    todos = [{"text": "find it", "status": "done"}, {"text": "mend it", "status": "pending"}]
+def listed(number: int, todos: object, **ended: Any) -> LineEntry:
+    uid = CallUid(f"cal_{number}")
     call = ToolCall(call_uid=uid, name="todo", args={"todos": todos})
-    entry = LineEntry(node=Node(id=NodeId("nod_1"), role="assistant", parts=(call,)))
-    kept = kept_of(entry)
+    node = Node(id=NodeId(f"nod_{number}"), role="assistant", parts=(call,))
+    return LineEntry(node=node, results={uid: ToolResult(call_uid=uid, **ended)})
+
+
+@pytest.mark.parametrize(
+    "ended", [{"status": "denied"}, {"status": "aborted"}, {"is_error": True}, None]
+)
+def test_a_list_that_was_not_taken_finishes_nothing(ended: dict[str, Any] | None) -> None:
+    entry = listed(1, [{"text": "find it", "status": "done"}], **(ended or {}))
+    if ended is None:
+        entry = LineEntry(node=entry.node)
+    assert kept_of(entry).done == ()
+
+
+def test_a_finished_task_that_has_left_the_list_is_still_finished() -> None:
+    todos = [{"text": "find it", "status": "done"}, {"text": "mend it", "status": "pending"}]
+    kept = kept_of(listed(1, todos))
     assert kept.done == ("find it",)
     assert kept_of(asked(2, "go on"), before=kept).done == ("find it",)
     [block] = task_blocks(tasks(), kept.done)
@@ -241,9 +257,7 @@ def test_a_task_that_is_open_again_is_not_shown_as_finished() -> None:
 
 @pytest.mark.parametrize("todos", [None, "x", [1], [{"status": "done"}], [{"text": 3}]])
 def test_a_list_of_any_form_is_survived(todos: object) -> None:
-    call = ToolCall(call_uid=CallUid("c"), name="todo", args={"todos": todos})
-    entry = LineEntry(node=Node(id=NodeId("n"), role="assistant", parts=(call,)))
-    assert kept_of(entry).done == ()
+    assert kept_of(listed(1, todos)).done == ()
 
 
 def test_a_compaction_of_an_older_program_reads_as_it_did() -> None:

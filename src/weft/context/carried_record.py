@@ -9,14 +9,14 @@ kept: so a compaction costs as much as its own part of the line, however long th
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from weft.context.build import LineEntry
 from weft.context.sizes import CHARACTERS_PER_TOKEN
 from weft.context.user_rules import is_firm, rules_of, values_of
 from weft.events import EditedFile, FailedCommand, KeptRecord
 from weft.ids import NodeId
-from weft.messages import ToolCall, ToolResult, typed_text
+from weft.messages import ToolResult, typed_text
 from weft.state import SessionState
 
 MESSAGES_SHARE: Final = 0.06
@@ -202,12 +202,8 @@ def _failed(command: str, result: ToolResult) -> FailedCommand:
 def _finished(before: Sequence[str], gone: Sequence[LineEntry]) -> tuple[str, ...]:
     """The tasks that some list of the part that goes had as done."""
     found = list(before)
-    for call in _calls(gone, "todo"):
-        todos = call.args.get("todos")
-        listed = todos if isinstance(todos, list) else []
-        # What a model wrote may have any form.
-        done = (each for each in listed if isinstance(each, dict) and each.get("status") == "done")
-        found += (str(each.get("text", "")) for each in done)
+    for listed in _task_lists(gone):
+        found += (str(each.get("text", "")) for each in listed if each.get("status") == "done")
     return _unique(filter(None, reversed(found)))[:DONE][::-1]
 
 
@@ -217,8 +213,17 @@ def _marked(diff: str, mark: str) -> int:
     )
 
 
-def _calls(entries: Sequence[LineEntry], name: str) -> Iterable[ToolCall]:
-    return (call for entry in entries for call in entry.node.calls if call.name == name)
+def _task_lists(entries: Sequence[LineEntry]) -> Iterable[list[dict[str, Any]]]:
+    """The lists of tasks that were taken over: a call that was refused has changed none."""
+    for entry in entries:
+        for call in entry.node.calls:
+            result = entry.results.get(call.call_uid)
+            if call.name != "todo" or result is None or result.is_error or result.status != "done":
+                continue
+            # What a model wrote may have any form.
+            todos = call.args.get("todos")
+            listed = todos if isinstance(todos, list) else []
+            yield [each for each in listed if isinstance(each, dict)]
 
 
 # --- room --------------------------------------------------------------------------------
