@@ -151,6 +151,16 @@ def test_rules_stay_where_hints_have_to_go() -> None:
     assert len(kept.rules) < 90
 
 
+def test_a_rule_that_is_given_again_is_the_newest() -> None:
+    tabs, spaces = "Always use tabs.", "Always use spaces."
+    first = kept_of(asked(1, tabs), asked(2, spaces), asked(3, tabs))
+    assert first.rules == (spaces, tabs)
+    assert kept_of(asked(4, spaces), before=first).rules == (tabs, spaces)
+    long = "w " * 3_000
+    ports = [asked(n, f"{long}. The port is {port}. {long}") for n, port in enumerate((80, 81, 80))]
+    assert kept_of(*ports).values == ("The port is 81.", "The port is 80.")
+
+
 @given(st.lists(st.text(max_size=3_000), max_size=12), st.integers(500, 50_000))
 def test_what_is_kept_has_a_bound_whatever_was_said(texts: list[str], space: int) -> None:
     kept: KeptRecord | None = None

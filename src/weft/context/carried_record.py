@@ -204,7 +204,7 @@ def _finished(before: Sequence[str], gone: Sequence[LineEntry]) -> tuple[str, ..
     found = list(before)
     for listed in _task_lists(gone):
         found += (str(each.get("text", "")) for each in listed if each.get("status") == "done")
-    return _unique(filter(None, reversed(found)))[:DONE][::-1]
+    return _unique(list(filter(None, found)))[-DONE:]
 
 
 def _marked(diff: str, mark: str) -> int:
@@ -262,8 +262,9 @@ def _bounded(text: str) -> str:
     return f"{text[:MESSAGE_ENDS]}\n[… {left} characters …]\n{text[-MESSAGE_ENDS:]}"
 
 
-def _unique(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(texts))
+def _unique(texts: Sequence[str]) -> tuple[str, ...]:
+    """Each of them once, where it came last: what was said again is newer than what it answers."""
+    return tuple(dict.fromkeys(reversed(texts)))[::-1]
 
 
 # --- words -------------------------------------------------------------------------------
