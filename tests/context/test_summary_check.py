@@ -49,6 +49,36 @@ def test_what_is_told_as_done_or_is_about_something_else_stays(text: str) -> Non
     assert checked(text, [TASK, "docs"]) == (text, ())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## Decisions\n- The parser adds dates by the calendar of the shop, for speed",
+        "## State\n- the parser for dates, as it was add-on, fails on leap years: error 29",
+        "## Task\nadd the parser for dates",
+        "## Erledigt\n- add the parser for dates: erledigt",
+        "## Next\n## Decisions\n- the parser for dates may add no rows",
+    ],
+)
+def test_what_is_known_of_finished_work_stays(text: str) -> None:
+    assert checked(text, [TASK]) == (text, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("**TODO:** Add the parser for dates, then ship.\nrest", "rest"),
+        ("**Next:** Ship it. Add the parser for dates.", "**Next:** Ship it."),
+        ("## Next\n### Add the parser for dates\n- rest", "## Next\n- rest"),
+        ("## Next\n**Add the parser for dates**\n- rest", "## Next\n- rest"),
+        ("## Next\n### Part two\n- add the parser for dates", "## Next\n### Part two"),
+        ("## Done\n**Remaining:**\n- add the parser for dates", "## Done\n**Remaining:**"),
+    ],
+)
+def test_headings_and_what_begins_in_bold_are_checked_too(text: str, left: str) -> None:
+    summary, struck = checked(text, [TASK])
+    assert (summary, len(struck)) == (left, 1)
+
+
 def test_only_the_wrong_sentence_of_a_paragraph_goes() -> None:
     said = f"It began well. Next, {TASK}. Then the door opened."
     assert checked(said, [TASK]) == (

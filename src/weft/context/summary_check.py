@@ -26,6 +26,8 @@ LINE: Final = 160
 CUT: Final = "[… the summary was too long and ends here]"
 LEAST_WORDS: Final = 3
 """Words of a task that may stand in any order."""
+BOLD_LEVEL: Final = 100
+"""A line in bold is a heading below any other."""
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 _WORD: Final = re.compile(r"\w+")
@@ -40,6 +42,10 @@ _OPEN: Final = re.compile(
     r"|\[ \]|☐",
     re.IGNORECASE,
 )
+_PLANNED: Final = re.compile(
+    r"\b(?:plan|planned|outstanding|upcoming|left|backlog)\b", re.IGNORECASE
+)
+"""Words that say so in a heading only."""
 _SMALL: Final = frozenset(
     ("a", "an", "and", "the", "to", "of", "in", "on", "for", "with", "at", "by", "is", "it", "as")
 )
@@ -48,41 +54,58 @@ _SMALL: Final = frozenset(
 def checked(summary: str, finished: Iterable[str]) -> tuple[str, tuple[str, ...]]:
     """The summary without the lines that show finished tasks as open, and those lines."""
     tasks = [(task.lower().strip(), words) for task in finished if (words := _words(task))]
-    heading = ""
+    headings: list[tuple[int, str]] = []
     kept: list[str] = []
     struck: list[str] = []
     for line in summary.splitlines():
-        if found := _heading(line):
-            heading = found
-            kept.append(line)
-            continue
+        level, title = _heading(line)
+        while level and headings and headings[-1][0] >= level:
+            headings.pop()
+        is_open = _is_open_work(line, [each for _, each in headings])
+        if level:
+            headings.append((level, title))
         # By sentence: a summary may be one long paragraph.
-        wrong = [each for each in _SENTENCE.split(line) if _reopens(each, heading, tasks)]
+        said = [line] if level else _SENTENCE.split(line)
+        wrong = [each for each in said if _reopens(each, is_open, tasks)]
         struck += (each.strip() for each in wrong)
-        rest = [each for each in _SENTENCE.split(line) if each not in wrong]
-        if rest:
+        if rest := [each for each in said if each not in wrong]:
             kept.append(" ".join(rest) if wrong else line)
     return "\n".join(kept).strip(), tuple(struck)
 
 
-def _heading(line: str) -> str:
-    """What a line says as a heading, empty where it is none."""
+def _heading(line: str) -> tuple[int, str]:
+    """The level of a heading and what it says; 0 where it is none."""
     # By hand: a pattern with blanks on both sides of the words goes back over every gap of a long
     # line, and a model may write any line.
     bare = line.strip()
-    if not bare.startswith(("#", "**")):
-        return ""
-    words = bare.lstrip("#") if bare[0] == "#" else bare[2:]
-    return words.strip().removesuffix(":").removesuffix("**").strip()
+    if bare.startswith("#"):
+        words = bare.lstrip("#")
+        return len(bare) - len(words), words.strip(" \t*:")
+    words = bare.removesuffix(":")
+    if not bare.startswith("**") or "**" in words[2:-2] or not words[2:].endswith("**"):
+        return 0, ""
+    return BOLD_LEVEL, words.strip(" \t*:")
 
 
-def _reopens(sentence: str, heading: str, tasks: Sequence[tuple[str, frozenset[str]]]) -> bool:
+def _is_open_work(line: str, headings: Sequence[str]) -> bool:
+    """Whether a line stands where work is listed that remains."""
+    bare = line.strip()
+    lead = bare[2:].partition("**")[0] if bare.startswith("**") else ""
+    for title in (lead, *reversed(headings)):
+        if _OPEN.search(title) or _PLANNED.search(title):
+            return True
+        if _DONE.search(title):
+            return False
+    return not headings and bare.startswith(("- ", "* ", "• "))
+
+
+def _reopens(sentence: str, is_open: bool, tasks: Sequence[tuple[str, frozenset[str]]]) -> bool:
     lower, said = sentence.lower(), _words(sentence)
     if not any(_speaks_of(lower, said, *task) for task in tasks):
         return False
-    # In doubt it goes: what was finished is carried in a list of its own.
-    is_done = _DONE.search(sentence) or (_DONE.search(heading) and not _OPEN.search(heading))
-    return bool(_OPEN.search(sentence)) or not is_done
+    # In doubt it goes where open work is listed: what was finished is carried in a list of its own.
+    # Elsewhere it may be what is known of that work, which nothing else carries.
+    return bool(_OPEN.search(sentence)) or (is_open and not _DONE.search(sentence))
 
 
 def _speaks_of(sentence: str, said: frozenset[str], task: str, named: frozenset[str]) -> bool:
