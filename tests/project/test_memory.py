@@ -72,6 +72,15 @@ def test_the_same_is_remembered_once(files: MemoryFiles, project: str) -> None:
     assert texts(files, project) == ["use tabs"]
 
 
+def test_what_is_remembered_in_both_scopes_is_forgotten_in_the_one_that_is_meant(
+    files: MemoryFiles, project: str
+) -> None:
+    own = files.add(project, "use tabs", "user", NOW)
+    note = files.add(project, "use tabs", "project", NOW)
+    assert files.remove(project, note.id) == note
+    assert files.notes(project) == [own]
+
+
 def test_a_file_is_what_people_make_of_it(files: MemoryFiles, project: str) -> None:
     note = files.add(project, "use tabs", "project", NOW)
     path = Path(note.path)

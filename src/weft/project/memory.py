@@ -46,7 +46,7 @@ class MemoryNote(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is remembered."""
 
     id: str
-    """Made from its text, so that it stays when other notes are changed."""
+    """Made from its text and scope, so that it stays when other notes are changed."""
     scope: MemoryScope
     text: str
     path: str
@@ -164,7 +164,7 @@ class MemoryFiles:
         heading = f"# Memory: {printable_path(_subject(project, scope))}\n"
 
         def added(before: str) -> str | None:
-            if any(_id(each) == note.id for each in _entries(before)):
+            if said in _entries(before):
                 return None
             body = before.rstrip() or heading.rstrip()
             gap = "\n" if _ends_with_item(body) else "\n\n"
@@ -181,10 +181,12 @@ class MemoryFiles:
         """
         found = self.notes(project)
         note = next((each for each in found if each.id == note_id), None)
-        if note is None:
-            near = did_you_mean(note_id, [each.id for each in found])
+        # The file may have lost it since the look above: then nothing is forgotten here.
+        if note is None or not self._file(Path(note.path)).replace(
+            lambda before: self._without(before, note)
+        ):
+            near = did_you_mean(note_id, [each.id for each in found if each is not note])
             raise UsageError(f"nothing with the id {note_id!r} is remembered{near}")
-        self._file(Path(note.path)).replace(lambda before: self._without(before, note_id))
         return note
 
     def source(self, project: str, scope: MemoryScope) -> str:
@@ -212,8 +214,8 @@ class MemoryFiles:
         path = self._made_path(project, scope, now)
 
         def merged(there: str) -> str:
-            known = {_id(each) for each in _entries(before)}
-            new = [each for each in _entries(there) if _id(each) not in known]
+            known = set(_entries(before))
+            new = [each for each in _entries(there) if each not in known]
             return "\n".join([after.rstrip(), *map(_item, new)]) + "\n"
 
         self._file(path).replace(merged)
@@ -253,11 +255,11 @@ class MemoryFiles:
                 f"shorten {printable_path(str(path))}"
             )
 
-    def _without(self, text: str, note_id: str) -> str | None:
+    def _without(self, text: str, note: MemoryNote) -> str | None:
         lines = text.split("\n")
         for first, last in _spans(lines):
-            # As in the list, where the id comes from.
-            if _id(_said(self._shown("\n".join(lines[first:last])).split("\n"))) == note_id:
+            # As in the list, where the note comes from.
+            if _said(self._shown("\n".join(lines[first:last])).split("\n")) == note.text:
                 return "\n".join(lines[:first] + lines[last:])
         return None
 
@@ -322,11 +324,12 @@ def _ends_with_item(text: str) -> bool:
 
 
 def _note(text: str, scope: MemoryScope, path: Path) -> MemoryNote:
-    return MemoryNote(id=_id(text), scope=scope, text=text, path=str(path))
+    return MemoryNote(id=_id(text, scope), scope=scope, text=text, path=str(path))
 
 
-def _id(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+def _id(text: str, scope: MemoryScope) -> str:
+    # With the scope: the same may be remembered in both, and one of the two be forgotten.
+    return hashlib.sha256(f"{scope}\n{text}".encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
 def _printable(line: str) -> str:
