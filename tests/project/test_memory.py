@@ -187,6 +187,15 @@ def test_an_editor_does_not_lose_what_was_remembered_meanwhile(
     assert files.rewrite(project, "project", NOW, before=before, after=before) is None
 
 
+def test_an_editor_keeps_the_ends_of_lines_of_a_file(files: MemoryFiles, project: str) -> None:
+    path = Path(files.add(project, "use tabs", "project", NOW).path)
+    path.write_bytes(b"- use tabs\r\n")
+    before = files.source(project, "project")
+    path.write_bytes(b"- use tabs\r\n- meanwhile\r\n")
+    files.rewrite(project, "project", NOW, before=before, after="- a\r\n- b\r\n")
+    assert path.read_bytes() == b"- a\r\n- b\r\n- meanwhile\r\n"
+
+
 def test_many_at_once_lose_nothing(files: MemoryFiles, project: str) -> None:
     files.add(project, "first", "project", NOW)
     threads = [

@@ -216,7 +216,8 @@ class MemoryFiles:
         def merged(there: str) -> str:
             known = set(_entries(before))
             new = [each for each in _entries(there) if each not in known]
-            return "\n".join([after.rstrip(), *map(_item, new)]) + "\n"
+            whole = "\n".join([after.rstrip(), *map(_item, new)]) + "\n"
+            return whole.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in after else whole
 
         self._file(path).replace(merged)
         return path

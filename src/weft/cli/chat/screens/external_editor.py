@@ -16,13 +16,15 @@ EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/vim", "/usr/bin/vi")
 def edited(text: str, suffix: str) -> str:
     """The text as the user left it; blocks until they are done.
 
+    Bytes that are no UTF-8 (as surrogates) and ends of lines come back as they were given.
+
     Raises:
         UsageError: there is no editor, or it failed.
     """
     handle, path = tempfile.mkstemp(prefix="weft-", suffix=suffix)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as written:
+            written.write(text.encode("utf-8", "surrogateescape"))
         command = _editor()
         try:
             code = subprocess.call([*command, path])
@@ -32,10 +34,18 @@ def edited(text: str, suffix: str) -> str:
             ) from error
         if code:
             raise UsageError(f"the editor {command[0]!r} failed ({code}); nothing was changed")
-        with open(path, encoding="utf-8", errors="replace") as file:
+        # A text that came without them gets neither from an editor: a message with a surrogate
+        # could not be stored.
+        errors = "replace" if _is_unicode(text) else "surrogateescape"
+        newline = "" if "\r" in text else None
+        with open(path, encoding="utf-8", errors=errors, newline=newline) as file:
             return file.read()
     finally:
         os.unlink(path)
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _editor() -> list[str]:
