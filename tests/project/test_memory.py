@@ -167,6 +167,21 @@ def test_memory_is_bounded_and_says_so(files: MemoryFiles, project: str) -> None
         files.add(project, "one more", "user", NOW)
 
 
+def test_a_users_memory_without_end_leaves_room_for_the_projects_and_says_so(
+    files: MemoryFiles, project: str
+) -> None:
+    own = Path(files.add(project, "answer in German", "user", NOW).path)
+    note = files.add(project, "use tabs", "project", NOW)
+    own.write_text("- and so on\n" * LIMIT)
+    found = files.text(project)
+    assert "use tabs" in found.text
+    assert [problem.partition(":")[0] for problem in found.problems] == [str(own)]
+    Path(note.path).write_text("- and so on\n" * LIMIT)
+    found = files.text(project)
+    assert [problem.partition(":")[0] for problem in found.problems] == [str(own), note.path]
+    assert len(found.text.encode()) < LIMIT + 600
+
+
 @pytest.mark.parametrize("text", ["", " \n\t", "\x00\x1b", "x" * (LONGEST_NOTE + 1)])
 def test_what_cannot_be_remembered_is_refused_and_writes_nothing(
     files: MemoryFiles, project: str, tmp_path: Path, text: str

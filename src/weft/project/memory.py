@@ -60,6 +60,17 @@ class MemoryText(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
+class _MaskedFile(msgspec.Struct, frozen=True):
+    path: str = ""
+    data: bytes = b""
+    is_cut: bool = False
+    """Whether the file goes on behind it."""
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
 class MemoryFiles:
     """The files with what is remembered."""
 
@@ -99,15 +110,18 @@ class MemoryFiles:
     # -- for the model
 
     def text(self, project: str) -> MemoryText:
-        """What the model is to know of it: the user's own first, up to the limit."""
-        parts: list[str] = []
+        """What the model is to know of it: the user's own first, up to the limit.
+
+        Half of it is the project's where that has so much to say: a file of the user's that grows
+        without end must not silence it.
+        """
         problems: list[str] = []
+        found = {scope: self._masked(project, scope, problems) for scope in SCOPES}
         left = self._limit
+        shares: dict[MemoryScope, int] = {"user": left - min(left // 2, found["project"].size)}
+        parts: list[str] = []
         for scope in SCOPES:
-            path = self.path(project, scope)
-            if path is None or left <= 0:
-                continue
-            text, size = self._bounded(path, left, problems)
+            text, size = self._bounded(found[scope], shares.get(scope, left), problems)
             left -= size
             if text:
                 parts.append(f"## {_TITLES[scope]}\n\n{text}")
@@ -115,23 +129,31 @@ class MemoryFiles:
             return MemoryText(problems=tuple(problems))
         return MemoryText("\n\n".join(["# Memory", _ABOUT, *parts]), tuple(problems))
 
-    def _bounded(self, path: Path, left: int, problems: list[str]) -> tuple[str, int]:
-        """The text of a file as far as there is room for it, and its size."""
+    def _masked(self, project: str, scope: MemoryScope, problems: list[str]) -> _MaskedFile:
+        """What a file has for the model, with its secrets masked."""
+        path = self.path(project, scope)
+        if path is None or self._limit <= 0:
+            return _MaskedFile()
+        most = self._limit + _SLACK
         try:
-            found = read_small_text(user_folder(path.parent), path.name, left + _SLACK, cut=True)
+            found = read_small_text(user_folder(path.parent), path.name, most, cut=True)
         except UsageError as error:
             problems.append(str(error))
-            return "", 0
+            return _MaskedFile()
         if found is None or not _entries(found.text):
-            return "", 0
+            return _MaskedFile()
         # Masked before it is cut: half of a key no longer looks like one and would get through.
         data = self._redact(found.text).strip().encode()
-        if len(data) <= left and not found.is_cut:
-            return data.decode(), len(data)
+        return _MaskedFile(str(found.path), data, found.is_cut)
+
+    def _bounded(self, found: _MaskedFile, left: int, problems: list[str]) -> tuple[str, int]:
+        """The text of a file as far as there is room for it, and its size."""
+        if found.size <= left and not found.is_cut:
+            return found.data.decode(), found.size
         reason = f"the memory is limited to {self._limit // 1024} KiB"
         problems.append(f"{found.path}: only its beginning counts, because {reason}")
         # The limit is in bytes and may fall inside a character; "ignore" drops that half.
-        kept = data[:left].decode("utf-8", "ignore")
+        kept = found.data[:left].decode("utf-8", "ignore")
         return f"{kept}\n\n[The rest is left out: {reason}.]", left
 
     # -- for the user
