@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.compaction import SummarizingModel, compactions, send_prompts, start
 from tests.support.world import World, facts, request_lines
+from weft.app.compaction_diff import compaction_diff
+from weft.app.context_report import context_report
 from weft.errors import UsageError
 from weft.events import ErrorRaised, ResultsCleared
 from weft.providers import ModelRequest
@@ -111,3 +113,42 @@ async def test_results_that_do_not_fit_the_window_are_cut_at_both_ends(world: Wo
         assert sum(map(len, results)) < WINDOW * 4 * 0.9
         assert await facts(session, ErrorRaised) == []
         assert await compactions(session) == []
+
+
+async def test_the_report_counts_cleared_results_as_they_are_sent(world: World) -> None:
+    world.write("long.txt", "a line of the file\n" * 180)
+    teller = reader()
+    async with world.open(teller.model) as app:
+        session = await start(app, tools=["read"])
+        await send_prompts(session, "read it", "go on")
+        assert await facts(session, ResultsCleared)
+        report = await context_report(session, app.host)
+    assert report is not None
+    assert {each.args["offset"] for each in report.largest} <= {7, 8, 9, 10}
+
+
+async def test_a_diff_shows_what_the_last_step_cleared_and_not_what_an_earlier_one_did(
+    world: World,
+) -> None:
+    world.write("long.txt", "a line of the file\n" * 180)
+
+    def say(request: ModelRequest) -> Step:
+        number = len(teller.asked)
+        if number == READS + 1:
+            return SayText(text="first")
+        if number <= 2 * READS:
+            return CallTool(name="read", args={"path": "long.txt", "offset": number})
+        return SayText(text=f"answer {number}")
+
+    teller = SummarizingModel(window=WINDOW, say=say)
+    async with world.open(teller.model) as app:
+        session = await start(app, tools=["read"])
+        await send_prompts(session, "read it", "go on", "and on")
+        steps = await facts(session, ResultsCleared)
+        assert len(steps) > 1
+        diff = await compaction_diff(session, app.store)
+    assert diff is not None
+    new = len(steps[-1].results) - len(steps[-2].results)
+    assert sum(line.startswith("read ") for line in diff.before) == new
+    assert not any("Cleared to make room" in line for line in diff.before)
+    assert all("Cleared to make room" in line for line in diff.after if line.startswith("read "))

@@ -52,26 +52,38 @@ async def compaction_diff(session: Session, store: Store) -> CompactionDiff | No
     last = tree.undoable_for(tree.head)
     if last is None:
         return None
-    line = await port.line()
-    if last.clears:
-        return await _of_results(session.id, last, line, store)
-    return await _of_summary(session.id, tree, last, line, store)
+    earlier = _earlier(tree, last, clears=False)
+    first = None if earlier is None else earlier.upto
+    # Only what the step was about: a line is as long as the session.
+    line = await port.nodes(tree.line(last.upto, first))
+    clearing = _earlier(tree, last, clears=True)
+    known = {} if clearing is None else await load_clearing(clearing, store)
+    read = [cleared_entry(entry, known) for entry in line]
+    if not last.clears:
+        return await _of_summary(session.id, earlier, last, read, store)
+    # From the whole results: one that is cleared twice would say that it had one line.
+    cleared = await load_clearing(last, store)
+    return _of_results(session.id, read, [cleared_entry(entry, cleared) for entry in line])
+
+
+def _earlier(
+    tree: ConversationTree, last: TreeCompaction, *, clears: bool
+) -> TreeCompaction | None:
+    """The newest of a kind that held on the line when the last one was made."""
+    above = tree.walk_up(last.upto)
+    made = tree.compactions[: tree.compactions.index(last)]
+    return next((c for c in reversed(made) if c.clears == clears and c.upto in above), None)
 
 
 async def _of_summary(
     session_id: str,
-    tree: ConversationTree,
+    earlier: TreeCompaction | None,
     last: TreeCompaction,
-    line: Sequence[LineEntry],
+    taken: Sequence[LineEntry],
     store: Store,
 ) -> CompactionDiff:
     fact = await load_compaction(last, store)
-    above = tree.walk_up(tree.head)
-    earlier = [c for c in tree.compactions if not c.clears and c != last and c.upto in above]
-    before = await load_compaction(earlier[-1], store) if earlier else None
-    places = {entry.node.id: place for place, entry in enumerate(line)}
-    first = places.get(before.upto, -1) + 1 if before is not None else 0
-    taken = line[first : places.get(last.upto, -1) + 1]
+    before = None if earlier is None else await load_compaction(earlier, store)
     return CompactionDiff(
         session=session_id,
         kind="summary",
@@ -83,22 +95,23 @@ async def _of_summary(
     )
 
 
-async def _of_results(
-    session_id: str, last: TreeCompaction, line: Sequence[LineEntry], store: Store
+def _of_results(
+    session_id: str, read: Sequence[LineEntry], line: Sequence[LineEntry]
 ) -> CompactionDiff:
-    cleared = await load_clearing(last, store)
-    changed = [entry for entry in line if any(uid in cleared for uid in entry.results)]
+    pairs = zip(read, line, strict=True)
+    changed = [(entry, now) for entry, now in pairs if entry.results != now.results]
+    before, after = [entry for entry, _ in changed], [now for _, now in changed]
     sizes = [
         sum(len(result.text) for entry in entries for result in entry.results.values()) // 4
-        for entries in (changed, [cleared_entry(entry, cleared) for entry in changed])
+        for entries in (before, after)
     ]
     return CompactionDiff(
         session=session_id,
         kind="results",
         tokens_before=sizes[0],
         tokens_after=sizes[1],
-        before=tuple(_messages(changed)),
-        after=tuple(_messages([cleared_entry(entry, cleared) for entry in changed])),
+        before=tuple(_messages(before)),
+        after=tuple(_messages(after)),
     )
 
 

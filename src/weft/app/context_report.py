@@ -6,7 +6,7 @@ that together they are what the last request was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from weft.api.session import Session
 from weft.context import (
     ContextTarget,
     LineEntry,
+    cleared_entry,
     estimate,
     estimate_text,
     notes_for_model,
@@ -29,7 +30,8 @@ from weft.ids import NodeId
 from weft.messages import CallResults, ChatMessage, File, Message
 from weft.providers import ModelInfo
 from weft.runtime.session_host import SessionHost
-from weft.session.log.stored_line import read_places
+from weft.session.log.stored_line import load_clearing, read_places
+from weft.session.port import SessionPort
 from weft.state import SessionState
 
 LARGEST = 3
@@ -70,7 +72,7 @@ async def context_report(session: Session, host: SessionHost) -> ContextReport |
         return None
     zones = await prefix_zones(host, state.prefix, state.settings.model)
     in_prefix = sum(zone.tokens for zone in zones)
-    line = _since_summary(await port.line(), state)
+    line = await _sent_line(port, host, state)
     summary = ContextZone(name="summary", tokens=await _summary_tokens(host, state))
     zones += [summary, *_conversation_zones(line, state)]
     used = state.ledger.last_call.total_tokens
@@ -100,12 +102,20 @@ def _info(host: SessionHost, state: SessionState) -> ModelInfo | None:
         return None  # its provider is gone; what was sent is still known
 
 
-def _since_summary(line: list[LineEntry], state: SessionState) -> list[LineEntry]:
-    compaction = state.tree.compaction_for(state.tree.head)
-    if compaction is None:
+async def _sent_line(
+    port: SessionPort, host: SessionHost, state: SessionState
+) -> Sequence[LineEntry]:
+    """The line behind its summary, with its results as the model sees them."""
+    tree = state.tree
+    compaction, clearing = tree.compaction_for(tree.head), tree.clearing_for(tree.head)
+    # Not the whole line: what was summarized is as long as the session, and no longer sent.
+    after = None if compaction is None else compaction.upto
+    line = await port.nodes(tree.line(tree.head, after))
+    if clearing is None:
         return line
-    upto = [number for number, each in enumerate(line) if each.node.id == compaction.upto]
-    return line[upto[0] + 1 :] if upto else line
+    async with host.registry.reading(state.session_id) as store:
+        cleared = await load_clearing(clearing, store)
+    return [cleared_entry(entry, cleared) for entry in line]
 
 
 async def _summary_tokens(host: SessionHost, state: SessionState) -> int:
@@ -120,7 +130,7 @@ async def _summary_tokens(host: SessionHost, state: SessionState) -> int:
     return fact.tokens_after or estimate_text(sum(map(len, (fact.summary, *fact.carried))))
 
 
-def _conversation_zones(line: list[LineEntry], state: SessionState) -> list[ContextZone]:
+def _conversation_zones(line: Sequence[LineEntry], state: SessionState) -> list[ContextZone]:
     provider, _, model = state.settings.model.partition(":")
     target = ContextTarget(provider, model)
     sent = [message for entry in line for message in render(entry, target)]
@@ -147,7 +157,7 @@ def _files(messages: Iterable[Message]) -> list[File]:
     return [part for part in parts if isinstance(part, File)]
 
 
-def _largest(line: list[LineEntry]) -> list[LargeOutput]:
+def _largest(line: Sequence[LineEntry]) -> list[LargeOutput]:
     found = [
         LargeOutput(name=call.name, args=call.args, tokens=estimate_text(len(result.text)))
         for entry in line
