@@ -14,6 +14,7 @@ from weft.decisions import CheckEvidence, CommitEvidence, DecisionNode, TurnEvid
 from weft.events import DecisionLogged, SystemNote
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
+from weft.store import project_stream
 
 pytestmark = pytest.mark.anyio
 
@@ -244,3 +245,43 @@ async def test_a_plan_that_is_turned_down_is_abandoned(plain_world: World) -> No
         await session.reject_plan("no services")
         await until_idle(session)
         assert [node.status for node in await nodes(app, "goal")] == ["abandoned"]
+
+
+KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"
+
+
+@pytest.mark.process
+async def test_no_secret_gets_into_the_graph(plain_world: World) -> None:
+    log = {
+        "title": f"Use {KEY}",
+        "why": f"why {KEY}",
+        "options": [{"title": f"Not {KEY}", "why": f"old {KEY}"}],
+    }
+    (plain_world.project / "pytest").write_text("test -e fine\n")
+    shell = CallTool(name="shell", args={"command": f"API_TOKEN={KEY} sh ./pytest"})
+    write = CallTool(name="write", args={"path": "fine", "content": "x"})
+    model = ScriptedModel(
+        [
+            CallTool(name="decision_log", args=log),
+            *(shell, write, shell),
+            "I'll use memcached for the cache.",
+            *("ok", "I'll do it."),
+        ]
+    )
+    async with plain_world.open(model) as app:
+        session = await app.sessions.start_session(auto_approve=True)
+        await session.send_message("hello")
+        await session.send_message(f"no, use redis with the long and very secret key {KEY}")
+        await app.decisions.log(f"Mine {KEY}", why=KEY, options=[KEY], session=session.id)
+        mine = await app.decisions.log("Plain", tags=["x"])
+        await app.decisions.change(mine.id, title=f"Now {KEY}", reason=KEY)
+        await session.send_message(f"write {KEY}")
+        await session.rewind(1)
+        assert {"outcome", "action", "option", "decision"} <= {
+            node.kind for node in await app.decisions.nodes()
+        }
+        assert "sk-ant" not in await app.decisions.export("json")
+        logged = await facts(session, DecisionLogged)
+        assert "sk-ant" not in repr([fact.summary for fact in logged])
+        changes = await app.store.read(project_stream(logged[0].project_id))
+        assert not any(b"sk-ant" in record.body for record in changes)

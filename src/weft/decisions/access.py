@@ -36,5 +36,5 @@ class DecisionAccess(Protocol):
         ...
 
     async def noted(self, facts: Sequence[DecisionFact]) -> tuple[DecisionFact, ...]:
-        """The same facts, with the files that they are about as they are now."""
+        """The same facts without secrets, with the files that they are about as they are now."""
         ...

@@ -51,6 +51,7 @@ from weft.decisions.entry import (
 from weft.decisions.export import to_dot, to_json, to_mermaid
 from weft.decisions.facts import FileEvidence
 from weft.decisions.graph import IN_FORCE, OPEN, STATUSES
+from weft.decisions.masked_facts import masked_facts
 from weft.decisions.narrative import narrative_of, reached_from
 from weft.decisions.pulse import ProjectFiles, PulseReport, check_pulse
 from weft.decisions.relevance import nodes_for_path, of_turn, relevant_nodes, search
@@ -513,6 +514,8 @@ class ProjectDecisions:
         summary: str,
         session: str | None,
     ) -> None:
+        redact = self._services.redact
+        facts, summary = masked_facts(facts, redact), redact(summary)
         if session is None:
             await book.add(facts)
             return

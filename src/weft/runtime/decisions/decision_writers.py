@@ -21,6 +21,7 @@ from weft.decisions import (
     returning_options,
 )
 from weft.decisions.corrections import find_correction
+from weft.decisions.masked_facts import masked_facts, masked_texts
 from weft.decisions.sound_values import one_line
 from weft.decisions.writers import (
     abandoned_attempt,
@@ -63,6 +64,8 @@ MOST_LEFT: Final = 200
 """Nodes of a line that was left which are looked at."""
 MOST_FAILURES: Final = 20
 LONGEST_SUMMARY: Final = 200
+LONGEST_LOOK: Final = 20_000
+"""Characters of a message that are looked at for what it says."""
 MOST_MENTIONED: Final = 5
 _AROUND: Final = "`'\"“”‘’()[]<>*_,.;:!?"
 
@@ -118,7 +121,8 @@ class DecisionWriters:
             return msgspec.structs.replace(commit, facts=(*commit.facts, *found.notes))
         project = self._decisions.project_id
         logged = DecisionLogged(ids=found.ids, project_id=project, summary=found.summary)
-        added = ProjectFacts(project_id=project, facts=tuple(found.facts))
+        noted = masked_facts(found.facts, self._decisions.redact)
+        added = ProjectFacts(project_id=project, facts=noted)
         return msgspec.structs.replace(
             commit,
             facts=(*commit.facts, logged, *found.notes),
@@ -138,6 +142,7 @@ class DecisionWriters:
             case NewMessage(node=node) if node.role == "user" and node.parent is not None:
                 await self._correction(fact, commit, found, graph, state, line)
             case ArchitectPlan(plan_id=plan_id, plan=plan) | PlanEdited(plan_id=plan_id, plan=plan):
+                plan = masked_texts(plan, self._decisions.redact)
                 evidence = self._evidence(state, commit)
                 facts = plan_facts(plan_id, plan, evidence, at=self._decisions.now)
                 found.add(
@@ -173,8 +178,10 @@ class DecisionWriters:
         state: SessionState,
         line: LineReader,
     ) -> None:
-        proposal = await proposal_above(fact.node.parent, state, line)
-        correction = find_correction(proposal, typed_text(fact.node.parts))
+        # Before it is cut into titles and quotes: no shape fits half a secret.
+        redact = self._decisions.redact
+        proposal = redact(await proposal_above(fact.node.parent, state, line))
+        correction = find_correction(proposal, redact(typed_text(fact.node.parts)))
         if correction is None:
             return
         evidence = self._evidence(state, commit, fact.node.id)
@@ -247,6 +254,8 @@ class DecisionWriters:
         asked = next((typed_text(e.node.parts) for e in entries if e.node.role == "user"), "")
         answers = [text_of(entry) for entry in entries if entry.node.role == "assistant"]
         said = next((text for text in reversed(answers) if text), "")
+        redact = self._decisions.redact
+        asked, said = redact(asked[:LONGEST_LOOK]), redact(said[:LONGEST_LOOK])
         how = f"The branch {branch} was deleted." if branch else "The user went back."
         facts = abandoned_attempt(
             asked or said or "An attempt",
@@ -268,6 +277,7 @@ class DecisionWriters:
         command = str(intent.args.get("command", "")) if intent is not None else ""
         if not isinstance(code, int) or not command:
             return
+        command = self._decisions.redact(command)
         evidence = self._decisions.turn()
         now, session = self._decisions.now, state.session_id
         if is_test(command) and code:

@@ -21,6 +21,7 @@ from weft.decisions import (
     DecisionNode,
     TurnEvidence,
 )
+from weft.decisions.masked_facts import masked_facts
 from weft.decisions.note import TOKEN, note_line, path_note, without_tags
 from weft.decisions.relevance import is_told, nodes_for_path, relevant_nodes
 from weft.errors import StoreError
@@ -60,7 +61,8 @@ class SessionDecisions(DecisionAccess):
         self._state = state
         self._workspace = workspace
         self._clock = clock
-        self._redact = redact
+        self.redact = redact
+        """Masks secrets."""
         self._request = ""
         self._told_in_turn: set[DecisionId] = set()
 
@@ -89,7 +91,7 @@ class SessionDecisions(DecisionAccess):
         room = TOKENS * TOKEN - sum(map(len, known.values()))
         for node in (*self._relevant(graph), *self._told_before(graph, told)):
             subject = f"{DECISION_SUBJECT}{node.id}"
-            line = self._redact(note_line(graph, node))
+            line = self.redact(note_line(graph, node))
             if subject in known or len(line) > room:
                 continue
             room -= len(line)
@@ -138,8 +140,8 @@ class SessionDecisions(DecisionAccess):
             new = graph.successor(name)
             by = f" by {new.id}: {new.title}" if new is not None else ""
             gone = without_tags(f"No longer counts: {node.title} [{name}], superseded{by}.")
-            return self._redact(gone)
-        return self._redact(note_line(graph, node))
+            return self.redact(gone)
+        return self.redact(note_line(graph, node))
 
     def result_note(self, paths: Iterable[str]) -> str:
         """What was decided about files that a tool has read or changed, for the end of its result;
@@ -155,7 +157,7 @@ class SessionDecisions(DecisionAccess):
             return ""
         text, taken = path_note(graph, found.values(), RESULT_TOKENS)
         told.update(node.id for node in taken)
-        return self._redact(text)
+        return self.redact(text)
 
     # -- for tools
 
@@ -183,4 +185,5 @@ class SessionDecisions(DecisionAccess):
         )
 
     async def noted(self, facts: Sequence[DecisionFact]) -> tuple[DecisionFact, ...]:
-        return tuple(await with_file_evidence(facts, self._workspace, self._forbids))
+        found = await with_file_evidence(facts, self._workspace, self._forbids)
+        return masked_facts(found, self.redact)

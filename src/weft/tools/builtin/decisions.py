@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from weft.decisions import (
     DecisionAccess,
+    DecisionAdded,
     DecisionChanged,
     DecisionEntry,
     DecisionFact,
@@ -127,9 +128,8 @@ class DecisionLogTool(Tool):
             facts = await access.noted(logged.facts)
             text = f"Logged as {logged.node.id}, proposed: the user can accept it."
             warning = _returning(graph, logged.node)
-            return _outcome(
-                access, context, f"{text}{warning}", facts, logged.ids, logged.node.title
-            )
+            title = next(fact.node.title for fact in facts if isinstance(fact, DecisionAdded))
+            return _outcome(access, context, f"{text}{warning}", facts, logged.ids, title)
 
         return _prepared(self.name, given.title, run)
 
@@ -196,9 +196,8 @@ class DecisionUpdateTool(Tool):
             raise BadArguments(str(error)) from error
 
         async def run() -> ToolOutcome:
-            return _outcome(
-                access, context, f"Changed {node.id}.", (changed,), (node.id,), node.title
-            )
+            facts = await access.noted((changed,))
+            return _outcome(access, context, f"Changed {node.id}.", facts, (node.id,), node.title)
 
         return _prepared(self.name, node.id, run)
 
