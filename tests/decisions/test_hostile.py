@@ -38,6 +38,7 @@ from weft.decisions.facts import FileEvidence
 from weft.decisions.note import path_note
 from weft.decisions.pulse import check_pulse
 from weft.decisions.relevance import relevant_nodes, search
+from weft.decisions.words import words_of
 from weft.decisions.writers import proven_by_test
 from weft.errors import UsageError
 from weft.events import encode
@@ -212,3 +213,10 @@ def test_an_edge_that_supersedes_retires_as_the_fact_does() -> None:
     assert isinstance(edge, DecisionLinked)
     graph.apply(edge)
     assert graph.nodes[DecisionId("dec_a")].status == "superseded"
+
+
+def test_a_word_without_end_is_none() -> None:
+    # What begins anew at each letter of it takes seconds.
+    encoded = "QUJD1" * 4_000
+    assert words_of(f"decode {encoded} with PostgreSQL") == ("decod", "postgresql")
+    assert words_of("MyGitHubThing, TypeScript, x_DB") == ("mygithub", "typescript", "db")

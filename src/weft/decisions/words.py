@@ -19,6 +19,9 @@ _BRANDS = re.compile(
     r"\b(?:Java|Type|Coffee|Action|Post)?Script\b|\w*SQL\w*|\w+DB\b|\w+MQ\b|GraphQL|GitHub"
 )
 """Names with capitals inside that are one word."""
+_RUN = re.compile(r"\w+")
+LONGEST_TOKEN = 60
+"""Letters of a word: what is longer is encoded data."""
 _ENDINGS = (
     *("ations", "ation", "izing", "ising", "ments", "ment", "able", "ible"),
     *("ies", "ing", "ers", "ed", "er", "es", "s"),
@@ -64,7 +67,7 @@ def _kept_words(text: str) -> tuple[str, ...]:
 
 
 def _words_of(text: str) -> tuple[str, ...]:
-    found = (match.lower() for match in _TOKEN.findall(_BRANDS.sub(_in_small, text)))
+    found = (match.lower() for match in _TOKEN.findall(_RUN.sub(_token, text)))
     plain = [
         piece for word in found for piece in ([word, *word.split("-")] if "-" in word else [word])
     ]
@@ -73,6 +76,12 @@ def _words_of(text: str) -> tuple[str, ...]:
         for word in plain
         if word not in _common("stop") and (len(word) > 1 or word.isdigit())
     )
+
+
+def _token(match: re.Match[str]) -> str:
+    # `\w*SQL` begins anew at every letter of a text: tried on one short token, it costs little.
+    token = match[0]
+    return _BRANDS.sub(_in_small, token) if len(token) <= LONGEST_TOKEN else " "
 
 
 def _in_small(match: re.Match[str]) -> str:

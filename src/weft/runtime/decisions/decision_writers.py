@@ -205,7 +205,7 @@ class DecisionWriters:
 
     def _warn(self, found: _Found, graph: DecisionGraph, plan: dict[str, object]) -> None:
         """Say before the user approves it that a plan goes back to something rejected."""
-        text = msgspec.json.encode(plan).decode()
+        text = msgspec.json.encode(plan)[:LONGEST_LOOK].decode(errors="replace")
         for decision, option in returning_options(graph, text)[:3]:
             said = f"The plan goes back to {option.title}, which was rejected: {decision.title}"
             found.notes.append(SystemNote(text=f"{said} ({decision.id})", level="warning"))
