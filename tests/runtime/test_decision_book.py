@@ -22,10 +22,11 @@ from weft.decisions import (
     fold_decisions,
     log_entry,
 )
-from weft.errors import Fenced, OutcomeUnknown
+from weft.errors import Fenced, OutcomeUnknown, UsageError
 from weft.events import DecisionLogged, SystemNote, encode, kind_of
+from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
-from weft.runtime.decisions.decision_book import DecisionBook, logged_commit
+from weft.runtime.decisions.decision_book import DecisionBook, logged_commit, shared_book
 from weft.store import Append, MemoryStore, Record, Store, project_stream
 from weft.testing.scripted_store import AppendFault, scripted_store
 
@@ -141,3 +142,35 @@ async def test_a_book_reads_on_and_passes_over_what_it_cannot_read() -> None:
         assert graph.seq == 4
     added = [fact for fact in entry("one").facts if isinstance(fact, DecisionAdded)]
     assert fold_decisions(added).nodes.keys() <= graph.nodes.keys()
+
+
+async def test_a_session_with_a_store_of_its_own_has_its_decisions_there(tmp_path: Path) -> None:
+    script: list[CallTool | str] = [
+        CallTool(name="decision_log", args={"title": "Of the session"}),
+        "done",
+    ]
+    async with opened(tmp_path, "sqlite") as app:
+        session = await app.sessions.start_session(
+            model=ScriptedModel(script), store=f"jsonl:{tmp_path}/other"
+        )
+        await session.send_message("log it")
+        assert await app.decisions.nodes() == []
+        await app.decisions.log("Of the application")
+        with pytest.raises(UsageError, match="a store of its own"):
+            await app.decisions.log("Of both", session=session.id)
+        await session.stop()
+        await app.decisions.log("After it")
+    async with opened(tmp_path, "sqlite") as app:
+        found = {node.title for node in await app.decisions.nodes()}
+        assert found == {"Of the application", "After it"}
+
+
+def test_only_some_books_are_kept() -> None:
+    books: dict[tuple[int, str], DecisionBook] = {}
+    store, clock = MemoryStore(), ManualClock()
+    first = shared_book(books, store, "p", clock)
+    assert shared_book(books, store, "p", clock) is first
+    assert shared_book(books, MemoryStore(), "p", clock) is not first
+    for number in range(100):
+        shared_book(books, store, f"p{number}", clock)
+    assert len(books) < 50

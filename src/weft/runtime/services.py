@@ -57,5 +57,5 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The project of a session that names none."""
     decision_kinds: dict[str, str] = msgspec.field(default_factory=dict)
     """Kinds of nodes of the decision graph that the program has registered, and what each is."""
-    decision_books: dict[str, DecisionBook] = msgspec.field(default_factory=dict)
-    """The decision graphs of projects, shared by all sessions on them."""
+    decision_books: dict[tuple[int, str], DecisionBook] = msgspec.field(default_factory=dict)
+    """The decision graphs of projects, by store and project, shared by all sessions on them."""

@@ -520,6 +520,8 @@ class ProjectDecisions:
             await book.add(facts)
             return
         port = await self._host.local_port(SessionId(session))
+        if self._services.stores.of(SessionId(session)) is not self._store:
+            raise UsageError(f"session {session!r} has a store of its own, and its decisions there")
         commit = logged_commit(book.project_id, facts, ids=tuple(ids), summary=summary)
         await port.actor.append(lambda state: commit)
         await book.refresh()

@@ -37,6 +37,8 @@ PAGE: Final = 1_000
 LARGEST_FILE: Final = 1_000_000
 """Bytes of a file that is noted as evidence."""
 MOST_FILES: Final = 8
+MOST_BOOKS: Final = 16
+"""Books that are kept for the next session: those that were used last."""
 MOST_TRIES: Final = 1_000
 """How often an append is tried that others come before: each time one of them has got its own
 in."""
@@ -99,16 +101,18 @@ class DecisionBook:
 
 
 def shared_book(
-    books: dict[str, DecisionBook], store: Store, project_id: str, clock: Clock
+    books: dict[tuple[int, str], DecisionBook], store: Store, project_id: str, clock: Clock
 ) -> DecisionBook:
     """The one book of a project in a store: a graph of thousands of nodes is kept once for all
     sessions.
     """
-    # An application has at most two stores: the lasting one, and one that ends with it.
-    key = f"{store.is_lasting} {project_id}"
-    book = books.get(key)
-    if book is None:
-        book = books[key] = DecisionBook(store, project_id, clock)
+    # A session may have a store of its own.  A book holds its store, so that no other store gets
+    # the same number while the book is here.
+    key = (id(store), project_id)
+    book = books.pop(key, None) or DecisionBook(store, project_id, clock)
+    books[key] = book
+    while len(books) > MOST_BOOKS:
+        del books[next(iter(books))]
     return book
 
 
