@@ -12,7 +12,7 @@ from tests.support.world import World, facts, until_idle, until_status
 from weft.app import App
 from weft.decisions import CheckEvidence, CommitEvidence, DecisionNode, TurnEvidence
 from weft.events import DecisionLogged, SystemNote
-from weft.providers.script import CallTool
+from weft.providers.script import CallTool, SayText
 from weft.providers.scripted import ScriptedModel
 from weft.store import project_stream
 
@@ -285,3 +285,19 @@ async def test_no_secret_gets_into_the_graph(plain_world: World) -> None:
         assert "sk-ant" not in repr([fact.summary for fact in logged])
         changes = await app.store.read(project_stream(logged[0].project_id))
         assert not any(b"sk-ant" in record.body for record in changes)
+
+
+async def test_the_end_of_a_proposal_counts_however_long_what_came_before_is(
+    plain_world: World,
+) -> None:
+    plain_world.write("a.py", "x\n")
+    before = SayText(text="I will look at the logging module first. " * 220)
+    read = CallTool(name="read", args={"path": "a.py"})
+    model = ScriptedModel(["hi", [before, read], "I'll use memcached for the cache.", "ok"])
+    async with plain_world.open(model) as app:
+        session = await app.sessions.start_session()
+        for words in ("hello", "make it faster", "no, not memcached; use redis"):
+            await session.send_message(words)
+        rejected = [node.title for node in await nodes(app, "option")]
+        assert any("memcached" in title for title in rejected)
+        assert not any("logging" in title for title in rejected)

@@ -23,6 +23,7 @@ async def proposal_above(parent: NodeId | None, state: SessionState, line: LineR
         if state.tree.nodes[name].role != "assistant" or len(near) >= NEAREST:
             break
         near.append(name)
+    near.reverse()  # the cut below keeps the end, which must be what was said last
     entries = await line.nodes(near) if near else []
     texts = [text_of(entry) for entry in entries]
     return "\n".join(text for text in texts if text)[-LONGEST_PROPOSAL:]
