@@ -253,3 +253,39 @@ def test_the_blocking_api_has_it_too(tmp_path: Path) -> None:
 async def test_an_app_that_is_not_open_has_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not open"):
         _ = weft.open(tmp_path, "memory").decisions
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"title": 5},
+        {"tags": "abc"},
+        {"scope": "src"},
+        {"options": "Redis"},
+        {"scope": [5]},
+        {"why": 5},
+        {"review_after": "tomorrow"},
+        {"review_after": float("nan")},
+        {"confidence": "high"},
+        {"confidence": 50.5},
+        {"options": [5]},
+        {"parent": 5},
+        {"status": 5},
+    ],
+)
+async def test_what_could_not_be_read_again_is_refused(
+    plain_world: World, given: dict[str, Any]
+) -> None:
+    async with plain_world.open(ScriptedModel([])) as app:
+        with pytest.raises(UsageError):
+            await app.decisions.log(**{"title": "A", **given})
+        kept = await app.decisions.log("B")
+        for_change = {
+            key: value for key, value in given.items() if key not in ("options", "parent")
+        }
+        if for_change:
+            with pytest.raises(UsageError):
+                await app.decisions.change(kept.id, **for_change)
+        with pytest.raises(UsageError):
+            await app.decisions.link(kept.id, kept.id, weight="heavy")  # type: ignore[arg-type]
+        assert await app.decisions.nodes() == [kept]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ from weft.decisions.facts import (
 )
 from weft.decisions.graph import EDGE_KINDS, KINDS, STATUSES, DecisionGraph
 from weft.decisions.sound_values import (
+    LAST_TIME,
     LONGEST_SCOPE,
     LONGEST_WHY,
     LONGEST_WORD,
@@ -42,6 +43,7 @@ SAMPLED_LINES: Final = 32
 VERDICTS: Final = ("chosen", "rejected", "open")
 _ID_LENGTH: Final = len("dec_") + 8
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_Value = TypeVar("_Value", bound=msgspec.Struct)
 
 
 class DecisionOption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,6 +167,7 @@ def checked(entry: DecisionEntry, kinds: Collection[str] = KINDS) -> DecisionEnt
     check_word("kind", entry.kind, kinds)
     check_word("status", entry.status, STATUSES)
     check_confidence(entry.confidence)
+    check_review(entry.review_after)
     if len(entry.options) > MOST_OPTIONS:
         raise UsageError(f"a decision has at most {MOST_OPTIONS} options")
     options = tuple(
@@ -181,6 +184,26 @@ def checked(entry: DecisionEntry, kinds: Collection[str] = KINDS) -> DecisionEnt
         tags=clean_tags(entry.tags),
         author=one_line(entry.author),
         options=options,
+    )
+
+
+def checked_change(fact: DecisionChanged) -> DecisionChanged:
+    """A change as it can be stored.
+
+    Raises:
+        UsageError: it cannot be.
+    """
+    if fact.status is not None:
+        check_word("status", fact.status, STATUSES)
+    check_confidence(fact.confidence)
+    check_review(fact.review_after)
+    return msgspec.structs.replace(
+        fact,
+        title=None if fact.title is None else clean_title(fact.title),
+        why=None if fact.why is None else clean_why(fact.why),
+        scope=None if fact.scope is None else clean_scope(fact.scope),
+        tags=None if fact.tags is None else clean_tags(fact.tags),
+        reason=clean_why(fact.reason),
     )
 
 
@@ -218,6 +241,48 @@ def check_confidence(given: int | None) -> None:
     """
     if given is not None and not 0 <= given <= 100:
         raise UsageError(f"confidence is between 0 and 100, not {given}")
+
+
+def check_review(given: float | None) -> None:
+    """Raises:
+    UsageError: it is no time.
+    """
+    if given is not None and not 0 <= given <= LAST_TIME:
+        raise UsageError(f"review_after is a time in seconds since 1970, not {given}")
+
+
+def check_texts(**given: str) -> None:
+    """Raises:
+    UsageError: one is no text.
+    """
+    for name, each in given.items():
+        if not isinstance(each, str):
+            raise UsageError(f"{name} is a text, not {type(each).__name__}")
+
+
+def several(name: str, given: Iterable[Any]) -> tuple[Any, ...]:
+    """What a program gives as a sequence.
+
+    Raises:
+        UsageError: it is none; a text would be taken for one of single letters.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise UsageError(f"{name} is a list, not {type(given).__name__}: give [{given!r}]")
+    return tuple(given)
+
+
+def well_typed(value: _Value) -> _Value:
+    """The same value.
+
+    Raises:
+        UsageError: a field is of another type than it is declared: stored, it could never be read
+            again.
+    """
+    try:
+        msgspec.convert(msgspec.to_builtins(value), type(value))
+    except (msgspec.ValidationError, TypeError, OverflowError) as error:
+        raise UsageError(f"this cannot be put down: {error}") from error
+    return value
 
 
 def clean_title(text: str) -> str:
@@ -331,6 +396,7 @@ def options_of(given: Sequence[Any]) -> tuple[DecisionOption, ...]:
     Raises:
         UsageError: one is none of these.
     """
+    given = several("options", given)
     try:
         return tuple(
             DecisionOption(title=each)

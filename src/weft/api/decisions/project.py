@@ -38,19 +38,19 @@ from weft.decisions import (
 )
 from weft.decisions.adr import adr_name, exported_id, parse_adr, to_adr
 from weft.decisions.entry import (
-    check_confidence,
     check_edge,
     check_kind_name,
+    check_texts,
     check_word,
+    checked_change,
     checked_evidence,
-    clean_scope,
-    clean_tags,
-    clean_title,
     clean_why,
+    several,
+    well_typed,
 )
 from weft.decisions.export import to_dot, to_json, to_mermaid
 from weft.decisions.facts import FileEvidence
-from weft.decisions.graph import IN_FORCE, OPEN, STATUSES
+from weft.decisions.graph import IN_FORCE, OPEN
 from weft.decisions.masked_facts import masked_facts
 from weft.decisions.narrative import narrative_of, reached_from
 from weft.decisions.pulse import ProjectFiles, PulseReport, check_pulse
@@ -131,6 +131,7 @@ class ProjectDecisions:
         Raises:
             UsageError: it cannot be put down.
         """
+        check_texts(by=by)
         check_word("author", by, ("user", "model", "auto"))
         entry = DecisionEntry(
             title=title,
@@ -139,15 +140,15 @@ class ProjectDecisions:
             status=status,
             confidence=confidence,
             by=by,
-            scope=tuple(scope),
+            scope=several("scope", scope),
             evidence=checked_evidence(evidence),
-            tags=tuple(tags),
+            tags=several("tags", tags),
             review_after=review_after,
             options=options_of(options),
             supersedes=supersedes or "",
             parent=parent or "",
         )
-        [node] = await self._log([entry], session)
+        [node] = await self._log([well_typed(entry)], session)
         return node
 
     async def supersede(
@@ -158,6 +159,7 @@ class ProjectDecisions:
         Raises:
             UsageError: there is no such node.
         """
+        check_texts(old=old, new=new, rationale=rationale)
         book = await self._book(writes=True)
         before, after = book.graph.find(old), book.graph.find(new)
         if before.id == after.id:
@@ -179,6 +181,7 @@ class ProjectDecisions:
         Raises:
             UsageError: there is no such node, or it is over.
         """
+        check_texts(name=name, reason=reason)
         book = await self._book()
         node = book.graph.find(name)
         facts = accepted(book.graph, node, by="user", reason=clean_why(reason))
@@ -206,23 +209,24 @@ class ProjectDecisions:
         Raises:
             UsageError: there is no such node, or it cannot be so.
         """
+        check_texts(name=name)
+        given = well_typed(
+            DecisionChanged(
+                id=DecisionId(name),
+                status=status,
+                title=title,
+                why=why,
+                confidence=confidence,
+                scope=None if scope is None else several("scope", scope),
+                tags=None if tags is None else several("tags", tags),
+                review_after=review_after,
+                evidence=checked_evidence(evidence),
+                reason=reason,
+            )
+        )
         book = await self._book()
         node = book.graph.find(name)
-        if status is not None:
-            check_word("status", status, STATUSES)
-        check_confidence(confidence)
-        fact = DecisionChanged(
-            id=node.id,
-            status=status,
-            title=None if title is None else clean_title(title),
-            why=None if why is None else clean_why(why),
-            confidence=confidence,
-            scope=None if scope is None else clean_scope(scope),
-            tags=None if tags is None else clean_tags(tags),
-            review_after=review_after,
-            evidence=checked_evidence(evidence),
-            reason=clean_why(reason),
-        )
+        fact = checked_change(msgspec.structs.replace(given, id=node.id))
         await self._add(book, [fact], (node.id,), f"changed: {node.title}", session)
         return book.graph.nodes[node.id]
 
@@ -241,6 +245,7 @@ class ProjectDecisions:
         Raises:
             UsageError: there is no such node, or no such kind of edge.
         """
+        well_typed(linked(DecisionId(source), DecisionId(target), kind, rationale, weight))
         check_edge(kind, weight)
         book = await self._book()
         ends = book.graph.find(source), book.graph.find(target)
