@@ -301,3 +301,31 @@ async def test_the_end_of_a_proposal_counts_however_long_what_came_before_is(
         rejected = [node.title for node in await nodes(app, "option")]
         assert any("memcached" in title for title in rejected)
         assert not any("logging" in title for title in rejected)
+
+
+async def test_a_plan_that_no_user_decided_on_is_not_noted_as_decided_by_one(
+    plain_world: World,
+) -> None:
+    step = {"action": "create", "file": "a.txt", "description": "make", "details": "d", "check": ""}
+    empty = CallTool(name="submit", args={"summary": "It lives in cart.py.", "steps": []})
+    plan = CallTool(name="submit", args={"summary": "Use GraphQL.", "steps": [step]})
+    async with plain_world.open(ScriptedModel([empty, plan, "ok", "ok"])) as app:
+        session = await app.sessions.start_session(asking="no")
+        await session.set_mode("architect")
+        await session.send_message("Where does the cart live?")
+        assert await app.decisions.nodes() == []
+        await session.send_message("Use GraphQL")
+        assert await app.decisions.nodes() == []
+
+
+async def test_a_plan_that_is_approved_by_itself_is_no_decision_of_the_user(
+    plain_world: World,
+) -> None:
+    models = plan_models("")
+    async with plain_world.open(*models, config={"model.editor": "scripted:fast"}) as app:
+        session = await app.sessions.start_session(auto_approve=True)
+        await session.set_mode("architect")
+        await session.send_message("make them")
+        [goal] = await nodes(app, "goal")
+        assert goal.status == "active"
+        assert goal.id not in (await app.decisions.graph()).of_user

@@ -138,6 +138,7 @@ def plan_decided(
     *,
     approved: bool,
     reason: str,
+    by: str = "user",
     new: Collection[DecisionId] = (),
 ) -> list[DecisionFact]:
     """What an approval, or a refusal, of a plan makes of its goal and actions; `new` are those that
@@ -146,7 +147,7 @@ def plan_decided(
     ours = [plan_goal(plan_id), *(plan_action(plan_id, step) for step in range(MOST_ACTIONS))]
     status = "active" if approved else "abandoned"
     return [
-        DecisionChanged(id=name, status=status, by="user", reason=reason[:LONGEST_WHY])
+        DecisionChanged(id=name, status=status, by=by, reason=reason[:LONGEST_WHY])
         for name in ours
         if name in new or (name in graph.nodes and graph.nodes[name].status in OPEN)
     ]

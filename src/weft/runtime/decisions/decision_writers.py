@@ -67,6 +67,8 @@ LONGEST_SUMMARY: Final = 200
 LONGEST_LOOK: Final = 20_000
 """Characters of a message that are looked at for what it says."""
 MOST_MENTIONED: Final = 5
+OURSELVES: Final = "weft"
+"""Who decides on a plan where no user was asked."""
 _AROUND: Final = "`'\"“”‘’()[]<>*_,.;:!?"
 
 
@@ -141,6 +143,8 @@ class DecisionWriters:
         match fact:
             case NewMessage(node=node) if node.role == "user" and node.parent is not None:
                 await self._correction(fact, commit, found, graph, state, line)
+            case ArchitectPlan() if not _is_noted_plan(fact, commit.facts):
+                pass
             case ArchitectPlan(plan_id=plan_id, plan=plan) | PlanEdited(plan_id=plan_id, plan=plan):
                 plan = masked_texts(plan, self._decisions.redact)
                 evidence = self._evidence(state, commit)
@@ -150,9 +154,14 @@ class DecisionWriters:
                     one_line(f"plan: {plan.get('summary', '')}", LONGEST_SUMMARY),
                 )
                 self._warn(found, graph, plan)
-            case PlanDecided(plan_id=plan_id, approved=approved, reason=reason):
+            case PlanDecided(plan_id=plan_id, approved=approved, reason=reason, by=by):
                 facts = plan_decided(
-                    graph, plan_id, approved=approved, reason=reason, new=found.ids
+                    graph,
+                    plan_id,
+                    approved=approved,
+                    reason=reason,
+                    by="auto" if by == OURSELVES else "user",
+                    new=found.ids,
                 )
                 found.add(facts, "plan approved" if approved else "plan rejected")
             case ArchitectStep(status="passed" | "failed"):
@@ -319,6 +328,15 @@ def _as_changes(facts: Sequence[DecisionFact], graph: DecisionGraph) -> list[Dec
         else fact
         for fact in facts
     ]
+
+
+def _is_noted_plan(fact: ArchitectPlan, facts: Sequence[Fact]) -> bool:
+    """Whether a plan says what is to be done, and was not refused without the user."""
+    is_refused = any(
+        isinstance(each, PlanDecided) and each.by == OURSELVES and not each.approved
+        for each in facts
+    )
+    return bool(fact.plan.get("steps")) and not is_refused
 
 
 def _outcome_of(
