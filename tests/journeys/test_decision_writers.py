@@ -329,3 +329,30 @@ async def test_a_plan_that_is_approved_by_itself_is_no_decision_of_the_user(
         [goal] = await nodes(app, "goal")
         assert goal.status == "active"
         assert goal.id not in (await app.decisions.graph()).of_user
+
+
+async def test_a_step_that_the_user_took_out_of_a_plan_is_not_approved_with_it(
+    plain_world: World,
+) -> None:
+    names = ("write the form", "drop the users table")
+    steps = [
+        {"action": "create", "file": "a.txt", "description": each, "details": "d", "check": ""}
+        for each in names
+    ]
+    plan = {"summary": "Add a login.", "steps": steps}
+    model = ScriptedModel([CallTool(name="submit", args=plan), "done", "done"])
+    async with plain_world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.set_mode("architect")
+        await session.send_prompt("add it")
+        await until_status(session, "awaiting_permission")
+        await session.edit_plan({**plan, "steps": steps[:1]})
+        status = {node.title: node.status for node in await nodes(app, "action")}
+        assert status == {names[0]: "proposed", names[1]: "superseded"}
+        await session.edit_plan(plan)
+        assert {node.status for node in await nodes(app, "action")} == {"proposed"}
+        await session.edit_plan({**plan, "steps": steps[:1]})
+        await session.approve_plan()
+        await until_idle(session)
+        status = {node.title: node.status for node in await nodes(app, "action")}
+        assert status[names[1]] == "superseded"

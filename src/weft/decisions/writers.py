@@ -122,6 +122,21 @@ def plan_facts(
     return facts
 
 
+def removed_steps(
+    graph: DecisionGraph, plan_id: str, plan: Mapping[str, Any]
+) -> list[DecisionFact]:
+    """What an edit of a plan makes of the steps that it has no longer: no approval may reach them.
+
+    Steps are known by their place, so these are the last ones.
+    """
+    gone = range(len(plan.get("steps") or ()), MOST_ACTIONS)
+    return [
+        DecisionChanged(id=name, status="superseded", by="user", reason="taken out of the plan")
+        for name in (plan_action(plan_id, step) for step in gone)
+        if name in graph.nodes and graph.nodes[name].status in OPEN
+    ]
+
+
 def plan_goal(plan_id: str) -> DecisionId:
     """The id of a plan's goal."""
     return decision_id("goal", plan_id)

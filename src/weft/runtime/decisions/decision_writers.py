@@ -33,6 +33,7 @@ from weft.decisions.writers import (
     plan_decided,
     plan_facts,
     proven_by_test,
+    removed_steps,
     step_outcome,
 )
 from weft.events import (
@@ -150,7 +151,7 @@ class DecisionWriters:
                 evidence = self._evidence(state, commit)
                 facts = plan_facts(plan_id, plan, evidence, at=self._decisions.now)
                 found.add(
-                    _as_changes(facts, graph),
+                    [*_as_changes(facts, graph), *removed_steps(graph, plan_id, plan)],
                     one_line(f"plan: {plan.get('summary', '')}", LONGEST_SUMMARY),
                 )
                 self._warn(found, graph, plan)
@@ -322,7 +323,12 @@ def _as_changes(facts: Sequence[DecisionFact], graph: DecisionGraph) -> list[Dec
     """The facts of a plan; where its nodes are there already, the user has edited them."""
     return [
         DecisionChanged(
-            id=fact.node.id, title=fact.node.title, scope=fact.node.scope, reason="edited"
+            id=fact.node.id,
+            title=fact.node.title,
+            scope=fact.node.scope,
+            # A step that an edit took out comes back with another.
+            status="proposed" if graph.nodes[fact.node.id].status == "superseded" else None,
+            reason="edited",
         )
         if isinstance(fact, DecisionAdded) and fact.node.id in graph.nodes
         else fact
