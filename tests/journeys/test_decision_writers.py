@@ -95,13 +95,30 @@ async def test_a_rewind_leaves_an_abandoned_attempt_and_undoing_it_takes_that_ba
         await session.rewind(1)
         [node] = await nodes(app, "action")
         assert (node.title, node.status, node.scope) == (
-            "write a cache",
+            "I wrote a cache in C.",
             "abandoned",
             ("cache.py",),
         )
-        assert "I wrote a cache in C." in node.why
+        assert "write a cache" in node.why
         await session.undo_rewind()
         assert (await app.decisions.get(node.id)).status == "superseded"
+
+
+async def test_an_attempt_is_told_to_later_sessions_and_not_where_it_was_given_up(
+    plain_world: World,
+) -> None:
+    own, other = ScriptedModel(["hi", "I built the cache with Redis.", "ok"]), ScriptedModel(["ok"])
+    async with plain_world.open(own) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("hello")
+        await session.send_message("Build a cache")
+        await session.rewind(1)
+        await session.send_message("Build a cache in this process, without Redis")
+        assert "given up" not in repr(own.requests[-1].messages)
+        later = await app.sessions.start_session(model=other)
+        await later.send_message("Build the cache with Redis")
+        told = repr(other.requests[-1].messages)
+        assert "Tried and given up: I built the cache with Redis." in told
 
 
 async def test_a_deleted_branch_is_an_abandoned_attempt_and_a_renamed_one_is_none(
@@ -118,7 +135,7 @@ async def test_a_deleted_branch_is_an_abandoned_attempt_and_a_renamed_one_is_non
         assert await app.decisions.nodes() == []
         await session.delete_branch("threads")
         [node] = await nodes(app, "action")
-        assert (node.title, node.status) == ("use threads", "abandoned")
+        assert (node.title, node.status) == ("I used threads.", "abandoned")
         assert "branch threads was deleted" in node.why
 
 

@@ -268,8 +268,9 @@ class DecisionWriters:
         asked, said = redact(asked[:LONGEST_LOOK]), redact(said[:LONGEST_LOOK])
         how = f"The branch {branch} was deleted." if branch else "The user went back."
         facts = abandoned_attempt(
-            asked or said or "An attempt",
-            f"{how} The last answer: {' '.join(said.split())[:400]}" if said else how,
+            # Not the request: the user gave up an answer to it, and may well ask for it again.
+            said or (f"An attempt at: {asked}" if asked else "An attempt"),
+            f"{how} The request: {' '.join(asked.split())[:400]}" if asked else how,
             TurnEvidence(session_id=state.session_id, node=tip),
             seed=f"{state.session_id} {tip}",
             files=files,

@@ -123,7 +123,11 @@ class SessionDecisions(DecisionAccess):
             now=self._clock.now(),
             most=MOST_AT_ONCE,
         )
-        return (each.node for each in found)
+        return (each.node for each in found if not self._is_own_attempt(graph, each.node))
+
+    def _is_own_attempt(self, graph: DecisionGraph, node: DecisionNode) -> bool:
+        """Whether this session went back on it: the user wants it to be as if it had not been."""
+        return "attempt" in node.tags and graph.sessions.get(node.id) == self._state.session_id
 
     def _files_in_play(self) -> Collection[str]:
         state = self._state
@@ -151,7 +155,7 @@ class SessionDecisions(DecisionAccess):
         found: dict[DecisionId, DecisionNode] = {}
         for path in paths:
             for node in nodes_for_path(graph, path):
-                if node.id not in told:
+                if node.id not in told and not self._is_own_attempt(graph, node):
                     found.setdefault(node.id, node)
         if not found:
             return ""
