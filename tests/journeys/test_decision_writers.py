@@ -373,3 +373,31 @@ async def test_a_step_that_the_user_took_out_of_a_plan_is_not_approved_with_it(
         await until_idle(session)
         status = {node.title: node.status for node in await nodes(app, "action")}
         assert status[names[1]] == "superseded"
+
+
+async def test_what_another_branch_still_has_is_not_given_up(plain_world: World) -> None:
+    model = ScriptedModel(["one", "I used threads.", "I used queues."])
+    async with plain_world.open(model) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("start")
+        await session.send_message("use threads")
+        await session.branch_at(3, "side")
+        await session.send_message("use queues")
+        await session.switch_branch("main")
+        await session.rewind(1)
+        assert await app.decisions.nodes() == []  # side has it
+        await session.delete_branch("side")
+        [node] = await nodes(app, "action")
+        assert node.title == "I used queues."
+
+
+async def test_an_attempt_that_is_left_twice_is_given_up(plain_world: World) -> None:
+    async with plain_world.open(ScriptedModel(["one", "I used threads."])) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("start")
+        await session.send_message("use threads")
+        await session.rewind(1)
+        await session.undo_rewind()
+        await session.rewind(1)
+        [node] = await nodes(app, "action")
+        assert node.status == "abandoned"

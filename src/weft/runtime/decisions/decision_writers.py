@@ -56,7 +56,8 @@ from weft.loop import Commit, ProjectFacts
 from weft.messages import typed_text
 from weft.runtime.decisions.proposal import proposal_above, text_of
 from weft.runtime.decisions.session_decisions import SessionDecisions
-from weft.session import LineReader
+from weft.session import LineReader, current_branch
+from weft.session.decide.branches import REWOUND
 from weft.state import SessionState
 
 logger = logging.getLogger(__name__)
@@ -171,7 +172,7 @@ class DecisionWriters:
                 await self._rewound(fact, found, graph, state, line)
             case RefDeleted(name=name) if _is_deleted_branch(name, commit.facts, state):
                 tip = state.tree.refs[name].node
-                await self._left_line(tip, state.tree.head, name, (), found, state, line)
+                await self._left_line(tip, state.tree.head, name, (), found, graph, state, line)
             case ToolComplete():
                 self._command(fact, found, graph, state)
             case _:
@@ -244,7 +245,7 @@ class DecisionWriters:
             return
         tip = fact.left or state.tree.head
         files = [change.path for change in fact.files]
-        await self._left_line(tip, fact.to, "", files, found, state, line)
+        await self._left_line(tip, fact.to, "", files, found, graph, state, line)
 
     async def _left_line(
         self,
@@ -253,11 +254,12 @@ class DecisionWriters:
         branch: str,
         files: Sequence[str],
         found: _Found,
+        graph: DecisionGraph,
         state: SessionState,
         line: LineReader,
     ) -> None:
         """An attempt of the part of a line that no other line has."""
-        left = _nodes_left(tip, to, state)
+        left = _nodes_left(tip, to, branch, state)
         if tip is None or not any(state.tree.nodes[name].role == "assistant" for name in left):
             return
         entries = await line.nodes(left)
@@ -276,7 +278,7 @@ class DecisionWriters:
             files=files,
             at=self._decisions.now,
         )
-        found.add(facts, "abandoned attempt")
+        found.add(_abandoned_again(facts, graph), "abandoned attempt")
 
     # -- commands
 
@@ -346,6 +348,21 @@ def _is_noted_plan(fact: ArchitectPlan, facts: Sequence[Fact]) -> bool:
     return bool(fact.plan.get("steps")) and not is_refused
 
 
+def _abandoned_again(facts: Sequence[DecisionFact], graph: DecisionGraph) -> list[DecisionFact]:
+    """The facts of an attempt; one that was taken back by an undo is given up once more."""
+    return [
+        DecisionChanged(id=fact.node.id, status="abandoned", by="auto", reason="left again")
+        if isinstance(fact, DecisionAdded) and fact.node.id in graph.nodes
+        else fact
+        for fact in facts
+        if not isinstance(fact, DecisionAdded) or not _is_abandoned(fact.node.id, graph)
+    ]
+
+
+def _is_abandoned(name: DecisionId, graph: DecisionGraph) -> bool:
+    return name in graph.nodes and graph.nodes[name].status == "abandoned"
+
+
 def _outcome_of(
     fact: ArchitectStep, graph: DecisionGraph, state: SessionState
 ) -> list[DecisionFact]:
@@ -368,15 +385,38 @@ def _is_deleted_branch(name: str, facts: Sequence[Fact], state: SessionState) ->
     return ref is not None and ref.ref == "branch" and not others
 
 
-def _nodes_left(tip: NodeId | None, to: NodeId | None, state: SessionState) -> list[NodeId]:
-    """The nodes of a line above `tip` that the line to `to` does not have, oldest first."""
-    kept = set(state.tree.ancestors(to)) if to is not None else set()
+def _nodes_left(
+    tip: NodeId | None, to: NodeId | None, branch: str, state: SessionState
+) -> list[NodeId]:
+    """The nodes of a line above `tip` that neither the line to `to` nor another name has, oldest
+    first.
+    """
+    kept: set[NodeId] = set()
+    for end in (to, *_other_ends(branch, state)):
+        for name in state.tree.ancestors(end):
+            if name in kept:
+                break  # all above it are, too
+            kept.add(name)
     left: list[NodeId] = []
     for name in state.tree.ancestors(tip):
         if name in kept or len(left) >= MOST_LEFT:
             break
         left.append(name)
     return left[::-1]
+
+
+def _other_ends(branch: str, state: SessionState) -> list[NodeId | None]:
+    """Where lines and places end that the user still has a name for, but for a branch that goes.
+
+    The present branch is where the head goes, whatever its name pointed at before; and what an
+    earlier rewind left keeps nothing, though it got a name.
+    """
+    gone = {branch, current_branch(state)}
+    return [
+        ref.node
+        for name, ref in state.tree.refs.items()
+        if name not in gone and not name.startswith(f"{REWOUND}-")
+    ]
 
 
 def _mentioned_files(proposal: str, state: SessionState) -> list[str]:

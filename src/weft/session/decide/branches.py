@@ -17,7 +17,7 @@ from weft.tree import Branch
 
 FIRST_BRANCH: Final = "main"
 LONGEST_NAME: Final = 100
-_REWOUND: Final = "rewound"
+REWOUND: Final = "rewound"
 """How the names of lines begin that a rewind left."""
 
 
@@ -140,7 +140,7 @@ def keep_line(state: SessionState, to: NodeId | None) -> list[Fact]:
     refs = ((name, ref) for name, ref in state.tree.refs.items() if ref.ref == "branch")
     if any(name != present and ref.node == head for name, ref in refs):
         return []
-    return [RefMoved(name=_next_name(state, _REWOUND), node=head)]
+    return [RefMoved(name=_next_name(state, REWOUND), node=head)]
 
 
 def spare_lines(state: SessionState, to: NodeId | None) -> list[Fact]:
@@ -150,7 +150,7 @@ def spare_lines(state: SessionState, to: NodeId | None) -> list[Fact]:
     return [
         RefDeleted(name=name)
         for name, ref in state.tree.refs.items()
-        if ref.ref == "branch" and ref.node == to and name.startswith(f"{_REWOUND}-")
+        if ref.ref == "branch" and ref.node == to and name.startswith(f"{REWOUND}-")
     ]
 
 
