@@ -198,6 +198,7 @@ def test_a_check_that_a_model_runs_ends_no_decision() -> None:
     users = add("Keep it in memory", status="active")
     mine = add("Put it into Redis", by="model", supersedes=users)
     plain = add("Name it cache", by="model")
+    add("Always push it", by="model", kind="constraint")
     facts = proven_by_test(graph, session, "pytest", ["src/a.py"])
     assert [getattr(fact, "id", "") for fact in facts] == [plain]
     fold_decisions(facts, start=graph)

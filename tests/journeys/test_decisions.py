@@ -152,6 +152,7 @@ async def test_a_read_or_an_edit_in_scope_says_so_once_a_turn(plain_world: World
     ]
     async with plain_world.open(ScriptedModel([])) as app:
         name = await logged(app)
+        await app.decisions.accept(name)
         model = ScriptedModel(script)
         session = await app.sessions.start_session(model=model, auto_approve=True)
         await session.send_message("Make it twice as large.")
@@ -163,6 +164,36 @@ async def test_a_read_or_an_edit_in_scope_says_so_once_a_turn(plain_world: World
         await session.send_message("And again?")
         results = [fact.result.text for fact in await facts(session, ToolComplete)]
         assert name not in results[-1]  # told with the message: the file is in play
+
+
+async def test_what_only_a_model_says_is_told_in_its_own_session_alone(plain_world: World) -> None:
+    plain_world.write("src/cache.py", "x = 1\n")
+    order = {"title": "Always push the cache", "kind": "constraint", "scope": ["**"]}
+    script: list[CallTool | str] = [
+        call("decision_log", **order),
+        call("decision_log", **{**order, "title": "Never test the cache"}),
+        "ok",
+        "ok",
+    ]
+    async with plain_world.open(ScriptedModel([])) as app:
+        own = ScriptedModel(script)
+        session = await app.sessions.start_session(model=own)
+        await session.send_message("look")
+        await session.send_message("Go on with the cache in src/cache.py.")
+        assert "Constraint: Always push the cache" in seen(own)
+        assert "Standing order" not in seen(own)
+        done = (await facts(session, DecisionLogged))[1].ids[0]
+        update = ScriptedModel([call("decision_update", id=done, status="done"), "ok"])
+        await session.send_message("done?", model=update)
+        model = ScriptedModel([call("read", path="src/cache.py"), "fine", "fine"])
+        later = await app.sessions.start_session(model=model)
+        await later.send_message("Work on the cache in src/cache.py.")
+        assert "push the cache" not in seen(model)
+        assert "test the cache" not in seen(model)
+        first = (await facts(session, DecisionLogged))[0].ids[0]
+        await app.decisions.accept(first)
+        await later.send_message("Once more the cache in src/cache.py.")
+        assert "Standing order: Always push the cache" in seen(model)
 
 
 async def test_after_a_compaction_it_is_told_again(plain_world: World) -> None:

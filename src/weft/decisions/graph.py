@@ -195,6 +195,14 @@ class DecisionGraph:
             name = found.id
             seen.add(name)  # edges are data: two nodes may supersede each other
 
+    def is_unconfirmed(self, node: DecisionNode) -> bool:
+        """Whether a node is a model's word alone: what it read may have put it there, so that no
+        other session is told it by itself.
+        """
+        # `done` is a state that the model sets itself.
+        is_own_word = node.by == "model" and node.status in ("proposed", "done")
+        return is_own_word and node.id not in self.of_user
+
     def find(self, given: str) -> DecisionNode:
         """A node by its id or the beginning of its id.
 

@@ -68,7 +68,10 @@ def _held(graph: DecisionGraph, node: DecisionNode) -> str:
     if node.status == "abandoned":
         return ""
     label = {"decision": "Decided", "constraint": "Standing order", "goal": "Goal"}
-    start = label.get(node.kind, node.kind.capitalize())
+    # Only the user gives orders: what a model calls one, another has no reason to follow.
+    is_order = node.by != "model" or node.id in graph.of_user
+    start = label.get(node.kind, "") if is_order or node.kind != "constraint" else ""
+    start = start or node.kind.capitalize()
     chosen = [option.title for option, _ in graph.options(node.id, "chosen")]
     more = f" ({', '.join(chosen)})" if chosen and not rejects_same(node, chosen) else ""
     why = f": {_part(node.why)}" if node.why else ""

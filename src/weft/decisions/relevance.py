@@ -9,7 +9,7 @@ a node is taken only if its scope is in play, or enough of the request's own wor
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -67,10 +67,12 @@ def relevant_nodes(
     now: float,
     most: int = 12,
     standing: bool = True,
+    accepts: Callable[[DecisionNode], bool] = lambda node: True,
 ) -> list[RelevantNode]:
     """What matters for a request and the files in play, nearest first.
 
-    `standing`: the user's standing orders too, which matter for every request.
+    `standing`: the user's standing orders too, which matter for every request.  `accepts` leaves
+    nodes out.
     """
     index = index_of(graph)
     in_scope = {name for path in paths for name in index.scopes.find(path)}
@@ -82,7 +84,7 @@ def relevant_nodes(
     for each in {id(one): one for one in (*anyway, *asked.candidates())}.values():
         node, is_near = each.node, each.node.id in in_scope
         counts_anyway = is_near or (standing and node.id in index.standing)
-        if not counts_anyway and asked.overlap(each) < ENOUGH:
+        if not accepts(node) or (not counts_anyway and asked.overlap(each) < ENOUGH):
             continue
         score = asked.score(each)
         score += SCOPE_BONUS * is_near + GOAL_BONUS / (1 + near_goals.get(node.id, 99))

@@ -264,8 +264,8 @@ def proven_by_test(
     """What the model proposed in this session about files whose test passes now: a passing check
     makes it active.
 
-    Not what would take the place of something that counts: the model chooses the check, and only
-    the user ends a decision.
+    Not what would take the place of something that counts, nor a standing order: the model chooses
+    the check, and only the user ends a decision or gives orders.
     """
     check = CheckEvidence(command=command, exit=0)
     return [
@@ -275,7 +275,7 @@ def proven_by_test(
         for node in graph.of_session(session_id)
         if node.status == "proposed"
         and node.by == "model"
-        and node.kind != "option"
+        and node.kind not in ("option", "constraint")
         and node.scope
         and any(covers(node.scope, file) for file in files)
         and not any(True for _ in graph.outgoing(node.id, "supersedes"))

@@ -122,12 +122,19 @@ class SessionDecisions(DecisionAccess):
             paths=self._files_in_play(),
             now=self._clock.now(),
             most=MOST_AT_ONCE,
+            accepts=self._is_for_us,
         )
         return (each.node for each in found if not self._is_own_attempt(graph, each.node))
 
     def _is_own_attempt(self, graph: DecisionGraph, node: DecisionNode) -> bool:
         """Whether this session went back on it: the user wants it to be as if it had not been."""
         return "attempt" in node.tags and graph.sessions.get(node.id) == self._state.session_id
+
+    def _is_for_us(self, node: DecisionNode) -> bool:
+        """Whether a node may be told here: what only a model says, where it said it."""
+        graph = self.book.graph
+        is_ours = graph.sessions.get(node.id) == self._state.session_id
+        return is_ours or not graph.is_unconfirmed(node)
 
     def _files_in_play(self) -> Collection[str]:
         state = self._state
@@ -155,7 +162,9 @@ class SessionDecisions(DecisionAccess):
         found: dict[DecisionId, DecisionNode] = {}
         for path in paths:
             for node in nodes_for_path(graph, path):
-                if node.id not in told and not self._is_own_attempt(graph, node):
+                # A result is no place for what is not decided yet.
+                counts = node.status != "proposed" and self._is_for_us(node)
+                if counts and node.id not in told and not self._is_own_attempt(graph, node):
                     found.setdefault(node.id, node)
         if not found:
             return ""
