@@ -532,3 +532,14 @@ async def test_only_what_is_allowed_always_is_saved_and_a_rule_that_cannot_be_ke
             await session.respond_to_permission("allow_always", meta={"save": True})
         assert await session.get_status() == "awaiting_permission"
         assert not (world.project / "a.txt").exists()
+
+
+async def test_writing_the_memory_asks_wherever_it_lies(plain_world: World) -> None:
+    world = plain_world
+    config = world.base / ".config" / "weft"
+    config.mkdir(parents=True)
+    (config / "MEMORY.md").symlink_to(world.project / "notes.md")
+    (world.base / "memory").symlink_to(world.write("kept/p.md", "- use tabs\n").parent)
+    for path in ("notes.md", "kept/new.md"):
+        assert await outcome(world, write(path), permission_mode="accept_edits") == "asked"
+    assert await outcome(world, write("kept.md"), permission_mode="accept_edits") == "ran"

@@ -49,6 +49,17 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         """What the user asked to be remembered of each project."""
         return self.home / "memory"
 
+    def are_words_of_user(self, place: str) -> bool:
+        """True when a session would take what stands at this real path for words or settings of
+        the user.
+        """
+        # Where they really lie, asked anew: people link them into a repository of theirs, and a
+        # variable may put them anywhere.
+        if place == os.path.realpath(self.user_memory):
+            return True
+        folders = map(os.path.realpath, (self.config, self.memory, self.projects))
+        return any(f"{place}/".startswith(f"{folder}/") for folder in folders)
+
     @property
     def worktrees(self) -> Path:
         """Where copies of projects for isolated agents are made."""

@@ -589,6 +589,7 @@ class SessionRegistry:
                 # Looked up at each decision: what the user denies the parent holds for agents that
                 # already run.
                 inherited=(lambda: ()) if above is None else above.known,
+                protects=services.places.are_words_of_user,
                 granted=self.granted.pop(session_id, GrantedPermissions()),
             ),
             stop_command=host.stop_command,

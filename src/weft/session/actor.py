@@ -153,6 +153,7 @@ class SessionActor:
             granted=permissions.granted,
             ceiling=permissions.ceiling,
             inherited=permissions.inherited,
+            protects=permissions.protects,
         )
         self._worker = RunningWork(self._mailbox, supervisor, environment.abort_seconds)
         self._recovery = SessionRecovery(self.log, store, environment)

@@ -213,6 +213,8 @@ class PermissionSources(msgspec.Struct, frozen=True, kw_only=True):
     """Of a child: the mode of the session it works for, which it is never above."""
     inherited: Callable[[], tuple[PermissionRule, ...]] = lambda: ()
     """Of a child: the ask and deny rules of the session that it works for."""
+    protects: Callable[[str], bool] = lambda place: False
+    """Whether a file at this absolute path is one that sessions obey, whatever its name."""
     granted: GrantedPermissions = GrantedPermissions()
     """What was granted in this process before."""
     keep_rule: Callable[[str], Awaitable[None]] | None = None

@@ -59,6 +59,7 @@ class SessionPermissionGate(PermissionGate):
         granted: GrantedPermissions,
         ceiling: Callable[[], Mode] | None = None,
         inherited: Callable[[], tuple[PermissionRule, ...]] = lambda: (),
+        protects: Callable[[str], bool] = lambda place: False,
     ) -> None:
         self.state = state
         self.rules = rules
@@ -70,6 +71,7 @@ class SessionPermissionGate(PermissionGate):
         self._given = granted.rules
         self._ceiling = ceiling
         self._inherited = inherited
+        self._protects = protects
 
     @property
     def granted(self) -> GrantedPermissions:
@@ -119,7 +121,18 @@ class SessionPermissionGate(PermissionGate):
         return (*self.rules, *self._given, *self._inherited())
 
     def decide(self, action: ToolAction) -> PolicyDecision:
-        return decide(action, mode=self.mode, rules=self._all_rules, grants=self._grants)
+        judged = self._marked(action)
+        return decide(judged, mode=self.mode, rules=self._all_rules, grants=self._grants)
+
+    def _marked(self, action: ToolAction) -> ToolAction:
+        """The action, protected also where that is not for the name of its target."""
+        if action.parts:
+            parts = tuple(map(self._marked, action.parts))
+            return msgspec.structs.replace(action, parts=parts)
+        is_known = action.protected or not action.has_effect or not action.place
+        if is_known or not self._protects(action.place):
+            return action
+        return msgspec.structs.replace(action, protected=True)
 
     def mode_was_set(self) -> None:
         """The mode was set in this process, so it holds whatever it is."""
