@@ -13,8 +13,9 @@ from weft.decisions import (
     fold_decisions,
     log_entry,
 )
-from weft.decisions.writers import fan_decision, is_test, made_commit
+from weft.decisions.writers import fan_decision
 from weft.ids import SessionId
+from weft.runtime.decisions.noted_commands import is_test, made_commit
 
 TURN = TurnEvidence(session_id=SessionId("ses_a"))
 
@@ -31,6 +32,23 @@ TURN = TurnEvidence(session_id=SessionId("ses_a"))
         ("make check", True),
         ("ls tests", False),
         ("cat latest.txt", False),
+        ("npx jest", True),
+        ("tox", True),
+        ("nox -s unit", True),
+        ("bundle exec rspec", True),
+        ("./vendor/bin/phpunit", True),
+        ("mvn -q verify", True),
+        ("cd web && CI=1 npm test", True),
+        ("set -e\n.venv/bin/python -m pytest -q", True),
+        ("uv run pytest | tail -3", True),
+        ("make -C web -j4 test", True),
+        ("grep pytest setup.cfg", False),
+        ("pip install pytest", False),
+        ("git commit -m 'fix pytest; pytest'", False),
+        ("ls | grep jest", False),
+        ("cat pytest.ini", False),
+        ("echo 'make test", False),
+        ("make" + " -C" * 1_000, False),
     ],
 )
 def test_commands_that_run_tests_are_known(command: str, is_one: bool) -> None:
@@ -43,6 +61,10 @@ def test_commands_that_run_tests_are_known(command: str, is_one: bool) -> None:
         ("git commit -m x", "[main 1a2b3c4] x\n 1 file changed", "1a2b3c4"),
         ("git commit -m x", "[main (root-commit) 1a2b3c4d] x", "1a2b3c4d"),
         ("git commit -qm x", "", ""),
+        ("cd a && git -C b -c user.name=A commit -m x", "[main 1a2b3c4] x", "1a2b3c4"),
+        ("git commit -m 'one\ntwo'", "[main 1a2b3c4] one", "1a2b3c4"),
+        ("echo '[main 1a2b3c4] commit'", "[main 1a2b3c4] commit", ""),
+        ("echo git commit; cat log", "[main 1a2b3c4] x", ""),
         ("echo '[main 1a2b3c4] x'", "[main 1a2b3c4] x", ""),
     ],
 )

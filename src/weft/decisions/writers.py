@@ -7,7 +7,6 @@ the user's own act decides it: an approved plan, a rewind, a check that ran.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -39,26 +38,6 @@ from weft.errors import UsageError
 from weft.ids import DecisionId
 
 MOST_ACTIONS: Final = 40
-_TEST: Final = re.compile(
-    r"\b(?:py\.?test|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|"
-    r"(?:go|cargo|npm|yarn|pnpm|bun|mix|dotnet|swift|gradle|gradlew|mvn|make|just|bazel|deno|rake) "
-    r"(?:run )?(?:\w+:)?(?:test|tests|check|verify))\b",
-    re.I,
-)
-_COMMITTED: Final = re.compile(r"^\[[^\]\n]*?([0-9a-f]{7,64})\] ", re.MULTILINE)
-
-
-def is_test(command: str) -> bool:
-    """Whether a command runs tests, as far as its words tell."""
-    return _TEST.search(command) is not None
-
-
-def made_commit(command: str, output: str) -> str:
-    """The commit that a command made, as git printed it; empty for none."""
-    if "commit" not in command:
-        return ""
-    found = _COMMITTED.search(output)
-    return found[1] if found else ""
 
 
 def correction_entry(

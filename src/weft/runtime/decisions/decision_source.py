@@ -109,14 +109,18 @@ class DecisionSource:
             case ToolComplete(call_uid=call_uid, result=result) if "exit_code" in result.data:
                 intent = state.turn.intents.get(call_uid)
                 command = str(intent.args.get("command", "")) if intent is not None else ""
-                if result.data["exit_code"]:
-                    return "test" in command or "check" in command
                 has_failed = self._writers is not None and bool(self._writers.failed)
-                return has_failed or "commit" in command
+                return has_failed or self._is_noted(command, failed=bool(result.data["exit_code"]))
             case ToolComplete():
                 return False
             case _:
                 return isinstance(fact, _ALWAYS)
+
+    @staticmethod
+    def _is_noted(command: str, *, failed: bool) -> bool:
+        from weft.runtime.decisions.noted_commands import is_commit, is_test  # see the module
+
+        return is_test(command) if failed else is_commit(command)
 
     async def enriched(self, commit: Commit, state: SessionState, line: LineReader) -> Commit:
         """The commit, with what it comes to as decisions."""

@@ -28,8 +28,6 @@ from weft.decisions.writers import (
     commit_links,
     correction_entry,
     fixed_test,
-    is_test,
-    made_commit,
     plan_decided,
     plan_facts,
     proven_by_test,
@@ -54,6 +52,7 @@ from weft.events import (
 from weft.ids import DecisionId, NodeId
 from weft.loop import Commit, ProjectFacts
 from weft.messages import typed_text
+from weft.runtime.decisions.noted_commands import is_test, made_commit
 from weft.runtime.decisions.proposal import proposal_above, text_of
 from weft.runtime.decisions.session_decisions import SessionDecisions
 from weft.session import LineReader, current_branch
