@@ -401,3 +401,30 @@ async def test_an_attempt_that_is_left_twice_is_given_up(plain_world: World) -> 
         await session.rewind(1)
         [node] = await nodes(app, "action")
         assert node.status == "abandoned"
+
+
+@pytest.mark.process
+async def test_a_commit_after_a_restart_is_no_evidence_of_what_was_changed_before(
+    plain_world: World,
+) -> None:
+    git(plain_world.project, "init", "-q")
+    commit = "git add {0} && git -c user.name=A -c user.email=a@b commit -m x {0}"
+    before: list[CallTool | str] = [
+        CallTool(name="decision_log", args={"title": "One letter", "scope": ["a.py"]}),
+        CallTool(name="write", args={"path": "a.py", "content": "a = 1\n"}),
+        "done",
+    ]
+    after: list[CallTool | str] = [
+        CallTool(name="write", args={"path": "b.py", "content": "b = 1\n"}),
+        CallTool(name="shell", args={"command": commit.format("b.py")}),
+        "done",
+    ]
+    async with plain_world.open(ScriptedModel(before)) as app:
+        session = await app.sessions.start_session(auto_approve=True)
+        await session.send_message("write a.py")
+    async with plain_world.open(ScriptedModel(after)) as app:
+        again = await app.sessions.start_session(session_id=session.id, auto_approve=True)
+        await again.send_message("write b.py")
+        assert git(plain_world.project, "rev-parse", "HEAD")
+        [node] = await nodes(app, "decision")
+        assert not any(isinstance(each, CommitEvidence) for each in node.evidence)

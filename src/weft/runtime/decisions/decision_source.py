@@ -60,11 +60,14 @@ class DecisionSource:
         store: Store,
         workspace: Workspace,
         forbids: Callable[[str], str],
+        since: float = 0.0,
     ) -> None:
+        """`since` is when the session was opened."""
         self._services = services
         self._store = store
         self._workspace = workspace
         self._forbids = forbids
+        self._since = since
         self.found: SessionDecisions | None = None
         """The graph, once it was asked for."""
         self._writers: DecisionWriters | None = None
@@ -129,7 +132,7 @@ class DecisionSource:
         if self._writers is None:
             from weft.runtime.decisions.decision_writers import DecisionWriters
 
-            self._writers = DecisionWriters(self.of(state))
+            self._writers = DecisionWriters(self.of(state), self._since)
         return await self._writers.enriched(commit, state, line)
 
     async def _is_worth_it(self, commit: Commit, state: SessionState, line: LineReader) -> bool:

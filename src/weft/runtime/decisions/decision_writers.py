@@ -99,11 +99,12 @@ class _Found(msgspec.Struct):
 class DecisionWriters:
     """Makes the entries of one session."""
 
-    def __init__(self, decisions: SessionDecisions) -> None:
+    def __init__(self, decisions: SessionDecisions, since: float = 0.0) -> None:
+        """Files that were changed before `since` are in no commit that is seen here."""
         self._decisions = decisions
         self.failed: dict[str, tuple[int, float]] = {}
         """Tests that failed, with their exit code and when."""
-        self._committed = 0.0
+        self._committed = since
 
     async def enriched(self, commit: Commit, state: SessionState, line: LineReader) -> Commit:
         """The commit, with what it comes to as decisions.

@@ -78,6 +78,8 @@ class DecisionsOnDemand:
         self._store = store
         self._workspace = workspace
         self._forbids = forbids
+        # What was changed before may be in commits that nothing here has seen.
+        self._since = services.clock.now()
         self._source: DecisionSource | None = None
 
     @property
@@ -107,7 +109,7 @@ class DecisionsOnDemand:
             from weft.runtime.decisions.decision_source import DecisionSource  # see the class
 
             self._source = DecisionSource(
-                self._services, self._store, self._workspace, self._forbids
+                self._services, self._store, self._workspace, self._forbids, self._since
             )
         return self._source
 
