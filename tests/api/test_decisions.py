@@ -289,3 +289,19 @@ async def test_what_could_not_be_read_again_is_refused(
         with pytest.raises(UsageError):
             await app.decisions.link(kept.id, kept.id, weight="heavy")  # type: ignore[arg-type]
         assert await app.decisions.nodes() == [kept]
+
+
+async def test_records_that_may_not_be_read_and_links_are_not_imported(
+    plain_world: World, tmp_path: Path
+) -> None:
+    text = "# 1. Use TOML\n\n## Decision\n\nSecret words.\n"
+    plain_world.write("private/0001-a.md", text)
+    plain_world.write("adr/0002-b.md", text)
+    (plain_world.project / "adr/0003-c.md").symlink_to("../private/0001-a.md")
+    (plain_world.project / "0004-d.md").symlink_to("private/0001-a.md")
+    rules = {"permissions.deny": ["read(private/**)"]}
+    async with plain_world.open(ScriptedModel([]), config=rules) as app:
+        for name in ("private", "private/0001-a.md", "0004-d.md"):
+            with pytest.raises(UsageError, match="must not be read"):
+                await app.decisions.import_adr(plain_world.project / name)
+        assert len(await app.decisions.import_adr(plain_world.project / "adr")) == 1

@@ -448,6 +448,7 @@ class ProjectDecisions:
             UsageError: there are none, or one cannot be read.
         """
         files = await anyio.to_thread.run_sync(_record_files, Path(path))
+        await anyio.to_thread.run_sync(self._check_readable, files)
         texts = {file.name: await anyio.to_thread.run_sync(_read_record, file) for file in files}
         known = (await self.graph()).nodes
         entries = [
@@ -459,6 +460,18 @@ class ProjectDecisions:
         return await self._log(entries, None, seeds)
 
     # -- inside
+
+    def _check_readable(self, files: Sequence[Path]) -> None:
+        """Raises:
+        UsageError: a rule forbids to read one of them, by its name or where a link leads.
+        """
+        project = self._services.project_path
+        root = self._services.workspaces.workspace(project).root
+        judge = read_judge(self._host.registry.stored_read_rules(project), root)
+        for file in files:
+            for name in (os.path.abspath(file), os.path.realpath(file)):
+                if judge(name).verdict == "deny":
+                    raise UsageError(f"{str(file)!r} must not be read: a permission rule denies it")
 
     async def _book(self, *, writes: bool = False) -> DecisionBook:
         key = await self._key(makes=writes)
@@ -579,7 +592,9 @@ def _record_files(path: Path) -> list[Path]:
         raise UsageError(
             f"{str(path)!r} has {len(records)} records; import at most {MOST_RECORDS} at once"
         )
-    return [file for file in records if not file.name.startswith(("000-", "0000-"))]
+    # A folder may come with a repository, and its links may lead anywhere.
+    own = [file for file in records if not file.is_symlink()]
+    return [file for file in own if not file.name.startswith(("000-", "0000-"))]
 
 
 def _read_record(file: Path) -> str:
