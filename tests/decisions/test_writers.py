@@ -13,7 +13,8 @@ from weft.decisions import (
     fold_decisions,
     log_entry,
 )
-from weft.decisions.writers import fan_decision
+from weft.decisions.relevance import is_told, relevant_nodes
+from weft.decisions.writers import fan_decision, fixed_test
 from weft.ids import SessionId
 from weft.runtime.decisions.noted_commands import is_test, made_commit
 
@@ -102,3 +103,12 @@ def test_evidence_of_commits_is_kept_apart_by_their_hash() -> None:
         seed="s",
     )
     assert one.node.evidence == (CommitEvidence(commit="1a2b3c4"),)
+
+
+def test_a_test_that_passes_again_is_not_told_as_failing() -> None:
+    facts = fixed_test("pytest -q", 1, ["cart.py"], TURN, seed="cart.py", at=1.0)
+    graph = fold_decisions(facts)
+    [seen] = [node for node in graph.nodes.values() if node.kind == "observation"]
+    assert not is_told(graph, seen)
+    assert relevant_nodes(graph, "pytest -q failed", now=2.0) == []
+    assert is_told(fold_decisions(facts[:1]), seen)

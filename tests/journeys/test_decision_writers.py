@@ -154,6 +154,9 @@ async def test_a_test_that_fails_before_an_edit_and_passes_after_it_is_an_outcom
         CallTool(name="read", args={"path": "a.txt"}),
         CallTool(name="edit", args={"path": "a.txt", "old_string": "bad", "new_string": "good"}),
         run,
+        CallTool(name="edit", args={"path": "a.txt", "old_string": "good", "new_string": "bad"}),
+        run,
+        CallTool(name="edit", args={"path": "a.txt", "old_string": "bad", "new_string": "good"}),
         run,
         "done",
     ]

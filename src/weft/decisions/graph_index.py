@@ -130,9 +130,17 @@ def is_told(graph: DecisionGraph, node: DecisionNode) -> bool:
     """
     if node.kind in ("option", "outcome"):
         return False
+    if node.kind == "observation" and _has_outcome(graph, node):
+        return False
     if node.status == "abandoned":
         return node.kind in ("action", "decision", "goal")
     return node.status in OPEN or (node.status == "done" and node.kind != "action")
+
+
+def _has_outcome(graph: DecisionGraph, node: DecisionNode) -> bool:
+    """Whether what was seen came to something, such as a test that failed and passes now."""
+    targets = (graph.nodes.get(edge.target) for edge in graph.outgoing(node.id, "leads_to"))
+    return any(target is not None and target.kind == "outcome" for target in targets)
 
 
 def texts_of(graph: DecisionGraph, node: DecisionNode) -> tuple[str, str]:

@@ -301,9 +301,11 @@ class DecisionWriters:
             was, since = self.failed.pop(command)
             files = _touched_since(state, since)
             if files:
-                seed = f"{session} {fact.call_uid}"
+                # The same test over the same files is one outcome, however often it comes to pass.
+                seed = " ".join(sorted(files))
                 facts = fixed_test(command, was, files, evidence, seed=seed, at=now)
-                found.add(facts, one_line(f"outcome: {command} passes", LONGEST_SUMMARY))
+                if not any(_is_known(each, graph) for each in facts):
+                    found.add(facts, one_line(f"outcome: {command} passes", LONGEST_SUMMARY))
                 found.add(proven_by_test(graph, session, command, files), "")
         if not code and (commit := made_commit(command, fact.result.text)):
             files = _touched_since(state, self._committed)
@@ -346,6 +348,10 @@ def _is_noted_plan(fact: ArchitectPlan, facts: Sequence[Fact]) -> bool:
         for each in facts
     )
     return bool(fact.plan.get("steps")) and not is_refused
+
+
+def _is_known(fact: DecisionFact, graph: DecisionGraph) -> bool:
+    return isinstance(fact, DecisionAdded) and fact.node.id in graph.nodes
 
 
 def _abandoned_again(facts: Sequence[DecisionFact], graph: DecisionGraph) -> list[DecisionFact]:
