@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import weft
 from tests.support.world import World, facts
 from weft.app import App
 from weft.decisions import CommitEvidence, DecisionNode, FileEvidence
+from weft.decisions.sound_values import LAST_TIME
 from weft.errors import UsageError
 from weft.events import DecisionLogged
 from weft.providers.script import CallTool
@@ -305,3 +307,22 @@ async def test_records_that_may_not_be_read_and_links_are_not_imported(
             with pytest.raises(UsageError, match="must not be read"):
                 await app.decisions.import_adr(plain_world.project / name)
         assert len(await app.decisions.import_adr(plain_world.project / "adr")) == 1
+
+
+@pytest.mark.process
+async def test_why_answers_where_git_cannot_run_and_where_a_commit_claims_any_date(
+    plain_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(plain_world.project, "init", "-q")
+    plain_world.write("a.py", "one\n")
+    git(plain_world.project, "add", "a.py")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@99999999999999 +0000")
+    git(plain_world.project, "commit", "-qm", "Late")
+    async with plain_world.open(ScriptedModel([])) as app:
+        commit = (await app.decisions.why("a.py", 1)).commit
+        assert commit is not None
+        assert commit.at <= LAST_TIME
+        scratch = app.places.home / "scratch"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.write_text("in the way")
+        assert (await app.decisions.why("a.py", 1)).commit is None

@@ -16,7 +16,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.config.paths import WeftPaths
-from weft.decisions.sound_values import one_line
+from weft.decisions.sound_values import LAST_TIME, one_line
 from weft.errors import StoreError, ToolError
 from weft.events import FileTouched, NewMessage, TurnStarted, decode
 from weft.ids import NodeId, SessionId, TurnId
@@ -65,14 +65,14 @@ async def blamed_commit(
     repository or no git that could tell.
     """
     scratch = places.home / "scratch"
-    found = await anyio.to_thread.run_sync(_place, project, path, scratch)
-    if found is None:
-        return None
-    repository, inside = found
     try:
+        found = await anyio.to_thread.run_sync(_place, project, path, scratch)
+        if found is None:
+            return None
+        repository, inside = found
         async with open_safe_git(runner, repository, scratch) as git:
             return await _last_commit(git, inside, line)
-    except ToolError as error:
+    except (ToolError, OSError) as error:
         logger.info("git cannot tell where a line comes from: %s", error)
         return None
 
@@ -110,7 +110,8 @@ async def _described(git: SafeGit, commit: str) -> LineCommit:
     return LineCommit(
         commit=commit,
         author=one_line(author),
-        at=float(at) if at.isdigit() else 0.0,
+        # A committer may claim any date, even one that no calendar has.
+        at=min(float(at), LAST_TIME) if at.isdigit() else 0.0,
         summary=one_line(summary, LONGEST_SUMMARY),
     )
 
