@@ -15,11 +15,12 @@ from weft.context.carried_record import (
     MESSAGES_SHARE,
     files_block,
     task_blocks,
+    tasks_on,
 )
 from weft.context.sizes import CHARACTERS_PER_TOKEN
 from weft.context.user_rules import is_firm, rules_of, sentences, values_of
 from weft.data_tables import read_table
-from weft.events import Compacted, FailedCommand, KeptRecord, Todo, TodoChanged
+from weft.events import Compacted, FailedCommand, KeptRecord, NewMessage, Todo, TodoChanged
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Node, Text, ToolCall, ToolResult
 from weft.state import SessionState
@@ -209,7 +210,7 @@ def test_no_output_and_no_name_can_pass_for_a_block_of_the_record(end: str) -> N
     blocks = (
         *kept_blocks(kept_of(ran(1, f"sh t.sh{end}{FORGED}", 1, forged))),
         *files_block(state, (), ROOM),
-        *task_blocks(state),
+        *task_blocks(state.todos.items),
     )
     assert len(blocks) == 3
     lines = [line for block in blocks for line in block.splitlines()]
@@ -252,17 +253,39 @@ def test_a_finished_task_that_has_left_the_list_is_still_finished() -> None:
     kept = kept_of(listed(1, todos))
     assert kept.done == ("find it",)
     assert kept_of(asked(2, "go on"), before=kept).done == ("find it",)
-    [block] = task_blocks(tasks(), kept.done)
+    [block] = task_blocks((), kept.done)
     assert block.endswith("- find it")
 
 
 def test_a_task_that_is_open_again_is_not_shown_as_finished() -> None:
-    opened = task_blocks(tasks("pending", "done", "cancelled"), ["task 0", "older"])
+    opened = task_blocks(tasks("pending", "done", "cancelled").todos.items, ["task 0", "older"])
     assert opened == [
         "[Open tasks:]\n- task 0 (pending)",
         "[Finished tasks; they are not to be done again:]\n- older\n- task 1",
         "[Tasks that were given up:]\n- task 2",
     ]
+
+
+def branched(*items: Todo) -> SessionState:
+    """A session with two lines and the list that was written last, on either."""
+    state = SessionState(session_id=SessionId("s"))
+    for number in (1, 2):
+        node = Node(id=NodeId(f"nod_{number}"), role="user", parts=(Text(text="go"),))
+        state.apply(NewMessage(node=node))
+    state.apply(TodoChanged(items=items))
+    return state
+
+
+def test_the_tasks_of_another_line_are_not_carried() -> None:
+    state = branched(Todo(id="1", text="write the parser", status="done"))
+    kept = kept_of(asked(2, "go on"))
+    assert tasks_on(state, kept, ()) == ()
+    todos = [{"text": "mend it"}, {"text": "find it", "status": "done"}]
+    here = (Todo(id="1", text="mend it"), Todo(id="2", text="find it", status="done"))
+    assert tasks_on(state, kept, [listed(3, todos)]) == here
+    kept = kept_of(listed(3, [{"text": "old"}]), listed(4, todos))
+    assert tasks_on(state, kept_of(asked(5, "on"), before=kept), ()) == here
+    assert tasks_on(tasks("done"), kept, ()) == tasks("done").todos.items, "there is one line"
 
 
 @pytest.mark.parametrize("todos", [None, "x", [1], [{"status": "done"}], [{"text": 3}]])

@@ -262,7 +262,8 @@ def state_with(*facts: object) -> SessionState:
 
 
 def test_pinned_messages_changed_files_and_open_tasks_are_carried_word_for_word() -> None:
-    first, second = node(1, "user", Text(text="Never push.")), node(2, "user", Text(text="Hi."))
+    first = node(1, "user", Text(text="Never push."))
+    second = Node(id=NodeId("nod_2"), role="user", parts=(Text(text="Hi."),), parent=first.id)
     state = state_with(
         NewMessage(node=first),
         NewMessage(node=second),

@@ -53,7 +53,7 @@ from weft.context.sizes import (
 )
 
 if TYPE_CHECKING:  # loaded when they are first used
-    from weft.context.carried_record import finished_tasks, gather, kept_blocks
+    from weft.context.carried_record import finished_tasks, gather, kept_blocks, tasks_on
     from weft.context.cleared_results import (
         cleared_entry,
         cleared_tokens,
@@ -138,6 +138,7 @@ __all__ = [
     "room",
     "room_level",
     "step_list",
+    "tasks_on",
     "told_on",
     "transcript",
     "zone_budget",
@@ -167,6 +168,7 @@ _HOMES = {
     "pin_block": "compaction",
     "pinned": "compaction",
     "step_list": "summary_check",
+    "tasks_on": "carried_record",
     "transcript": "compaction",
 }
 

@@ -9,12 +9,14 @@ kept: so a compaction costs as much as its own part of the line, however long th
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
 
 from weft.context.build import LineEntry
 from weft.context.sizes import CHARACTERS_PER_TOKEN
 from weft.context.user_rules import is_firm, rules_of, values_of
-from weft.events import EditedFile, FailedCommand, KeptRecord
+from weft.events import EditedFile, FailedCommand, KeptRecord, Todo
 from weft.ids import NodeId
 from weft.messages import ToolResult, typed_text
 from weft.state import SessionState
@@ -37,6 +39,8 @@ DONE: Final = 50
 """Finished tasks that are remembered once they have left the list."""
 MESSAGE_ENDS: Final = 400
 """Characters that are kept of either end of a message that is too long to be kept whole."""
+
+TodoStatus: TypeAlias = Literal["pending", "in_progress", "done", "cancelled"]
 
 NOTHING_KEPT: Final = KeptRecord()
 
@@ -73,6 +77,7 @@ def gather(
         more_messages=before.more_messages + len(left),
         failures=_failures(before.failures, (*gone, *tail)),
         done=_finished(before.done, gone),
+        todos=before.todos if (tasks := _newest_tasks(gone)) is None else tasks,
         edits=edits_with(before.edits, gone),
     )
 
@@ -96,11 +101,22 @@ def kept_blocks(kept: KeptRecord | None) -> tuple[str, ...]:
     return tuple(blocks)
 
 
-def task_blocks(state: SessionState, done: Iterable[str] = ()) -> list[str]:
+def tasks_on(state: SessionState, kept: KeptRecord, since: Sequence[LineEntry]) -> tuple[Todo, ...]:
+    """The tasks as they are on this line, of which `since` is what comes after what is kept."""
+    tree = state.tree
+    head = None if tree.head is None else tree.nodes.get(tree.head)
+    # The list of the session is the one that was written last, on whichever line: after a rewind it
+    # may call finished what was undone.
+    if head is None or head.depth == len(tree.nodes):
+        return state.todos.items
+    found = _newest_tasks(since)
+    return kept.todos if found is None else found
+
+
+def task_blocks(items: Sequence[Todo], done: Sequence[str] = ()) -> list[str]:
     """The open tasks and the finished ones."""
-    items = state.todos.items
     waiting = [f"{each.text} ({each.status})" for each in items if _is_open(each.status)]
-    finished = finished_tasks(state, done)
+    finished = finished_tasks(items, done)
     blocks = [_list("Open tasks:", waiting)] if waiting else []
     if finished:
         blocks.append(_list("Finished tasks; they are not to be done again:", finished))
@@ -108,9 +124,8 @@ def task_blocks(state: SessionState, done: Iterable[str] = ()) -> list[str]:
     return [*blocks, *([_list("Tasks that were given up:", dropped)] if dropped else [])]
 
 
-def finished_tasks(state: SessionState, done: Iterable[str] = ()) -> list[str]:
+def finished_tasks(items: Sequence[Todo], done: Sequence[str] = ()) -> list[str]:
     """What was finished, and is not open again."""
-    items = state.todos.items
     again = {each.text for each in items if _is_open(each.status)}
     now = [each.text for each in items if each.status == "done"]
     return [text for text in _unique((*done, *now)) if text not in again]
@@ -205,6 +220,25 @@ def _finished(before: Sequence[str], gone: Sequence[LineEntry]) -> tuple[str, ..
     for listed in _task_lists(gone):
         found += (str(each.get("text", "")) for each in listed if each.get("status") == "done")
     return _unique(list(filter(None, found)))[-DONE:]
+
+
+def _newest_tasks(entries: Sequence[LineEntry]) -> tuple[Todo, ...] | None:
+    """The list that was written last; None where there is none."""
+    lists = list(_task_lists(entries))
+    if not lists:
+        return None
+    return tuple(
+        Todo(id=str(number), text=str(each.get("text", "")), status=_status(each.get("status")))
+        for number, each in enumerate(lists[-1], 1)
+    )
+
+
+def _status(value: object) -> TodoStatus:
+    try:
+        status: TodoStatus = msgspec.convert(value, TodoStatus)
+    except msgspec.ValidationError:
+        return "pending"
+    return status
 
 
 def _marked(diff: str, mark: str) -> int:

@@ -23,6 +23,7 @@ from weft.context.carried_record import (
     files_block,
     kept_blocks,
     task_blocks,
+    tasks_on,
 )
 from weft.context.sizes import CHARACTERS_PER_TOKEN, estimate
 from weft.events import Compacted, KeptRecord
@@ -236,7 +237,7 @@ def carried(
     return (
         *(pin_block(entry) for entry in pinned(state, line)),
         *files_block(state, edits_with(kept.edits, tail), space),
-        *task_blocks(state, kept.done),
+        *task_blocks(tasks_on(state, kept, tail or line), kept.done),
         *boundary_blocks(state),
     )
 

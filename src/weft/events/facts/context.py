@@ -30,6 +30,14 @@ class EditedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     removed: int = 0
 
 
+class Todo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One task of the model's to-do list."""
+
+    id: str
+    text: str
+    status: Literal["pending", "in_progress", "done", "cancelled"] = "pending"
+
+
 class KeptRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What outlives compactions word for word, and the next one goes on with: taken from the
     record, never from a summary.
@@ -46,6 +54,8 @@ class KeptRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failures: tuple[FailedCommand, ...] = ()
     done: tuple[str, ...] = ()
     """Tasks that were finished and have left the list."""
+    todos: tuple[Todo, ...] = ()
+    """The list of tasks as the part that went has it."""
     edits: tuple[EditedFile, ...] = ()
 
 
@@ -113,14 +123,6 @@ class SkillChanged(FactBase, frozen=True, tag="skill_changed"):
 
     name: str
     active: bool
-
-
-class Todo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One task of the model's to-do list."""
-
-    id: str
-    text: str
-    status: Literal["pending", "in_progress", "done", "cancelled"] = "pending"
 
 
 class TodoChanged(FactBase, frozen=True, tag="todo_changed"):

@@ -37,6 +37,7 @@ from weft.context import (
     render,
     room,
     step_list,
+    tasks_on,
     transcript,
 )
 from weft.errors import ContextTooLong
@@ -191,7 +192,7 @@ def prepared_record(environment: ModelEnvironment, wanted: CompactionPlan) -> Pr
     return PreparedRecord(
         blocks=(RECORD_HEADING, *blocks),
         kept=kept,
-        finished=tuple(finished_tasks(state, kept.done)),
+        finished=tuple(finished_tasks(tasks_on(state, kept, wanted.tail), kept.done)),
     )
 
 
