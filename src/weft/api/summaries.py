@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from weft.context import carried, estimate_text, lone_request_digest, room, transcript
+from weft.context import carried, estimate_text, framed, lone_request_digest, room, transcript
 from weft.events import Purpose
 from weft.loop import LineEntry
 from weft.messages import ChatMessage, Text
@@ -72,4 +72,4 @@ def branch_summary(line: Sequence[LineEntry], model: Model) -> SummaryQuestion:
 
 def _shown(line: Sequence[LineEntry], model: Model) -> str:
     space = room(model.info.context_window, model.info.max_output_tokens) // 2
-    return f"<conversation>\n{transcript(line, space)}\n</conversation>"
+    return framed("conversation", transcript(line, space))

@@ -9,6 +9,7 @@ changed files, tasks, the user's rules) is carried as text of its own: `carried_
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -44,6 +45,8 @@ OLD_RESULT_KEPT: Final = 200
 HANDOVER_ROOM: Final = 200_000
 """Tokens of room for what is not carried into a window of known size."""
 LEFT_OUT: Final = "\n\n[… left out …]\n\n"
+
+_TAG: Final = re.compile(r"<(?=\s{0,9}/?\s{0,9}(?:conversation|record|kept)\b)", re.IGNORECASE)
 
 INSTRUCTIONS: Final = """\
 You write the handover of a coding session to the agent that continues it, which will see your \
@@ -148,6 +151,11 @@ def transcript(
     return cut_middle(text, most_tokens)
 
 
+def framed(tag: str, text: str) -> str:
+    """The text between the tags of its part; no tag inside of it ends the part or begins one."""
+    return f"<{tag}>\n{_TAG.sub('‹', text)}\n</{tag}>"
+
+
 def cut_middle(text: str, most_tokens: int) -> str:
     """The text within `most_tokens`, without its middle where it is longer."""
     most = most_tokens * CHARACTERS_PER_TOKEN
@@ -189,7 +197,7 @@ def _attachment_text(part: File | Image, kept: int) -> str:
     """An image by its name; a file with its text, as long as a result may be."""
     if isinstance(part, Image):
         return f"[{part.kind}: {part.name or part.media_type}]"
-    return f"[file: {part.name}]\n{_cut(part.text, kept)}".rstrip()
+    return f"[file: {part.name}]\n  {_indented(_cut(part.text, kept))}".rstrip()
 
 
 def _result_text(
@@ -204,7 +212,12 @@ def _result_text(
         text = "(as before)" if digest in seen else text
         seen.add(digest)
     failed = " FAILED" if result.is_error else ""
-    return f"TOOL {call.name} {args}{failed}: {_cut(text, kept)}"
+    return f"TOOL {call.name} {args}{failed}: {_indented(_cut(text, kept))}"
+
+
+def _indented(text: str) -> str:
+    # What a file or a program says may hold a line "USER: …"; only the user's own begin a line.
+    return "\n  ".join(text.splitlines())
 
 
 def _cut(text: str, kept: int) -> str:

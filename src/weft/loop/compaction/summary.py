@@ -30,6 +30,7 @@ from weft.context import (
     estimate,
     estimate_text,
     finished_tasks,
+    framed,
     gather,
     kept_blocks,
     lone_request_digest,
@@ -301,12 +302,11 @@ def _conversation(
     notes = notes_for_model(environment.journal.state.tree)
     gone = transcript(wanted.entries, space, wanted.before, notes)
     known = cut_middle("\n\n".join((*record.blocks[1:], *kept_blocks(record.kept))), space // 4)
-    pieces = [f"<conversation>\n{gone}\n</conversation>"]
+    pieces = [framed("conversation", gone)]
     if known:
-        pieces.append(f"<record>\n{known}\n</record>")
+        pieces.append(framed("record", known))
     if wanted.tail:
-        tail = transcript(wanted.tail, space // 4, "", notes)
-        pieces.append(f"<kept>\n{tail}\n</kept>")
+        pieces.append(framed("kept", transcript(wanted.tail, space // 4, "", notes)))
     return "\n\n".join(pieces)
 
 
