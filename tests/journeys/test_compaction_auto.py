@@ -4,6 +4,8 @@ not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import anyio
 import pytest
 
@@ -18,8 +20,9 @@ from tests.support.compaction import (
 from tests.support.world import PATIENCE, World, facts, message_lines, request_lines
 from weft.context import estimate, room
 from weft.events import Compacted, ErrorRaised, SystemNote, TurnFinished, UsageRecorded
+from weft.messages import Usage
 from weft.providers import ModelRequest
-from weft.providers.script import CallTool, Fail, SayText, Stall, Step
+from weft.providers.script import CallTool, Fail, SayText, Spend, Stall, Step
 
 pytestmark = pytest.mark.anyio
 
@@ -299,3 +302,20 @@ async def test_the_user_sees_that_there_was_a_compaction(world: World) -> None:
         ]
         assert seen
         assert all(each.tokens_after < each.tokens_before for each in seen)
+
+
+async def test_the_summariser_is_asked_within_the_window_as_the_vendor_counts(world: World) -> None:
+    window, ratio = 4 * WINDOW, 3
+
+    def say(request: ModelRequest) -> Sequence[Step]:
+        counted = ratio * sum(map(len, request_lines(request))) // 4
+        spent = Spend(usage=Usage(input_tokens=counted, output_tokens=1))
+        return (SayText(text="fine"), *([spent] if len(teller.asked) == 4 else []))
+
+    teller = SummarizingModel(window=window, say=say)
+    async with world.open(teller.model) as app:
+        session = await start(app)
+        await send_prompts(session, *(4 * TURN for _ in range(4)))
+        await session.compact()
+    [asked] = teller.summaries
+    assert ratio * len("".join(request_lines(asked))) // 4 < window

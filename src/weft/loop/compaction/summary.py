@@ -279,7 +279,10 @@ async def _answer(
         NotSummarised: it has none.
     """
     info = environment.model.info
-    space = room(info.context_window, info.max_output_tokens) // 2
+    # The window in our tokens, as for every other request: a vendor that counts twice as many would
+    # refuse what we take for half of it.
+    window = int(info.context_window / environment.token_ratio)
+    space = room(window, info.max_output_tokens) // 2
     while True:
         conversation = _conversation(environment, wanted, record, space)
         try:
