@@ -319,3 +319,20 @@ async def test_the_summariser_is_asked_within_the_window_as_the_vendor_counts(wo
         await session.compact()
     [asked] = teller.summaries
     assert ratio * len("".join(request_lines(asked))) // 4 < window
+
+
+async def test_a_summary_that_cannot_be_had_is_not_asked_for_at_every_turn(world: World) -> None:
+    teller = SummarizingModel(window=WINDOW, summary=lambda request: Fail(error="RequestRefused"))
+    async with world.open(teller.model) as app:
+        session = await start(app)
+        await send_prompts(session, *(f"{number} {TURN[:1_000]}" for number in range(8)))
+        while not teller.summaries:
+            await send_prompts(session, "short")
+        await send_prompts(session, *("short" for _ in range(5)))
+        assert len(teller.summaries) == 1
+    async with world.open(teller.model) as app:
+        again = await app.sessions.get("s")
+        await send_prompts(again, "short")
+        assert len(teller.summaries) == 1, "it is known from the record"
+        await send_prompts(again, TURN, TURN)
+        assert len(teller.summaries) == 2

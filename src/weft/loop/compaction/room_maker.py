@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Final
 
 import msgspec
@@ -30,10 +31,12 @@ from weft.faults import FailPointPair
 from weft.ids import CallUid, NodeId, TurnId
 from weft.loop.base import ModelEnvironment
 from weft.loop.compaction.summary import (
+    COOL_DOWN_SHARE,
     CompactionPlan,
     Need,
     NotSummarised,
     ask_hooks,
+    line_tokens,
     list_steps,
     plan,
     summarise,
@@ -45,6 +48,8 @@ from weft.messages import ToolCall
 
 _COMPACT = FailPointPair("loop.make_room")
 
+NOTES_SEEN: Final = 200
+"""How many of the newest notes are looked through for a summary that failed."""
 NO_PROGRESS: Final = (
     "the conversation filled the window again, and since it was last compacted the model has only "
     "repeated calls that it had made before"
@@ -111,8 +116,24 @@ class RoomMaker:
         # What the user has undone is not done again before it has to be.
         if not is_at_boundary(self._line.entries) or self._is_undone:
             return
-        if not await self._clear() and not self._could_not:
+        if not await self._clear() and not (self._could_not or self._has_just_failed):
             await self._compact(self._plan("soon"), must=False)
+
+    @property
+    def _has_just_failed(self) -> bool:
+        """Whether this model could not write a summary, and little was said since."""
+        # From the record: each turn has a room maker of its own, and would ask, and pay, again.
+        notes = islice(reversed(self._env.journal.state.tree.notes), NOTES_SEEN)
+        failed = {note.node for note in notes if note.text.startswith(self._no_summary)}
+        since = list(takewhile(lambda e: e.node.id not in failed, reversed(self._line.entries)))
+        if len(since) == len(self._line.entries):
+            return False
+        space = room(self._env.window_left, self._env.model.info.max_output_tokens)
+        return line_tokens(since) < space * COOL_DOWN_SHARE
+
+    @property
+    def _no_summary(self) -> str:
+        return f"{self._env.model_name} wrote no summary: "
 
     @property
     def _is_undone(self) -> bool:
@@ -223,7 +244,8 @@ class RoomMaker:
                 )
         except NotSummarised as failure:
             self._could_not, why = True, str(failure)
-            self._pending.note(SystemNote(text=f"no summary was written: {why}", level="warning"))
+            text, node = f"{self._no_summary}{why}", self._line.last.id
+            self._pending.note(SystemNote(text=text, level="warning", node=node))
         if not must:
             return ()
         try:

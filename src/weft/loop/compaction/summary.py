@@ -112,10 +112,10 @@ def plan(line: ContextLine, window: int, most_output: int, need: Need) -> Compac
     space = room(window, most_output)
     cut = _cut(line.entries, space, need)
     entries = tuple(line.entries[:cut])
-    tokens = _tokens(line.entries) + estimate_text(len(line.summary))
+    tokens = line_tokens(line.entries) + estimate_text(len(line.summary))
     # A summary costs a model call and the vendor's cache of the line. For a few tokens it would be
     # due again before the next call.
-    if not entries or _tokens(entries) < _least_gain(space, need, tokens):
+    if not entries or line_tokens(entries) < _least_gain(space, need, tokens):
         return None
     before = line.compacted
     return CompactionPlan(
@@ -125,7 +125,7 @@ def plan(line: ContextLine, window: int, most_output: int, need: Need) -> Compac
         before="" if before is None else before.summary,
         kept=None if before is None else before.kept,
         pinned=line.pinned,
-        tokens=_tokens(entries) + estimate_text(len(line.summary)),
+        tokens=line_tokens(entries) + estimate_text(len(line.summary)),
         # The vendor counts otherwise than we do: what it refused is more than there is room for.
         space=min(space, tokens) if need == "overflow" else space,
         # An automatic one that gains nothing would be tried again before every call. One that the
@@ -141,12 +141,13 @@ def _cut(entries: Sequence[LineEntry], space: int, need: Need) -> int:
     if need == "overflow":
         # The vendor counts otherwise than we do, or its window is smaller: only the line itself
         # shows what there is to gain.
-        keep = min(keep, int(_tokens(entries[:-1]) * KEPT_SHARE))
+        keep = min(keep, int(line_tokens(entries[:-1]) * KEPT_SHARE))
         return choose_cut(entries, keep)
     return choose_cut(entries, keep, steps=STEPS, most_tokens=int(space * STEPS_SHARE))
 
 
-def _tokens(entries: Sequence[LineEntry]) -> int:
+def line_tokens(entries: Sequence[LineEntry]) -> int:
+    """About how much these are."""
     return sum(estimate(render(entry, ContextTarget("", ""))) for entry in entries)
 
 
