@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import threading
@@ -180,6 +181,33 @@ def test_a_users_memory_without_end_leaves_room_for_the_projects_and_says_so(
     found = files.text(project)
     assert [problem.partition(":")[0] for problem in found.problems] == [str(own), note.path]
     assert len(found.text.encode()) < LIMIT + 600
+
+
+def test_a_users_file_that_cannot_be_read_does_not_refuse_a_note_of_the_project(
+    files: MemoryFiles, project: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config" / "MEMORY.md").mkdir(parents=True)
+    note = files.add(project, "use tabs", "project", NOW)
+    assert Path(note.path).read_text().endswith("- use tabs\n")
+
+
+def test_notes_that_are_added_at_once_stay_within_the_limit(tmp_path: Path, project: str) -> None:
+    places = WeftPaths(home=tmp_path / "data", user=tmp_path, config=tmp_path / "config")
+    files = MemoryFiles(places, limit=600)
+    path = Path(files.add(project, "first", "project", NOW).path)
+    barrier = threading.Barrier(4)
+
+    def add(number: int) -> None:
+        barrier.wait()
+        with contextlib.suppress(UsageError):
+            files.add(project, f"{number}" * 250, "project", NOW)
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.stat().st_size <= 600 + 100
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\x00\x1b", "x" * (LONGEST_NOTE + 1)])

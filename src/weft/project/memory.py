@@ -182,12 +182,15 @@ class MemoryFiles:
         said = self._checked(text, scope)
         path = self._made_path(project, scope, now)
         note = _note(said, scope, path)
-        self._check_room(project, said, path)
+        other = self._other_size(project, scope)
         heading = f"# Memory: {printable_path(_subject(project, scope))}\n"
 
         def added(before: str) -> str | None:
             if said in _entries(before):
                 return None
+            # Here, where the file is what it is replaced as: of two that add at once, the second
+            # sees what the first has taken.
+            self._check_room(before, said, other, path)
             body = before.rstrip() or heading.rstrip()
             gap = "\n" if _ends_with_item(body) else "\n\n"
             return f"{body}{gap}{_item(said)}\n"
@@ -265,13 +268,16 @@ class MemoryFiles:
             )
         return said
 
-    def _check_room(self, project: str, said: str, path: Path) -> None:
-        paths = [self.path(project, scope) for scope in SCOPES]
-        used = sum(
-            len(self._file(each).read().encode("utf-8", "surrogateescape"))
-            for each in paths
-            if each is not None
-        )
+    def _other_size(self, project: str, scope: MemoryScope) -> int:
+        """Bytes of the file of the other scope; 0 where it cannot be read, as no model gets it."""
+        paths = [self.path(project, each) for each in SCOPES if each != scope]
+        try:
+            return sum(_size(self._file(path).read()) for path in paths if path is not None)
+        except UsageError:
+            return 0
+
+    def _check_room(self, text: str, said: str, other: int, path: Path) -> None:
+        used = _size(text) + other
         if used + len(said.encode()) > self._limit:
             raise UsageError(
                 f"the memory is full ({self._limit // 1024} KiB): forget something first, or "
@@ -353,6 +359,10 @@ def _note(text: str, scope: MemoryScope, path: Path) -> MemoryNote:
 def _id(text: str, scope: MemoryScope) -> str:
     # With the scope: the same may be remembered in both, and one of the two be forgotten.
     return hashlib.sha256(f"{scope}\n{text}".encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
 
 
 def _printable(line: str) -> str:
