@@ -274,6 +274,21 @@ def test_a_repository_has_one_memory_in_all_its_folders_and_worktrees(
         assert texts(files, str(folder)) == ["use tabs"]
 
 
+@pytest.mark.process
+def test_the_worktrees_of_a_bare_clone_have_one_memory(files: MemoryFiles, tmp_path: Path) -> None:
+    bare = tmp_path / "repo.git"
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", str(bare))
+    (tmp_path / "first").mkdir()
+    git(tmp_path, "clone", "-q", str(bare), "first")
+    git(tmp_path / "first", "commit", "-q", "--allow-empty", "-m", "x")
+    git(tmp_path / "first", "push", "-q", "origin", "HEAD:main")
+    for name in ("one", "two"):
+        git(bare, "worktree", "add", "-q", "--detach", str(tmp_path / name), "main")
+    files.add(str(tmp_path / "one"), "use tabs", "project", NOW)
+    assert texts(files, str(tmp_path / "two")) == ["use tabs"]
+    assert texts(files, str(tmp_path / "first")) == []
+
+
 def test_a_folder_cannot_claim_the_memory_of_another(files: MemoryFiles, tmp_path: Path) -> None:
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     (mine / ".git" / "worktrees" / "x").mkdir(parents=True)

@@ -295,7 +295,7 @@ class MemoryFiles:
 
 def memory_root(project: str) -> str:
     """The folder that has the memory of a project: the top of its repository; of a worktree, that
-    of the repository which it belongs to.
+    of the repository which it belongs to, or the git directory where that is a bare one.
     """
     try:
         # It believes a `.git` that points elsewhere only where both ways agree: a folder cannot
@@ -305,9 +305,11 @@ def memory_root(project: str) -> str:
         repository = None
     if repository is None:
         return os.path.realpath(project)
-    if repository.is_linked and os.path.basename(repository.common) == ".git":
-        return os.path.dirname(repository.common)
-    return repository.top
+    if not repository.is_linked:
+        return repository.top
+    # A bare clone has no top: its git directory, of any name, is what its worktrees share.
+    common = repository.common
+    return os.path.dirname(common) if os.path.basename(common) == ".git" else common
 
 
 def _subject(project: str, scope: MemoryScope) -> str:
