@@ -239,6 +239,17 @@ def test_an_editor_keeps_the_ends_of_lines_of_a_file(files: MemoryFiles, project
     assert path.read_bytes() == b"- a\r\n- b\r\n- meanwhile\r\n"
 
 
+def test_an_editor_does_not_bring_back_what_was_forgotten_meanwhile(
+    files: MemoryFiles, project: str
+) -> None:
+    files.add(project, "use tabs", "project", NOW)
+    secret = files.add(project, "the door code\nis 1234", "project", NOW)
+    before = files.source(project, "project")
+    files.remove(project, secret.id)
+    files.rewrite(project, "project", NOW, before=before, after=f"{before}- new\n")
+    assert texts(files, project) == ["use tabs", "new"]
+
+
 def test_many_at_once_lose_nothing(files: MemoryFiles, project: str) -> None:
     files.add(project, "first", "project", NOW)
     threads = [

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -229,7 +229,7 @@ class MemoryFiles:
     ) -> Path | None:
         """Put in place what an editor has made of `before`; None where nothing was changed.
 
-        What was remembered meanwhile is kept.
+        What was remembered meanwhile is kept, and what was forgotten meanwhile stays so.
 
         Raises:
             UsageError: the file cannot be changed.
@@ -239,9 +239,10 @@ class MemoryFiles:
         path = self._made_path(project, scope, now)
 
         def merged(there: str) -> str:
-            known = set(_entries(before))
-            new = [each for each in _entries(there) if each not in known]
-            whole = "\n".join([after.rstrip(), *map(_item, new)]) + "\n"
+            known, now = set(_entries(before)), _entries(there)
+            new = [each for each in now if each not in known]
+            kept = _dropped(after, known.difference(now)).rstrip()
+            whole = "\n".join([kept, *map(_item, new)]) + "\n"
             return whole.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in after else whole
 
         self._file(path).replace(merged)
@@ -338,6 +339,15 @@ def _spans(lines: list[str]) -> list[tuple[int, int]]:
             found.append((number, number + 1))
             is_open = True
     return found
+
+
+def _dropped(text: str, gone: Collection[str]) -> str:
+    """The text without these entries."""
+    lines = text.split("\n")
+    for first, last in reversed(_spans(lines)):
+        if _said(lines[first:last]) in gone:
+            del lines[first:last]
+    return "\n".join(lines)
 
 
 def _said(lines: list[str]) -> str:
