@@ -63,6 +63,20 @@ async def test_a_follow_up_waits_for_the_end_of_the_turn_and_steering_does_not(a
         assert said == ["go", "and afterwards this", "and that"]
 
 
+async def test_a_line_with_a_hash_that_is_no_note_is_said_as_it_was_typed(app: App) -> None:
+    async with driven_chat(app, HELD, "Heard.", "Heard.") as talk:
+        talk.screen.typed("go")
+        await talk.screen.until(lambda: talk.screen.live.text)
+        line = LineSubmitted("# read  @/tmp/a.png", later=True, typed="# read  [Image #1]")
+        talk.screen.typed(line)
+        await talk.screen.pick("send it as a message")
+        await talk.screen.until(lambda: talk.screen.live.queue)
+        assert waits(talk.screen, "# read  [Image #1]")
+        assert later(talk.screen) == 1
+        await go_on(app, session_of(talk))
+        await talk.screen.until(lambda: talk.screen.words().count("Heard.") == 1)
+
+
 async def test_a_follow_up_while_nothing_runs_is_simply_said(app: App) -> None:
     async with driven_chat(app, "Hello.") as talk:
         talk.screen.typed(LineSubmitted("hi", later=True))

@@ -264,13 +264,11 @@ class Chat:
         if self._commands.takes(stripped):
             await self._commands.run(stripped)
             return
+        send = partial(self.say_later if later else self.say_text, text, typed=typed)
         if is_note(stripped):
-            await self._commands.remember(stripped)
-            return
-        if later:
-            await self.say_later(text, typed=typed)
+            await self._commands.remember(stripped, send)
         else:
-            await self.say_text(text, typed=typed)
+            await send()
 
     async def _try_again(self) -> None:
         """Enter on the empty line: go on with a turn that failed or was stopped, else nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 
 from weft.cli.chat.commands.command_group import CommandChat, CommandGroup, Handler
 from weft.cli.chat.mode_words import MODE_DETAILS, described_mode, mode_of_words
@@ -85,9 +86,13 @@ class ChatCommands(CommandGroup):
             return
         await self._handler("/rewind")("")
 
-    async def remember(self, text: str) -> None:
-        """A line that begins with `# `: as `/memory add`, but it may turn out to be a message."""
-        await self._handler("/memory")(text)
+    async def remember(self, text: str, send: Callable[[], Awaitable[None]]) -> None:
+        """A line that begins with `# `: as `/memory add`, but it may turn out to be a message,
+        which `send` sends.
+        """
+        from weft.cli.chat.commands.memory_commands import MemoryCommands  # few lines are notes
+
+        await MemoryCommands(self._chat).remember_line(text.removeprefix("# ").strip(), send)
 
     def takes(self, text: str) -> bool:
         """True for a command; a path such as `/etc/hosts` is none."""

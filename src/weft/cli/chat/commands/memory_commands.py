@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from weft.cli.chat.commands.command_group import CommandGroup, Handler
@@ -39,8 +40,6 @@ class MemoryCommands(CommandGroup):
                 await self._look()
             case "add":
                 await self._remember(rest.strip())
-            case "#":
-                await self._remember(rest.strip(), is_line=True)
             case "edit":
                 await self._edit(rest.strip())
             case "forget" | "remove":
@@ -70,20 +69,29 @@ class MemoryCommands(CommandGroup):
 
     # -- adding
 
-    async def _remember(self, text: str, *, is_line: bool = False) -> None:
-        """Ask where to keep something, and keep it there; a whole line may also be sent."""
+    async def remember_line(self, text: str, send: Callable[[], Awaitable[None]]) -> None:
+        """As `/memory add`, of a line that began with `# `; `send` sends it as it was typed."""
+        chosen = await self._ask_where(text, is_line=True)
+        if chosen == len(_SCOPES):
+            await send()
+        else:
+            await self._keep(text, chosen, typed=f"# {text}")
+
+    async def _remember(self, text: str) -> None:
+        """Ask where to keep something, and keep it there."""
         if not text:
             raise UsageError("/memory add needs what is to be remembered: /memory add use tabs")
-        chosen = await self._ask_where(text, is_line=is_line)
+        chosen = await self._ask_where(text, is_line=False)
+        await self._keep(text, chosen, typed=f"/memory add {text}")
+
+    async def _keep(self, text: str, chosen: int | None, *, typed: str) -> None:
         if chosen is None:
             # Nothing typed is lost: it goes back where it was typed.
-            self._chat.screen.put_back(f"# {text}" if is_line else f"/memory add {text}")
-        elif chosen == len(_SCOPES):
-            await self._chat.say_text(f"# {text}")
-        else:
-            scope = list(_SCOPES)[chosen]
-            note = await self._memory.add(text, scope)
-            self._say(f"remembered for {_SCOPES[scope]}: {clean_line(note.text)}; {_NEXT}")
+            self._chat.screen.put_back(typed)
+            return
+        scope = list(_SCOPES)[chosen]
+        note = await self._memory.add(text, scope)
+        self._say(f"remembered for {_SCOPES[scope]}: {clean_line(note.text)}; {_NEXT}")
 
     async def _ask_where(self, text: str, *, is_line: bool) -> int | None:
         rows = (
