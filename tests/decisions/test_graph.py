@@ -94,6 +94,17 @@ def test_a_proposal_retires_nothing_before_it_is_accepted() -> None:
     assert graph.successor(IDS[0]) is graph.nodes[IDS[1]]
 
 
+def test_what_a_model_finishes_retires_nothing() -> None:
+    graph = fold_decisions([added("dec_a"), added("dec_b", "proposed")])
+    graph.apply(DecisionSuperseded(old=IDS[0], new=IDS[1], by="model"))
+    graph.apply(DecisionChanged(id=IDS[1], status="done", by="model"))
+    check = CheckEvidence(command="make", exit=0)
+    graph.apply(DecisionChanged(id=IDS[1], evidence=(check,), by="auto"))
+    assert graph.nodes[IDS[0]].status == "active"
+    graph.apply(DecisionChanged(id=IDS[1], status="active", by="user"))
+    assert graph.nodes[IDS[0]].status == "superseded"
+
+
 def test_nodes_that_supersede_each_other_end_the_search() -> None:
     graph = fold_decisions([added("dec_a"), added("dec_b")])
     graph.apply(DecisionSuperseded(old=IDS[0], new=IDS[1]))

@@ -263,6 +263,27 @@ async def test_a_model_changes_neither_what_the_user_accepted_nor_what_was_noted
         assert (await app.decisions.get(noted.id)).scope == ()
 
 
+async def test_a_model_ends_no_decision_of_the_user_with_one_that_it_finishes(
+    plain_world: World,
+) -> None:
+    async with plain_world.open(ScriptedModel([])) as app:
+        users = await app.decisions.log("Use Postgres")
+        log = call("decision_log", title="Use MySQL", supersedes=users.id)
+        session = await app.sessions.start_session(model=ScriptedModel([log, "ok"]))
+        await session.send_message("look")
+        [logged] = await facts(session, DecisionLogged)
+        script: list[CallTool | str] = [
+            call("decision_update", id=logged.ids[0], status="done"),
+            "ok",
+        ]
+        await session.send_message("go on", model=ScriptedModel(script))
+        results = [fact.result.text for fact in await facts(session, ToolComplete)]
+        assert "the user accepts it first" in results[-1]
+        assert (await app.decisions.get(users.id)).status == "active"
+        await app.decisions.accept(logged.ids[0])
+        assert (await app.decisions.get(users.id)).status == "superseded"
+
+
 async def test_a_file_that_must_not_be_read_is_no_evidence(plain_world: World) -> None:
     for name in ("keys.env", "plain.py"):
         (plain_world.project / name).write_text("SECRET=1234\n")

@@ -113,7 +113,10 @@ class DecisionGraph:
         evidence = sound_evidence(tuple(dict.fromkeys((*node.evidence, *fact.evidence))))
         self._put(msgspec.structs.replace(node, **new, evidence=evidence))
         self.changed[name] = max(self.changed[name], fact.at)
-        self._take_over(name)
+        # A model finishes its own proposals, and ends nothing of the user's with that; nor does a
+        # commit that is noted on such a one afterwards.
+        if fact.status is not None and fact.by != "model":
+            self._take_over(name)
 
     def _put(self, node: DecisionNode) -> None:
         self.nodes[node.id] = node

@@ -181,6 +181,10 @@ class DecisionUpdateTool(Tool):
             raise FinalToolError(
                 f"{node.id} is the user's: propose another with decision_log and `supersedes`"
             )
+        if given.status == "done" and any(True for _ in graph.outgoing(node.id, "supersedes")):
+            raise FinalToolError(
+                f"{node.id} would take the place of another decision: the user accepts it first"
+            )
         try:
             changed = DecisionChanged(
                 id=node.id,
