@@ -138,6 +138,28 @@ async def test_what_the_model_is_told_stays_within_its_tokens(plain_world: World
         assert estimate_text(sum(map(len, lines))) <= 1_024
 
 
+async def test_an_order_that_is_given_late_is_told(plain_world: World) -> None:
+    async with plain_world.open(ScriptedModel([])) as app:
+        logged = [
+            await app.decisions.log(
+                f"Cache number {number}", why="because of the cache " * 20, options=["Redis" * 8]
+            )
+            for number in range(30)
+        ]
+        model = ScriptedModel(["fine"] * 10)
+        session = await app.sessions.start_session(model=model)
+        for number in range(8):
+            await session.send_message(f"The cache number {number} is slow.")
+        await app.decisions.log("Never push to main", kind="constraint")
+        await session.send_message("The cache is slow.")
+        assert "Standing order: Never push to main" in seen(model)
+        for node in logged:
+            await app.decisions.change(node.id, status="superseded")
+        await app.decisions.log("Use Kafka", why="because of the queue " * 20)
+        await session.send_message("What about Kafka?")
+        assert "Decided: Use Kafka" in seen(model)
+
+
 async def test_a_read_or_an_edit_in_scope_says_so_once_a_turn(plain_world: World) -> None:
     plain_world.write("src/cache.py", "x = 1\n")
     plain_world.write("other.py", "y = 1\n")

@@ -8,6 +8,7 @@ a node is taken only if its scope is in play, or enough of the request's own wor
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
@@ -48,6 +49,7 @@ __all__ = [
     "rejects",
     "relevant_nodes",
     "search",
+    "standing_orders",
 ]
 
 
@@ -94,11 +96,32 @@ def relevant_nodes(
     return found[:most]
 
 
-def nodes_for_path(graph: DecisionGraph, path: str) -> list[DecisionNode]:
-    """The decisions that are about a file, the newest first; what rejects something comes first."""
+def standing_orders(graph: DecisionGraph) -> list[DecisionNode]:
+    """The user's orders for the whole project, the newest first."""
     index = index_of(graph)
-    found = [index.told[name].node for name in index.scopes.find(path)]
-    return sorted(found, key=lambda node: (not rejects(graph, node), -node.at, node.id))
+    found = [index.told[name].node for name in index.standing]
+    return sorted(found, key=lambda node: (-node.at, node.id))
+
+
+def nodes_for_path(
+    graph: DecisionGraph,
+    path: str,
+    *,
+    most: int | None = None,
+    accepts: Callable[[DecisionNode], bool] = lambda node: True,
+) -> list[DecisionNode]:
+    """The decisions that are about a file, the newest first; what rejects something comes first.
+
+    `accepts` leaves nodes out.
+    """
+    index = index_of(graph)
+    found = (index.told[name].node for name in index.scopes.find(path))
+
+    def order(node: DecisionNode) -> tuple[bool, float, str]:
+        return not rejects(graph, node), -node.at, node.id
+
+    near = filter(accepts, found)
+    return sorted(near, key=order) if most is None else heapq.nsmallest(most, near, key=order)
 
 
 def rejects(graph: DecisionGraph, node: DecisionNode) -> bool:

@@ -23,7 +23,7 @@ from weft.decisions import (
 )
 from weft.decisions.masked_facts import masked_facts
 from weft.decisions.note import TOKEN, note_line, path_note, without_tags
-from weft.decisions.relevance import is_told, nodes_for_path, relevant_nodes
+from weft.decisions.relevance import is_told, nodes_for_path, relevant_nodes, standing_orders
 from weft.errors import StoreError
 from weft.ids import DecisionId
 from weft.runtime.decisions.decision_book import DecisionBook, with_file_evidence
@@ -34,6 +34,10 @@ logger = logging.getLogger(__name__)
 
 TOKENS: Final = 1_024
 """Of all decisions that a model is told between two compactions."""
+ORDER_TOKENS: Final = 256
+"""Of these, what the user's standing orders have to themselves: one that is given late must not
+find the room taken."""
+MOST_ORDERS: Final = 50
 RESULT_TOKENS: Final = 120
 """Of those inside one tool result."""
 MOST_AT_ONCE: Final = 6
@@ -88,16 +92,30 @@ class SessionDecisions(DecisionAccess):
             for subject, text in told.items()
             if subject.startswith(DECISION_SUBJECT)
         }
-        room = TOKENS * TOKEN - sum(map(len, known.values()))
-        for node in (*self._relevant(graph), *self._told_before(graph, told)):
+        orders = standing_orders(graph)
+        room, kept = _rooms(graph, known, {node.id for node in orders})
+        self._tell(graph, orders[:MOST_ORDERS], known, kept)
+        self._tell(graph, (*self._relevant(graph), *self._told_before(graph, told)), known, room)
+        return known
+
+    def _tell(
+        self,
+        graph: DecisionGraph,
+        nodes: Iterable[DecisionNode],
+        known: dict[str, str],
+        room: int,
+    ) -> None:
+        """Add what fits into so many characters and is not known."""
+        for node in nodes:
             subject = f"{DECISION_SUBJECT}{node.id}"
+            if subject in known:
+                continue
             line = self.redact(note_line(graph, node))
-            if subject in known or len(line) > room:
+            if len(line) > room:
                 continue
             room -= len(line)
             known[subject] = line
             self._told_in_turn.add(node.id)
-        return known
 
     def _told_before(self, graph: DecisionGraph, told: Mapping[str, str]) -> list[DecisionNode]:
         """What the model was told before a compaction took it: carried by structure, not by the
@@ -200,3 +218,19 @@ class SessionDecisions(DecisionAccess):
     async def noted(self, facts: Sequence[DecisionFact]) -> tuple[DecisionFact, ...]:
         found = await with_file_evidence(facts, self._workspace, self._forbids)
         return masked_facts(found, self.redact)
+
+
+def _rooms(
+    graph: DecisionGraph, known: Mapping[str, str], orders: Collection[DecisionId]
+) -> tuple[int, int]:
+    """The characters that are left for any decision, and for standing orders; what was superseded
+    takes no room.
+    """
+    used = {True: 0, False: 0}
+    for subject, line in known.items():
+        name = DecisionId(subject.removeprefix(DECISION_SUBJECT))
+        if name not in graph.nodes or graph.nodes[name].status != "superseded":
+            used[name in orders] += len(line)
+    kept = ORDER_TOKENS * TOKEN - used[True]
+    room = (TOKENS - ORDER_TOKENS) * TOKEN - used[False]
+    return room + min(kept, 0), max(kept, 0)
