@@ -225,6 +225,19 @@ def test_a_request_mentions_a_scope_by_path_folder_or_symbol() -> None:
     assert folder_of("src/**/a.py") == "src"
 
 
+def test_a_note_on_a_file_looks_no_further_than_it_has_room() -> None:
+    graph = DecisionGraph()
+    for number in range(300):
+        add(graph, f"{number} {'x' * (number % 50)}", scope=("a.py",), at=NOW + number)
+    nodes = nodes_for_path(graph, "a.py")
+    assert nodes_for_path(graph, "a.py", most=5) == nodes[:5]
+    assert nodes_for_path(graph, "a.py", most=1, accepts=lambda node: node.at == NOW) == nodes[-1:]
+    waiting = iter(nodes)
+    _, taken = path_note(graph, waiting, 120)
+    assert len(taken) > 3
+    assert len(list(waiting)) > 200
+
+
 def test_words_are_compared_by_their_stems() -> None:
     assert words_of("Retries of the HTTPClient") == words_of("retry http clients")
     assert words_of("sorting") == words_of("sortable") == words_of("sorted")

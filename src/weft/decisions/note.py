@@ -17,6 +17,8 @@ from weft.decisions.graph import DecisionGraph
 TOKEN: Final = 4
 LONGEST_LINE: Final = 420
 """Characters of one line."""
+SHORTEST_LINE: Final = 40
+"""Characters that no line does without: an id and the fewest words."""
 LONGEST_PART: Final = 140
 PATH_HEADING: Final = "Decided before about this file:"
 _TAG: Final = re.compile(
@@ -40,6 +42,8 @@ def path_note(
     lines = [f"[{PATH_HEADING}"]
     room = tokens * TOKEN - len(lines[0]) - 1
     for node in nodes:
+        if room < SHORTEST_LINE:
+            break
         line = note_line(graph, node)
         if len(line) + 1 > room and not taken and room > 120:
             # Half of this room is better than nothing: the id leads to the rest.

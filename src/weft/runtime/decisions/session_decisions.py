@@ -40,6 +40,8 @@ find the room taken."""
 MOST_ORDERS: Final = 50
 RESULT_TOKENS: Final = 120
 """Of those inside one tool result."""
+MOST_IN_RESULT: Final = 20
+"""Decisions of a file that are tried: more never fit."""
 MOST_AT_ONCE: Final = 6
 FILES_IN_PLAY: Final = 10
 
@@ -177,13 +179,16 @@ class SessionDecisions(DecisionAccess):
         each decision once a turn.
         """
         graph, told = self.book.graph, self._told_in_turn
+
+        def is_new(node: DecisionNode) -> bool:
+            # A result is no place for what is not decided yet.
+            counts = node.status != "proposed" and self._is_for_us(node)
+            return counts and node.id not in told and not self._is_own_attempt(graph, node)
+
         found: dict[DecisionId, DecisionNode] = {}
         for path in paths:
-            for node in nodes_for_path(graph, path):
-                # A result is no place for what is not decided yet.
-                counts = node.status != "proposed" and self._is_for_us(node)
-                if counts and node.id not in told and not self._is_own_attempt(graph, node):
-                    found.setdefault(node.id, node)
+            near = nodes_for_path(graph, path, most=MOST_IN_RESULT, accepts=is_new)
+            found.update((node.id, node) for node in near)
         if not found:
             return ""
         text, taken = path_note(graph, found.values(), RESULT_TOKENS)
