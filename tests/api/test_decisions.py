@@ -306,6 +306,9 @@ async def test_records_that_may_not_be_read_and_links_are_not_imported(
         for name in ("private", "private/0001-a.md", "0004-d.md"):
             with pytest.raises(UsageError, match="must not be read"):
                 await app.decisions.import_adr(plain_world.project / name)
+        with pytest.raises(UsageError, match="is a link out of its folder"):
+            await app.decisions.import_adr(plain_world.project / "adr")
+        (plain_world.project / "adr/0003-c.md").unlink()
         assert len(await app.decisions.import_adr(plain_world.project / "adr")) == 1
 
 

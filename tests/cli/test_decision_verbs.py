@@ -174,3 +174,18 @@ def test_what_cannot_be_done_is_one_sentence(run: Run, words: tuple[str, ...], s
     assert out == ""
     assert err.startswith("weft: ")
     assert says in err
+
+
+def test_names_that_cannot_be_are_refused_and_odd_ones_shown_in_one_line(
+    run: Run, tmp_path: Path
+) -> None:
+    code, _, said = run("why", "x" * 5_000)
+    assert (code, said.count("\n")) == (2, 1)
+    assert len(said) < 300
+    for option in ("--supersedes", "--parent"):
+        code, _, said = run("log", "Use TOML", option, "")
+        assert (code, "needs the id of a decision" in said) == (2, True)
+    (tmp_path / "project" / "a\x1b[31m\nb.py").write_text("one\n")
+    _, out, _ = run("why", "a\x1b[31m\nb.py")
+    assert "\x1b" not in out
+    assert out.splitlines()[0].endswith("in no commit")

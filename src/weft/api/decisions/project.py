@@ -55,6 +55,7 @@ from weft.decisions.masked_facts import masked_facts
 from weft.decisions.narrative import narrative_of, reached_from
 from weft.decisions.pulse import ProjectFiles, PulseReport, check_pulse
 from weft.decisions.relevance import nodes_for_path, of_turn, relevant_nodes, search
+from weft.decisions.sound_values import one_line
 from weft.errors import UsageError
 from weft.ids import DecisionId, SessionId, new_id
 from weft.runtime.decisions.decision_book import (
@@ -133,6 +134,9 @@ class ProjectDecisions:
         """
         check_texts(by=by)
         check_word("author", by, ("user", "model", "auto"))
+        for name, given in (("supersedes", supersedes), ("parent", parent)):
+            if given == "":
+                raise UsageError(f"{name} needs the id of a decision")
         entry = DecisionEntry(
             title=title,
             kind=kind,
@@ -333,8 +337,9 @@ class ProjectDecisions:
         project, places = self._services.project_path, self._services.places
         if line is not None and line < 1:
             raise UsageError(f"lines are counted from 1, not {line}")
-        if not await anyio.Path(os.path.join(project, inside)).exists():
-            raise UsageError(f"no file {path!r} in this project")
+        # Not Path.exists: it raises for a name that is too long.
+        if not await anyio.to_thread.run_sync(os.path.exists, os.path.join(project, inside)):
+            raise UsageError(f"no file {one_line(path)!r} in this project")
         if line is not None:
             await self._check_line(inside, line)
         commit = await blamed_commit(
@@ -592,9 +597,11 @@ def _record_files(path: Path) -> list[Path]:
         raise UsageError(
             f"{str(path)!r} has {len(records)} records; import at most {MOST_RECORDS} at once"
         )
-    # A folder may come with a repository, and its links may lead anywhere.
-    own = [file for file in records if not file.is_symlink()]
-    return [file for file in own if not file.name.startswith(("000-", "0000-"))]
+    for file in records:
+        # A folder may come with a repository, and its links may lead anywhere.
+        if os.path.dirname(os.path.realpath(file)) != os.path.realpath(path):
+            raise UsageError(f"{str(file)!r} is a link out of its folder; import the file it means")
+    return [file for file in records if not file.name.startswith(("000-", "0000-"))]
 
 
 def _read_record(file: Path) -> str:

@@ -103,7 +103,10 @@ def _place(given: str) -> tuple[str, int | None]:
 
 
 def _why_lines(report: WhyReport) -> list[str]:
-    place = report.path if report.line is None else f"{report.path}:{report.line}"
+    from weft.decisions.sound_values import LONGEST_SCOPE, one_line
+
+    path = one_line(report.path, LONGEST_SCOPE)  # a file may have any letters in its name
+    place = path if report.line is None else f"{path}:{report.line}"
     commit, turn = report.commit, report.turn
     if commit is None:
         lines = [f"{place}: in no commit"]
