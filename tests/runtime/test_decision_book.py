@@ -174,3 +174,13 @@ def test_only_some_books_are_kept() -> None:
     for number in range(100):
         shared_book(books, store, f"p{number}", clock)
     assert len(books) < 50
+
+
+async def test_what_is_stored_is_no_failure_when_it_cannot_be_read_on() -> None:
+    store, script = scripted_store(MemoryStore())
+    book = DecisionBook(store, "prj_a", ManualClock())
+    script.faults.append("down")
+    await book.add(entry("Use SQLite").facts)
+    assert not book.graph.nodes
+    script.is_down = False
+    assert await titles(store, "prj_a") == ["Use SQLite"]

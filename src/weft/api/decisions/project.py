@@ -516,7 +516,7 @@ class ProjectDecisions:
         ids = [name for logged in made for name in logged.ids]
         summary = f"{made[0].node.kind}: {made[0].node.title}"
         await self._add(book, facts, ids, summary, session)
-        return [book.graph.nodes[logged.node.id] for logged in made]
+        return [book.graph.nodes.get(logged.node.id, logged.node) for logged in made]
 
     async def _with_files(self, facts: Sequence[DecisionFact]) -> list[DecisionFact]:
         project = self._services.project_path
@@ -547,7 +547,7 @@ class ProjectDecisions:
             raise UsageError(f"session {session!r} has a store of its own, and its decisions there")
         commit = logged_commit(book.project_id, facts, ids=tuple(ids), summary=summary)
         await port.actor.append(lambda state: commit)
-        await book.refresh()
+        await book.refresh_after_append()
 
     def _relative(self, path: str) -> str:
         """A path as scopes have it.

@@ -23,7 +23,7 @@ from weft.decisions import (
     file_evidence,
 )
 from weft.decisions.scope import is_symbol
-from weft.errors import Conflict, Corrupt, StoreUnavailable, ToolError
+from weft.errors import Conflict, Corrupt, StoreError, StoreUnavailable, ToolError
 from weft.events import DecisionLogged
 from weft.ids import CallUid, DecisionId, NodeId, SessionId, derived_id
 from weft.loop import Commit, ProjectFacts
@@ -66,6 +66,15 @@ class DecisionBook:
                     self._read_to = record.seq
         return self.graph
 
+    async def refresh_after_append(self) -> None:
+        """Read what was added.  That it is stored does not change when it cannot be read yet: an
+        error here would have it logged again.
+        """
+        try:
+            await self.refresh()
+        except StoreError:
+            logger.warning("the project's decisions cannot be read on", exc_info=True)
+
     def _take(self, record: Record) -> None:
         try:
             fact = decode_decision(record.kind, record.body)
@@ -95,7 +104,7 @@ class DecisionBook:
             except Conflict as conflict:
                 end = conflict.actual
             else:
-                await self.refresh()
+                await self.refresh_after_append()
                 return
         raise StoreUnavailable("the project's stream is written to without end; try again later")
 
