@@ -277,8 +277,10 @@ async def test_no_secret_gets_into_the_graph(plain_world: World) -> None:
         "why": f"why {KEY}",
         "options": [{"title": f"Not {KEY}", "why": f"old {KEY}"}],
     }
-    (plain_world.project / "pytest").write_text("test -e fine\n")
-    shell = CallTool(name="shell", args={"command": f"API_TOKEN={KEY} sh ./pytest"})
+    program = plain_world.project / "pytest"
+    program.write_text("#!/bin/sh\ntest -e fine\n")
+    program.chmod(0o755)
+    shell = CallTool(name="shell", args={"command": f"API_TOKEN={KEY} ./pytest"})
     write = CallTool(name="write", args={"path": "fine", "content": "x"})
     model = ScriptedModel(
         [

@@ -287,17 +287,18 @@ class DecisionWriters:
     ) -> None:
         code = fact.result.data.get("exit_code")
         intent = state.turn.intents.get(fact.call_uid)
-        command = str(intent.args.get("command", "")) if intent is not None else ""
-        if not isinstance(code, int) or not command:
+        whole = str(intent.args.get("command", "")) if intent is not None else ""
+        if not isinstance(code, int) or not whole:
             return
-        command = self._decisions.redact(command)
+        # Judged whole: what stands for a secret has blanks in it, which a shell's word has not.
+        command, tests = self._decisions.redact(whole), is_test(whole)
         evidence = self._decisions.turn()
         now, session = self._decisions.now, state.session_id
-        if is_test(command) and code:
+        if tests and code:
             self.failed[command] = (code, now)
             while len(self.failed) > MOST_FAILURES:
                 del self.failed[next(iter(self.failed))]
-        elif is_test(command) and command in self.failed:
+        elif tests and command in self.failed:
             was, since = self.failed.pop(command)
             files = _touched_since(state, since)
             if files:
@@ -307,7 +308,7 @@ class DecisionWriters:
                 if not any(_is_known(each, graph) for each in facts):
                     found.add(facts, one_line(f"outcome: {command} passes", LONGEST_SUMMARY))
                 found.add(proven_by_test(graph, session, command, files), "")
-        if not code and (commit := made_commit(command, fact.result.text)):
+        if not code and (commit := made_commit(whole, fact.result.text)):
             files = _touched_since(state, self._committed)
             found.add(commit_links(graph, session, commit, files), f"commit {commit}")
             self._committed = now
