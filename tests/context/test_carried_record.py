@@ -152,6 +152,16 @@ def test_rules_stay_where_hints_have_to_go() -> None:
     assert len(kept.rules) < 90
 
 
+def test_rules_that_have_no_room_are_counted() -> None:
+    rules = [asked(n, f"Never touch the folder number {n} of the old system.") for n in range(200)]
+    first = kept_of(*rules, space=3_000)
+    assert first.more_rules == 200 - len(first.rules) > 0
+    assert f"\n… and {first.more_rules} older rules" in kept_blocks(first)[0]
+    second = kept_of(asked(500, "Never push to main."), before=first, space=3_000)
+    assert second.more_rules + len(second.rules) == 201
+    assert "older rules" not in kept_blocks(kept_of(rules[0]))[0]
+
+
 def test_a_rule_that_is_given_again_is_the_newest() -> None:
     tabs, spaces = "Always use tabs.", "Always use spaces."
     first = kept_of(asked(1, tabs), asked(2, spaces), asked(3, tabs))

@@ -68,8 +68,10 @@ def gather(
     cut = [*left, *(text for text in said if _bounded(text) != text)]
     values = _unique((*before.values, *(each for text in cut for each in values_of(text))))
     rules = _unique((*before.rules, *(rule for text in said for rule in rules_of(text))))
+    firmest = _firmest(rules, _share(space, RULES_SHARE))
     return KeptRecord(
-        rules=_firmest(rules, _share(space, RULES_SHARE)),
+        rules=firmest,
+        more_rules=before.more_rules + len(rules) - len(firmest),
         values=_newest([each for each in values if each not in rules], _share(space, VALUES_SHARE))[
             0
         ],
@@ -88,9 +90,9 @@ def kept_blocks(kept: KeptRecord | None) -> tuple[str, ...]:
         return ()
     blocks = []
     if kept.rules:
-        blocks.append(
-            _list("Rules that the user gave; they hold until the user lifts them:", kept.rules)
-        )
+        more = f"\n… and {kept.more_rules} older rules that had no room" if kept.more_rules else ""
+        heading = "Rules that the user gave; they hold until the user lifts them:"
+        blocks.append(_list(heading, kept.rules) + more)
     if kept.values:
         blocks.append(_list("Said by the user earlier, with exact values:", kept.values))
     if kept.messages:

@@ -45,6 +45,8 @@ class KeptRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     rules: tuple[str, ...] = ()
     """Sentences of the user with an order or a ban."""
+    more_rules: int = 0
+    """Others that there is no room for."""
     values: tuple[str, ...] = ()
     """Sentences with exact values, of messages that are no longer kept whole."""
     messages: tuple[str, ...] = ()
