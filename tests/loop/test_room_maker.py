@@ -37,6 +37,19 @@ def test_a_turn_that_begins_and_a_task_that_is_finished_are_good_moments(
     assert is_at_boundary(line) is is_good
 
 
+def test_a_list_that_still_shows_an_old_task_as_done_is_no_good_moment() -> None:
+    old, new = {"text": "old", "status": "done"}, {"text": "new", "status": "in_progress"}
+    line = [
+        asked(1),
+        called(2, "todo", todos=[old]),
+        called(3),
+        called(4, "todo", todos=[old, new]),
+    ]
+    assert not is_at_boundary(line)
+    assert is_at_boundary([*line, called(5, "todo", todos=[old, {**new, "status": "done"}])])
+    assert not is_at_boundary([*line, called(5, "todo", todos=[old]), called(6, "todo", todos=[])])
+
+
 def test_the_same_calls_again_after_two_compactions_are_no_progress() -> None:
     progress, line = CallProgress(), [asked(1), called(2, path="a"), called(3, path="b")]
     assert not progress.is_going_round(line)

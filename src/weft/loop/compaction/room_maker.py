@@ -262,11 +262,26 @@ def is_at_boundary(line: Sequence[LineEntry]) -> bool:
     """Whether this is a good moment to compact: a turn begins, or a task was just finished."""
     if not line or line[-1].node.role == "user":
         return bool(line)
-    lists = [call.args.get("todos") for call in line[-1].node.calls if call.name == "todo"]
-    return any(
-        isinstance(each, dict) and each.get("status") == "done"
-        for todos in lists
-        for each in (todos if isinstance(todos, list) else ())
+    now = _tasks_done(line[-1])
+    if not now:
+        return False
+    # Each call gives the whole list: what was done before stands in it as done again.
+    lists = (_tasks_done(entry) for entry in reversed(line[:-1]))
+    before = next((done for done in lists if done is not None), None)
+    return bool(now - (before or frozenset()))
+
+
+def _tasks_done(entry: LineEntry) -> frozenset[str] | None:
+    """The tasks that an answer lists as done; None where it has no list."""
+    lists = [call.args.get("todos") for call in entry.node.calls if call.name == "todo"]
+    if not lists:
+        return None
+    # What a model wrote may have any form.
+    listed = lists[-1] if isinstance(lists[-1], list) else []
+    return frozenset(
+        str(each.get("text"))
+        for each in listed
+        if isinstance(each, dict) and each.get("status") == "done"
     )
 
 
