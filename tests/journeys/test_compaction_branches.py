@@ -315,4 +315,4 @@ async def test_a_message_with_a_picture_and_a_file_is_summarised_with_both_named
         await session.compact()
     [message] = request_lines(teller.summaries[0])
     assert "[image: door.png]" in message
-    assert "[file: spec.md]\nit is blue" in message
+    assert "[file: spec.md]\n  it is blue" in message
