@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.context import CONTINUE_PROMPT, CUT_OFF, NO_RESULT, ContextTarget, LineEntry, build
+from weft.context import (
+    CONTINUE_PROMPT,
+    CUT_OFF,
+    NO_RESULT,
+    ContextTarget,
+    LineEntry,
+    build,
+    notes_for_model,
+    told_on,
+)
 from weft.ids import CallUid, NodeId
 from weft.messages import (
     CallResults,
@@ -24,6 +34,7 @@ from weft.messages import (
     ToolCall,
     ToolResult,
 )
+from weft.tree import ConversationTree, TreeNote
 
 HERE = ContextTarget("anthropic", "claude")
 SIGNED = Thinking(text="hm", signature="sig", provider="anthropic", model="claude")
@@ -246,3 +257,35 @@ def test_every_call_of_the_line_is_answered_exactly_once(line: list[LineEntry]) 
         for result in message.results
     ]
     assert answered == made
+
+
+class CountedNotes(list[TreeNote]):
+    """Counts the notes that are read of it."""
+
+    read = 0
+
+    def __iter__(self) -> Iterator[TreeNote]:
+        self.read += len(self)
+        return super().__iter__()
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.read += len(found) if isinstance(place, slice) else 1
+        return found
+
+
+def test_a_turn_reads_only_the_notes_that_are_new() -> None:
+    node = NodeId("nod_1")
+    kept = [
+        TreeNote(node=node, text=f"{n}", to_model=True, order=n, environment={"date": f"{n}"})
+        for n in range(200)
+    ]
+    notes = CountedNotes(kept)
+    tree = ConversationTree(environments=notes)
+    assert notes_for_model(tree)[node] == tuple(str(n) for n in range(200))
+    told_on(tree, node)
+    notes.read = 0
+    notes.append(TreeNote(node=node, text="new", to_model=True, order=200, environment={"a": "b"}))
+    assert notes_for_model(tree)[node][-1] == "new"
+    told_on(tree, node)
+    assert notes.read <= 1

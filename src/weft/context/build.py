@@ -9,7 +9,6 @@ repaired for this: legality is made here, from the tree, every time.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -217,14 +216,11 @@ def build(
     return MessageComposer(target).compose(line, summary=summary, upto=upto, notes=notes).messages
 
 
-def notes_for_model(tree: ConversationTree) -> dict[NodeId | None, list[str]]:
-    """What the system said to the model too, by the node that it was said after."""
-    notes: dict[NodeId | None, list[str]] = {}
-    # In the order in which they came: what was sent stays as it is in all later requests.
-    for note in heapq.merge(tree.notes, tree.environments, key=lambda note: note.order):
-        if note.to_model:
-            notes.setdefault(note.node, []).append(note.text)
-    return notes
+def notes_for_model(tree: ConversationTree) -> dict[NodeId | None, tuple[str, ...]]:
+    """What the system said to the model too, by the node that it was said after; a mapping of the
+    caller's own.
+    """
+    return tree.notes_by_node.sent.copy()
 
 
 def _with_legal_ends(said: list[Message]) -> tuple[Message, ...]:

@@ -39,10 +39,10 @@ def told_on(
     compaction = tree.compaction_for(tip)
     # A note at the last node that was summarized is still sent: it comes after the summary.
     first = 0 if compaction is None else tree.nodes[compaction.upto].depth
-    told = {note.node: note.environment for note in tree.environments}
-    if known is not None:
-        told[known[0]] = dict(known[1])
+    told = tree.notes_by_node.environments
     for node in tree.ancestors(tip):
+        if known is not None and node == known[0]:
+            return known[1]
         if node in told:
             return told[node]
         if tree.nodes[node].depth <= first:

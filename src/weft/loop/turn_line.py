@@ -40,7 +40,7 @@ class TurnLine:
         # request).  The key holds all that can change it: the composer, and how many notes there
         # are.
         self._composed: tuple[MessageComposer, int, ComposedMessages] | None = None
-        self._notes: tuple[int, dict[NodeId | None, list[str]]] | None = None
+        self._notes: tuple[int, dict[NodeId | None, tuple[str, ...]]] | None = None
         """What the system said to the model too, and how many notes there were then."""
         self._refused: set[NodeId] = set()
         """Nodes whose pictures a vendor has refused."""
@@ -145,7 +145,7 @@ class TurnLine:
             composed = self._composed = (self._composer, noted, messages)
         return composed[2]
 
-    def _notes_now(self, count: int) -> dict[NodeId | None, list[str]]:
+    def _notes_now(self, count: int) -> dict[NodeId | None, tuple[str, ...]]:
         # Only added to, so their number tells whether there are new ones.  The same mapping as long
         # as there are none: by it the composer sees that what it has composed still holds.
         if self._notes is None or self._notes[0] != count:
@@ -193,7 +193,7 @@ def _digests(
     notes = notes_for_model(state.tree)
     for fact in facts:
         if isinstance(fact, SystemNote) and fact.to_model:
-            notes.setdefault(fact.node, []).append(fact.text)
+            notes[fact.node] = (*notes.get(fact.node, ()), fact.text)
     entries = _entries_after(line.entries, facts)
     composed = composer.compose(entries, summary=line.summary, upto=line.upto, notes=notes)
     return composer.digests(composed.messages)

@@ -83,6 +83,30 @@ class TreeNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float = 0.0
 
 
+class NoteIndex:
+    """The notes of a tree by the node that they were said after, as far as models get them."""
+
+    def __init__(self) -> None:
+        self.sent: dict[NodeId | None, tuple[str, ...]] = {}
+        """What the model is told there, in the order in which it came."""
+        self.environments: dict[NodeId | None, dict[str, str]] = {}
+        """What the model knows of its environment from there on."""
+        self._taken = (0, 0)
+
+    def take(self, notes: list[TreeNote], environments: list[TreeNote]) -> None:
+        """Take in what is new: both are only added to, and a turn must not cost more the longer
+        the session is.
+        """
+        taken, self._taken = self._taken, (len(notes), len(environments))
+        new = [*notes[taken[0] :], *environments[taken[1] :]]
+        # In the order in which they came: what was sent stays as it is in all later requests.
+        for note in sorted(new, key=lambda note: note.order):
+            if note.to_model:
+                self.sent[note.node] = (*self.sent.get(note.node, ()), note.text)
+            if note.environment:
+                self.environments[note.node] = note.environment
+
+
 _TABLES: Final = (dict, LayeredMap)
 """What holds the nodes of a tree."""
 
@@ -116,6 +140,16 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         from weft.tree.subtree_counts import SubtreeCounts  # few sessions are ever asked for it
 
         return SubtreeCounts()
+
+    @cached_property
+    def _note_index(self) -> NoteIndex:
+        return NoteIndex()
+
+    @property
+    def notes_by_node(self) -> NoteIndex:
+        """The notes, by the nodes that they were said after."""
+        self._note_index.take(self.notes, self.environments)
+        return self._note_index
 
     def _asked_counts(self) -> SubtreeCounts | None:
         """The counts, when they were asked for."""
