@@ -133,6 +133,16 @@ def test_a_vendors_count_calibrates_estimates_up_at_once_and_down_by_halves() ->
     assert ledger.ratio("b:m") == 1.0
 
 
+def test_a_fork_knows_how_the_vendor_counted_before_it_and_nothing_of_what_was_used() -> None:
+    fact = msgspec.structs.replace(counted(1_500, 1_000), session_id=SessionId("ses_a"), seq=1)
+    source = fold([fact], SessionState(session_id=SessionId("ses_a")))
+    folded = fold([fact], SessionState(session_id=SessionId("ses_b")))
+    for fork in (folded, source.fork(SessionId("ses_b"))):
+        assert fork.ledger == UsageLedger(ratios={"a:m": 1.5})
+    folded.ledger.apply(counted(2_000, 1_000))
+    assert source.ledger.ratio("a:m") == 1.5
+
+
 @pytest.mark.parametrize(
     "fact",
     [

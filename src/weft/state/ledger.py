@@ -79,7 +79,7 @@ class UsageLedger(msgspec.Struct, kw_only=True):
                     self.last_call = usage
                     if not fact.estimated:
                         self.measured_tokens = usage.total_tokens
-                        self._calibrate(fact)
+                self.calibrate(fact)
                 self._add(usage, model=fact.model, purpose=fact.purpose, turn_id=fact.turn_id)
             # A child keeps its own ledger; here it is a row for each model and has no purpose.
             case ChildFinished():
@@ -92,8 +92,10 @@ class UsageLedger(msgspec.Struct, kw_only=True):
         """How many tokens a model's vendor counts where we estimate one; 1 until it has counted."""
         return self.ratios.get(model, 1.0)
 
-    def _calibrate(self, fact: UsageRecorded) -> None:
-        if fact.request_estimate < LEAST_COUNTED:
+    def calibrate(self, fact: UsageRecorded) -> None:
+        """Learn from a count of a turn's request how the vendor counts."""
+        is_count = fact.purpose == "turn" and not fact.estimated
+        if not is_count or fact.request_estimate < LEAST_COUNTED:
             return
         usage = fact.usage
         read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens

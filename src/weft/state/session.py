@@ -250,6 +250,10 @@ class SessionState(msgspec.Struct, kw_only=True):
         for name in _FOLDED_BY.get(kind, ()):
             if own or name in _INHERITED:
                 getattr(self, name).apply(fact)
+        if not own and type(fact) is UsageRecorded:
+            # Of the ledger a fork inherits this alone: what was used is its source's, but its
+            # first request is as long as the line, and has to fit.
+            self.ledger.calibrate(fact)
         # Of any kind: a cause stands on the first fact of its append, whatever that is.
         if own and fact.cause is not None:
             self.inputs.apply(fact)
@@ -265,7 +269,10 @@ class SessionState(msgspec.Struct, kw_only=True):
         tree are shared.
         """
         inherited = {name: _copied(getattr(self, name)) for name in _INHERITED - {"tree"}}
-        return SessionState(session_id=session_id, tree=self.tree.fork(), **inherited)
+        ledger = UsageLedger(ratios=self.ledger.ratios.copy())
+        return SessionState(
+            session_id=session_id, tree=self.tree.fork(), ledger=ledger, **inherited
+        )
 
     def apply_all(self, facts: Iterable[AnyFact]) -> None:
         """Take many facts in, in order."""
