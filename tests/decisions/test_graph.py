@@ -21,6 +21,8 @@ from weft.decisions import (
     fold_decisions,
     linked,
     log_entry,
+    narrative_of,
+    note_line,
     options_of,
     share_left,
 )
@@ -103,6 +105,18 @@ def test_what_a_model_finishes_retires_nothing() -> None:
     assert graph.nodes[IDS[0]].status == "active"
     graph.apply(DecisionChanged(id=IDS[1], status="active", by="user"))
     assert graph.nodes[IDS[0]].status == "superseded"
+
+
+def test_the_reason_of_a_change_is_told() -> None:
+    graph = fold_decisions([added("dec_a")])
+    change = DecisionChanged(id=IDS[0], status="abandoned", reason="too slow\nfor us")
+    graph.apply(change)
+    graph.apply(DecisionChanged(id=IDS[0], confidence=5, reason="another"))
+    node = graph.nodes[IDS[0]]
+    assert note_line(graph, node).startswith("Tried and given up: dec_a: too slow for us.")
+    assert "  abandoned: too slow for us" in narrative_of(graph, [node]).splitlines()
+    graph.apply(DecisionChanged(id=IDS[0], status="active"))
+    assert "too slow" not in narrative_of(graph, graph.nodes.values())
 
 
 def test_nodes_that_supersede_each_other_end_the_search() -> None:

@@ -106,6 +106,7 @@ def test_whatever_a_stream_holds_can_be_shown(text: str, number: float) -> None:
         DecisionAdded(node=msgspec.structs.replace(node, id=DecisionId(text))),
         linked(DecisionId("dec_1"), DecisionId("dec_2"), text, text),
         DecisionChanged(id=DecisionId("dec_2"), title=text, review_after=number),
+        DecisionChanged(id=DecisionId("dec_1"), status="abandoned", reason=text),
     ]
     graph = fold_decisions(facts)
     told = narrative_of(graph, graph.nodes.values())

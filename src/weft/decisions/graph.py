@@ -57,6 +57,8 @@ class DecisionGraph:
         """The session that wrote each node; empty for one that no session wrote."""
         self.changed: dict[DecisionId, float] = {}
         """When each node was last written to."""
+        self.reasons: dict[DecisionId, str] = {}
+        """Why nodes are in the state that they are in, where that was said."""
         self.of_user: set[DecisionId] = set()
         """What the user decided, or accepted: no model changes it."""
         self.seq = 0
@@ -105,6 +107,10 @@ class DecisionGraph:
         fact = sound_change(fact)
         if fact.by == "user" and fact.status is not None:
             self.of_user.add(name)
+        if fact.status is not None:
+            self.reasons.pop(name, None)
+            if fact.reason:
+                self.reasons[name] = fact.reason
         fields = ("status", "title", "why", "confidence", "scope", "tags", "review_after")
         given = {field: getattr(fact, field) for field in fields}
         new = {field: value for field, value in given.items() if value is not None}

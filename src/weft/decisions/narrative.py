@@ -66,6 +66,8 @@ def _paragraph(graph: DecisionGraph, node: DecisionNode) -> str:
     lines = [f"{day(node.at)} {node.kind}: {node.title} [{node.id}, {node.status}{sure}]"]
     if node.why:
         lines += [f"  {line}" for line in node.why.splitlines()]
+    if reason := graph.reasons.get(node.id):
+        lines.append(f"  {node.status}: {reason}")
     for verdict in ("chosen", "rejected"):
         for option, edge in graph.options(node.id, verdict):
             why = edge.rationale or option.why

@@ -59,7 +59,8 @@ def path_note(
 
 def _rejected(graph: DecisionGraph, node: DecisionNode) -> str:
     if node.status == "abandoned":
-        why = f": {_part(node.why)}" if node.why else ""
+        said = graph.reasons.get(node.id) or node.why
+        why = f": {_part(said)}" if said else ""
         return f"Tried and given up: {node.title}{why}."
     found = graph.options(node.id, "rejected")
     if not found:

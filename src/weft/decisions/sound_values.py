@@ -113,6 +113,7 @@ def sound_change(fact: DecisionChanged) -> DecisionChanged:
         tags=None if fact.tags is None else sound_tags(fact.tags),
         review_after=_time(fact.review_after),
         evidence=sound_evidence(fact.evidence),
+        reason=one_line(fact.reason, LONGEST_WHY),
     )
 
 
