@@ -7,14 +7,18 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weft.decisions import (
+    DecisionChanged,
     DecisionEntry,
     DecisionGraph,
     DecisionOption,
     fold_decisions,
     log_entry,
 )
+from weft.decisions.graph_index import TextIndex, index_of
 from weft.decisions.note import TOKEN, note_line, path_note
 from weft.decisions.relevance import nodes_for_path, relevant_nodes, search
 from weft.decisions.scope import covers, folder_of, is_symbol
@@ -236,6 +240,41 @@ def test_a_note_on_a_file_looks_no_further_than_it_has_room() -> None:
     _, taken = path_note(graph, waiting, 120)
     assert len(taken) > 3
     assert len(list(waiting)) > 200
+
+
+def test_a_request_in_a_wide_scope_weighs_few_of_its_decisions() -> None:
+    graph = DecisionGraph()
+    for number in range(1_000):
+        add(graph, f"Rule {number}", scope=("**",), at=NOW + number)
+    old = add(graph, "Use Kafka", scope=("**",), at=NOW - 5)
+    found = relevant_nodes(graph, "What about Kafka?", paths=["a.py"], now=NOW, most=3)
+    assert found[0].node.id == old
+    assert all(each.in_scope for each in found)
+    weighed = [each for each in index_of(graph).nodes.values() if each.counts is not None]
+    assert len(weighed) < 400
+
+
+@given(
+    texts=st.lists(st.text("abc-. \n", max_size=40), max_size=8), part=st.text("abc-.", min_size=1)
+)
+def test_an_index_finds_the_texts_that_have_some_letters(texts: list[str], part: str) -> None:
+    index = TextIndex()
+    for number, text in enumerate(texts):
+        index.add(number, text)
+    assert index.having(part) == {number for number, text in enumerate(texts) if part in text}
+
+
+def test_what_was_written_anew_is_found_by_its_new_words_alone() -> None:
+    graph = DecisionGraph()
+    name = add(graph, "Use Redis")
+    for number in range(1_100):
+        word = "Kafka" if number % 2 else "Redis"
+        graph.apply(DecisionChanged(id=name, title=f"Use {word}"))
+        if number % 100 < 2:
+            found = [len(search(graph, each, now=NOW)) for each in ("kafka", "redis")]
+            assert found == [number % 2, 1 - number % 2]
+        else:
+            index_of(graph)
 
 
 def test_words_are_compared_by_their_stems() -> None:

@@ -2,11 +2,13 @@
 thousands of decisions.
 
 A text is kept for each node, in small letters, with those of its options.  Whether a word could be
-in it is asked of the text; only what may matter is cut into words.
+in it is asked of an index; only what may matter is cut into words.
 """
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
@@ -21,6 +23,11 @@ from weft.decisions.words import concepts_of, words_of
 from weft.ids import DecisionId
 
 FARTHEST_GOAL: Final = 4
+MOST_GONE: Final = 1_000
+"""Numbers of nodes that were written anew, before all are numbered again."""
+FEW_TOKENS: Final = 16
+"""Tokens that are looked up one by one: for more, a look at each of them is quicker."""
+_TOKENS: Final = re.compile(r"[a-z0-9.\-]+")
 _VERDICTS: Final = ("rejected", "chosen", "leads_to")
 
 
@@ -43,7 +50,47 @@ class IndexedNode(msgspec.Struct, kw_only=True):
     text: str
     """All that is said, in small letters."""
     is_told: bool
+    number: int
+    """Its place among all that were ever indexed."""
     counts: WordCounts | None = None
+
+
+class TextIndex:
+    """Texts in small letters, by number.
+
+    The letters of a word's stem stand inside one token of a text, so that it is enough to look
+    through the tokens that there are: thousands of texts have few.
+    """
+
+    def __init__(self) -> None:
+        # Arrays, not sets: there are some 20 places for each text.
+        self._places: dict[str, array[int]] = {}
+        self._all = ""
+        """Every token on a line of its own; empty where it has to be made anew."""
+
+    def add(self, number: int, text: str) -> None:
+        """Take one more text in."""
+        for token in set(_TOKENS.findall(text)):
+            places = self._places.get(token)
+            if places is None:
+                places = self._places[token] = array("I")
+                self._all = ""
+            places.append(number)
+
+    def having(self, letters: str) -> set[int]:
+        """The texts that have these letters in them: small ones, digits, dots and dashes."""
+        if not self._all:
+            self._all = "\n".join(("", *self._places, ""))
+        if self._all.count(letters) > FEW_TOKENS:
+            many = [places for token, places in self._places.items() if letters in token]
+            return set().union(*many)
+        found: set[int] = set()
+        at = self._all.find(letters)
+        while at >= 0:
+            end = self._all.index("\n", at)
+            found.update(self._places[self._all[self._all.rindex("\n", 0, at) + 1 : end]])
+            at = self._all.find(letters, end)
+        return found
 
 
 class GraphIndex:
@@ -59,6 +106,11 @@ class GraphIndex:
         self.scopes: ScopeIndex[DecisionId] = ScopeIndex()
         """The scopes of those that are told."""
         self._distances: dict[DecisionId, int] | None = None
+        self._numbered: list[IndexedNode | None] = []
+        """None: what was written anew since, under another number."""
+        self._read_to = 0
+        """How many of these are in the two indexes."""
+        self._texts, self._titles = TextIndex(), TextIndex()
 
     def refresh(self) -> None:
         """Take in what was written since."""
@@ -73,6 +125,8 @@ class GraphIndex:
 
     def _forget(self, name: DecisionId) -> None:
         old = self.nodes.pop(name, None)
+        if old is not None:
+            self._numbered[old.number] = None
         if old is not None and old.is_told:
             del self.told[name]
             self.standing.pop(name, None)
@@ -85,13 +139,33 @@ class GraphIndex:
             strong=strong.lower(),
             text=f"{strong}\n{body}".lower(),
             is_told=is_told(self._graph, node),
+            number=len(self._numbered),
         )
         self.nodes[node.id] = new
+        self._numbered.append(new)
         if new.is_told:
             self.told[node.id] = new
             self.scopes.add(node.id, node.scope)
             if node.kind == "constraint" and node.status == "active" and not node.scope:
                 self.standing[node.id] = None
+
+    def having(self, letters: str, *, in_titles: bool = False) -> list[IndexedNode]:
+        """The nodes in whose text, or in whose titles and tags, these letters are."""
+        self._read_on()
+        numbers = (self._titles if in_titles else self._texts).having(letters)
+        return [each for number in numbers if (each := self._numbered[number]) is not None]
+
+    def _read_on(self) -> None:
+        if len(self._numbered) > 2 * len(self.nodes) + MOST_GONE:
+            self._numbered = list(self.nodes.values())
+            for number, each in enumerate(self.nodes.values()):
+                each.number = number
+            self._read_to, self._texts, self._titles = 0, TextIndex(), TextIndex()
+        for new in self._numbered[self._read_to :]:
+            if new is not None:
+                self._texts.add(new.number, new.text)
+                self._titles.add(new.number, new.strong)
+        self._read_to = len(self._numbered)
 
     def counts(self, each: IndexedNode) -> WordCounts:
         """The words of a node."""

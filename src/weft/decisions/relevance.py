@@ -80,7 +80,10 @@ def relevant_nodes(
     in_scope = {name for path in paths for name in index.scopes.find(path)}
     in_scope |= index.scopes.mentioned(request[:LONGEST_REQUEST]).keys()
     asked = _AskedWords(request, index, index.told)
-    anyway = [index.told[name] for name in {*in_scope, *(index.standing if standing else ())}]
+    about = (index.told[name] for name in in_scope if accepts(index.told[name].node))
+    # A scope may be the whole project: of those the newest are weighed, and what has the words.
+    newest = heapq.nlargest(MOST_CANDIDATES, about, key=lambda each: (each.node.at, each.node.id))
+    anyway = [*newest, *(index.told[name] for name in (index.standing if standing else ()))]
     near_goals = index.goal_distances()
     found: list[RelevantNode] = []
     for each in {id(one): one for one in (*anyway, *asked.candidates())}.values():
@@ -168,7 +171,7 @@ class _AskedWords:
         self._concepts = concepts_of(word for word in self.words if not is_generic(word))
         self._all_concepts = concepts_of(self.words)
         self._hits = {
-            word: [each for each in nodes.values() if root_of(word) in each.text]
+            word: [each for each in index.having(root_of(word)) if each.node.id in nodes]
             for word in self.words
         }
         self._mean = sum(len(each.text) for each in nodes.values()) / (len(nodes) or 1)
@@ -181,10 +184,12 @@ class _AskedWords:
             for each in hits:
                 bounds[each.node.id] = bounds.get(each.node.id, 0.0) + weight
         for group in self._concepts:
-            roots = [root_of(word) for word in words_of_concepts([group])]
-            for name, each in self._nodes.items():
-                if any(root in each.strong for root in roots):
-                    bounds[name] = bounds.get(name, 0.0) + 1.0
+            roots = {root_of(word) for word in words_of_concepts([group])}
+            names: set[DecisionId] = set()
+            for root in roots:
+                names.update([each.node.id for each in self._index.having(root, in_titles=True)])
+            for name in names & self._nodes.keys():
+                bounds[name] = bounds.get(name, 0.0) + 1.0
         enough = [self._nodes[name] for name, bound in bounds.items() if bound >= least]
         enough.sort(key=lambda each: (-bounds[each.node.id], -each.node.at, each.node.id))
         return enough[:MOST_CANDIDATES]
