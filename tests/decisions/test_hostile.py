@@ -222,3 +222,12 @@ def test_a_word_without_end_is_none() -> None:
     encoded = "QUJD1" * 4_000
     assert words_of(f"decode {encoded} with PostgreSQL") == ("decod", "postgresql")
     assert words_of("MyGitHubThing, TypeScript, x_DB") == ("mygithub", "typescript", "db")
+
+
+def test_scopes_outside_the_project_are_dropped_when_they_are_read() -> None:
+    scope = ("/etc/passwd", "~/.ssh/**", "a/../../b", "src/a.py")
+    node = DecisionNode(id=DecisionId("dec_a"), kind="decision", title="A", scope=scope, at=1.0)
+    graph = fold_decisions([DecisionAdded(node=node)])
+    assert graph.nodes[node.id].scope == ("src/a.py",)
+    graph.apply(DecisionChanged(id=node.id, scope=scope[:3]))
+    assert graph.nodes[node.id].scope == ()

@@ -31,6 +31,7 @@ from weft.decisions.sound_values import (
     LONGEST_WORD,
     MOST_SCOPES,
     MOST_TAGS,
+    is_inside,
     one_line,
     some_lines,
 )
@@ -336,7 +337,7 @@ def clean_scope(scope: Iterable[str]) -> tuple[str, ...]:
         clean_text(each).strip().removeprefix("./") for each in scope if each.strip()
     )
     for each in found:
-        if each.startswith(("/", "~")) or ".." in each.split("/") or not each.isprintable():
+        if not is_inside(each) or not each.isprintable():
             raise UsageError(
                 f"{each[:LONGEST_SCOPE]!r} is no scope: give a path or a glob relative to the "
                 "project, or a symbol"

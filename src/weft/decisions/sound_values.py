@@ -98,6 +98,7 @@ def _is_sound(node: DecisionNode) -> bool:
         and all(0 < len(word) <= LONGEST_WORD for word in words if word is not node.author)
         and len(node.author) <= LONGEST_TITLE
         and "".join((node.title, node.why, *words)).isprintable()
+        and all(map(is_inside, node.scope))
     )
 
 
@@ -125,9 +126,14 @@ def sound_edge(edge: DecisionEdge) -> DecisionEdge:
 
 
 def sound_scope(scope: tuple[str, ...]) -> tuple[str, ...]:
-    """The scopes that can be some."""
+    """The scopes that can be some: inside the project, as entries have them."""
     fine = (each for each in scope[:MOST_SCOPES] if 0 < len(each) <= LONGEST_SCOPE)
-    return tuple(each for each in fine if each.isprintable())
+    return tuple(each for each in fine if each.isprintable() and is_inside(each))
+
+
+def is_inside(scope: str) -> bool:
+    """Whether a scope stays in the project, whatever is there."""
+    return not scope.startswith(("/", "~")) and ".." not in scope.split("/")
 
 
 def sound_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
