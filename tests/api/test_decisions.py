@@ -139,9 +139,11 @@ async def test_the_pulse_finds_what_a_list_of_files_leaves_out(plain_world: Worl
     hidden = plain_world.project / ".github" / "workflows"
     hidden.mkdir(parents=True)
     (hidden / "ci.yml").write_text("on: push\n")
+    plain_world.write("web/build/out.js", "x\n")
     options = [{"title": "One job", "verdict": "chosen"}]
+    shown = (".github/workflows/ci.yml", ".github/**", ".github/workflows/*.yml", "web/build/**")
     async with plain_world.open(ScriptedModel([])) as app:
-        for scope in (".github/workflows/ci.yml", ".github/**", ".github/workflows/*.yml"):
+        for scope in shown:
             await app.decisions.log(f"About {scope}", scope=[scope], options=options)
         assert (await app.decisions.pulse()).findings == ()
         gone = await app.decisions.log("Gone", scope=[".github/*.md"], options=options)
