@@ -100,6 +100,10 @@ class RoomMaker:
         if not await self._clear() or self._level == "hard":
             await self._compact(self._plan("full"), must=True)
         await self._shorten(self._beyond_hard)
+        # Not even without room for the answer: the vendor would refuse it, and then fewer of the
+        # newest steps stay as they are, too.
+        if self._is_beyond_room:
+            await self._compact(self._plan("overflow"), must=True)
         if self._level == "hard" and not (self._said_so or self._may_not):
             self._said_so = True
             self._pending.note(SystemNote(text=NO_ROOM, level="warning"))
@@ -143,6 +147,11 @@ class RoomMaker:
     @property
     def _env(self) -> ModelEnvironment:
         return self._environment()
+
+    @property
+    def _is_beyond_room(self) -> bool:
+        space = room(self._env.window_left, self._env.model.info.max_output_tokens)
+        return self._line.compose().tokens > space
 
     @property
     def _level(self) -> RoomLevel:
