@@ -129,8 +129,10 @@ class Stage:
             folder / "p",
             folder / "weft.db",
             {
-                "model.architect": self._name, "model.editor": self._name,
-                "sandbox.mode": "off", "compaction.soft": 0.85,
+                "model.architect": self._name,
+                "model.editor": self._name,
+                "sandbox.mode": "off",
+                "compaction.soft": 0.85,
             },
             environ={"HOME": str(folder), "WEFT_HOME": str(folder)},
             sleep=_no_wait,

@@ -155,7 +155,7 @@ def opened(root: Path) -> App:
     app.WAKE_EVERY_SECONDS = 0.05
     environ = {"HOME": str(root), "WEFT_HOME": str(root), "PATH": os.environ["PATH"]}
     settings = {"model.default": f"scripted:{root / 'script.json'}", "sandbox.mode": "off"}
-    return open_app(root / "project", root / "weft.db", settings, environ=environ)
+    return open_app(root / "project", root / "weft.db", settings, environ=environ, wakes_due=True)
 
 
 async def live(application: App) -> None:
