@@ -335,7 +335,9 @@ def test_the_program_says_what_its_main_function_says(
 
 
 def test_ten_megabytes_are_still_taken(weft: WeftProgram) -> None:
-    done = weft.run("-p", "-m", weft.script("Taken."), stdin=b"a b c d e\n" * 1_000_000)
+    info = {"provider": "scripted", "name": "wide", "context_window": 10_000_000}
+    model = weft.script("Taken.", info=info)
+    done = weft.run("-p", "-m", model, stdin=b"a b c d e\n" * 1_000_000)
     assert (done.returncode, done.stdout) == (0, "Taken.\n")
 
 

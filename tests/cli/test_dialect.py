@@ -123,6 +123,9 @@ CALLS: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("references", {"name": "Cart"}, "References", {"name": "Cart"}),
     ("outline", {"path": "a.py"}, "Outline", {"path": "a.py"}),
     ("map", {"request": "carts"}, "Map", {"request": "carts"}),
+    ("decision_log", {"title": "Use X"}, "DecisionLog", {"title": "Use X"}),
+    ("decision_query", {"text": "cache"}, "DecisionQuery", {"text": "cache"}),
+    ("decision_update", {"id": "dec_1"}, "DecisionUpdate", {"id": "dec_1"}),
     (
         "ask",
         {"question": "Which?", "options": ["a", "b"]},

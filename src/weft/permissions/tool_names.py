@@ -33,6 +33,9 @@ CLAUDE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "references": "References",
         "outline": "Outline",
         "map": "Map",
+        "decision_log": "DecisionLog",
+        "decision_query": "DecisionQuery",
+        "decision_update": "DecisionUpdate",
         "lsp": "LSP",
         "rename": "RenameSymbol",  # as above
         "fetch": "WebFetch",
