@@ -6,6 +6,7 @@ import gc
 import ipaddress
 import itertools
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -36,6 +37,10 @@ settings.load_profile("sample")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many examples are tried, before the modules of the tests ask for it."""
+    # A shell's background job ignores SIGINT, and every program that it starts inherits that:
+    # the tests that interrupt one would wait for ever.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if "not process" in config.getoption("markexpr"):
         settings.load_profile("quick")
 
