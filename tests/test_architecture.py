@@ -17,6 +17,7 @@ ANYWHERE = {
     "file_io",
     "data_tables",
     "text_cache",
+    "deferred_modules",
 }
 """The root modules that everybody may import."""
 

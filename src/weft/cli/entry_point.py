@@ -24,6 +24,9 @@ def run() -> None:
     """
     import atexit  # compiled in: it takes no time
 
+    from weft.deferred_modules import defer_modules  # not where we are a library
+
+    defer_modules()
     code = [1]
     # Called last, because it is registered first; what was registered before (by a profiler, say)
     # would not be called, so that the interpreter then ends in its own time.

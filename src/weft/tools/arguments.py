@@ -26,6 +26,28 @@ class ToolArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
 
+class LateSchema:
+    """The schema of a tool's arguments, made when it is first read.
+
+    What a model reads comes from the manifest, so that a call of a tool needs no schema; making
+    one loads a module that describes types.
+    """
+
+    def __init__(self, kind: type[msgspec.Struct]) -> None:
+        self._kind = kind
+        self._made: dict[str, Any] | None = None
+
+    def __get__(self, tool: object, owner: type) -> dict[str, Any]:
+        if self._made is None:
+            self._made = schema_of(self._kind)
+        return self._made
+
+
+def late_schema(kind: type[msgspec.Struct]) -> Any:
+    """`schema` of a tool, for its class body; `Any`, because reading it gives a `dict`."""
+    return LateSchema(kind)
+
+
 def schema_of(kind: Any) -> dict[str, Any]:
     """JSON Schema of a Struct: one object, every reference written out.
 

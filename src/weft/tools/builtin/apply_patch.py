@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext
 from weft.tools.file_changes import FileChange, prepare_changes
 from weft.tools.files import MAX_KEPT, EditTarget, target_of
@@ -44,7 +44,7 @@ class ApplyPatchTool(Tool):
         "`*** Move to: path` after an Update File line renames the file. There are no line "
         "numbers. If anything does not fit, nothing is changed."
     )
-    schema = schema_of(PatchArguments)
+    schema = late_schema(PatchArguments)
     effect: Effect = "checkable"
     timeout_seconds = 60.0
 

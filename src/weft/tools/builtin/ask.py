@@ -9,7 +9,7 @@ from msgspec import Meta
 from weft.errors import FinalToolError
 from weft.events import Effect
 from weft.permissions import ToolAction
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome, UserQuestion
 
 MAX_OPTIONS = 8
@@ -52,7 +52,7 @@ class AskTool(Tool):
         "decide yourself; do not use it to ask for permission, which is asked for where "
         "it is needed."
     )
-    schema = schema_of(AskArguments)
+    schema = late_schema(AskArguments)
     effect: Effect = "pure"
     timeout_seconds = 10.0
 

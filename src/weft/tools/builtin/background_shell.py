@@ -9,7 +9,7 @@ from msgspec import Meta
 from weft.errors import FinalToolError
 from weft.events import Effect
 from weft.permissions import ToolAction
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import (
     BackgroundCommands,
     BackgroundOutput,
@@ -51,7 +51,7 @@ class ShellOutputTool(Tool):
     description = (
         "What a background command printed since you last looked, and whether it still runs."
     )
-    schema = schema_of(OutputArguments)
+    schema = late_schema(OutputArguments)
     effect: Effect = "pure"
     timeout_seconds = MAX_WAIT_SECONDS + 30.0
 
@@ -71,7 +71,7 @@ class ShellStopTool(Tool):
 
     name = "shell_stop"
     description = "End a background command, with everything that it started."
-    schema = schema_of(StopArguments)
+    schema = late_schema(StopArguments)
     effect: Effect = "unknown"
     timeout_seconds = 60.0
 

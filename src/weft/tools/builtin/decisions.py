@@ -34,7 +34,7 @@ from weft.errors import BadArguments, FinalToolError, UsageError
 from weft.events import DecisionLogged, Effect
 from weft.ids import DecisionId
 from weft.permissions import ToolAction
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 
 MOST_SHOWN = 8
@@ -96,7 +96,7 @@ class DecisionLogTool(Tool):
         "Write down a decision of lasting value for this project: what was chosen, what was "
         "rejected and why. Later sessions get it when it matters. Not for what the code says."
     )
-    schema = schema_of(LogArguments)
+    schema = late_schema(LogArguments)
     effect: Effect = "pure"
     timeout_seconds = 30.0
 
@@ -142,7 +142,7 @@ class DecisionQueryTool(Tool):
         "Look up what was decided in this project before, by words, by file or by id: rejected "
         "options and failed attempts too. Use it before you propose a design."
     )
-    schema = schema_of(QueryArguments)
+    schema = late_schema(QueryArguments)
     effect: Effect = "pure"
     timeout_seconds = 30.0
 
@@ -166,7 +166,7 @@ class DecisionUpdateTool(Tool):
         "Change a decision that you logged: abandon it, finish it, or correct it. What the user "
         "decided is replaced by `decision_log` with `supersedes`."
     )
-    schema = schema_of(UpdateArguments)
+    schema = late_schema(UpdateArguments)
     effect: Effect = "pure"
     timeout_seconds = 30.0
 

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext
 from weft.tools.files import NOTE_CHANGED, known_text, prepare_change, target_of
 from weft.tools.patch import TextReplacement, apply
@@ -65,7 +65,7 @@ class EditTool(Tool):
         "unless old_string occurs exactly once "
         "(or replace_all is set)."
     )
-    schema = schema_of(EditArguments)
+    schema = late_schema(EditArguments)
     effect: Effect = "checkable"
     timeout_seconds = 60.0
 
@@ -86,7 +86,7 @@ class MultiEditTool(Tool):
         "or nothing: if one does not fit, the file "
         "stays as it is."
     )
-    schema = schema_of(MultiEditArguments)
+    schema = late_schema(MultiEditArguments)
     effect: Effect = "checkable"
     timeout_seconds = 60.0
 

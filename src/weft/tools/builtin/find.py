@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.did_you_mean import near_names
 from weft.tools.files import action
@@ -43,7 +43,7 @@ class FindTool(Tool):
         "Find files by a name pattern, below a folder. Files that the project ignores "
         "(.gitignore) are left out."
     )
-    schema = schema_of(FindArguments)
+    schema = late_schema(FindArguments)
     effect: Effect = "pure"
     timeout_seconds = 60.0
 

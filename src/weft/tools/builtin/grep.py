@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from weft.errors import FinalToolError
 from weft.events import Effect
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.files import action
 from weft.tools.glob import matcher
@@ -70,7 +70,7 @@ class GrepTool(Tool):
         "`path:line:text`. Files that the project ignores "
         "and binary files are left out."
     )
-    schema = schema_of(GrepArguments)
+    schema = late_schema(GrepArguments)
     effect: Effect = "pure"
     timeout_seconds = 60.0
 

@@ -19,7 +19,7 @@ from weft.repo import (
     plain_path,
     reference_argv,
 )
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.files import action
 from weft.workspace import ProcessCommand
@@ -79,7 +79,7 @@ class FindSymbolTool(_IndexTool):
         "Find where a function, class, method, type or constant is defined, by its name. Shows "
         "path, lines and signature. Without an exact match, names made of the same words."
     )
-    schema = schema_of(FindSymbolArguments)
+    schema = late_schema(FindSymbolArguments)
 
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(FindSymbolArguments, args)
@@ -106,7 +106,7 @@ class ReferencesTool(_IndexTool):
         "Find the lines where a name is used in code, by syntax: not in comments, strings or "
         "longer names. Definitions are marked with `=`."
     )
-    schema = schema_of(ReferencesArguments)
+    schema = late_schema(ReferencesArguments)
 
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(ReferencesArguments, args)
@@ -130,7 +130,7 @@ class OutlineTool(_IndexTool):
 
     name = "outline"
     description = "List what a source file defines, with lines and signatures, without reading it."
-    schema = schema_of(OutlineArguments)
+    schema = late_schema(OutlineArguments)
 
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         path = await context.workspace.resolve(parse(OutlineArguments, args).path)
@@ -155,7 +155,7 @@ class MapTool(_IndexTool):
         "Show the files of the project that fit a request in words, best first, with the "
         "signatures of the definitions that fit. Start here when you do not know where to look."
     )
-    schema = schema_of(MapArguments)
+    schema = late_schema(MapArguments)
 
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(MapArguments, args)

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from weft.errors import BadArguments, FinalToolError, RetryableToolError, ToolError
 from weft.events import Effect
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.file_changes import FileChange, prepare_changes
 from weft.tools.files import EditTarget, action, place_of, target_of
@@ -66,7 +66,7 @@ class LspTool(Tool):
         "documentation, the symbols of a file or of the project, the problems of a file. More "
         "exact than a search for text."
     )
-    schema = schema_of(LspArguments)
+    schema = late_schema(LspArguments)
     effect: Effect = "pure"
     timeout_seconds = 90.0
 
@@ -171,7 +171,7 @@ class RenameTool(Tool):
         "Rename a function, class, variable or other name everywhere in the project, by the "
         "language server's knowledge of what refers to it. All files or none."
     )
-    schema = schema_of(RenameArguments)
+    schema = late_schema(RenameArguments)
     effect: Effect = "checkable"
     timeout_seconds = 90.0
 

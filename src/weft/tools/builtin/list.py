@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from weft.events import Effect
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.files import action
 
@@ -32,7 +32,7 @@ class ListTool(Tool):
 
     name = "list"
     description = "List what is in a folder. Folders end in `/`, symbolic links in `@`."
-    schema = schema_of(ListArguments)
+    schema = late_schema(ListArguments)
     effect: Effect = "pure"
     timeout_seconds = 30.0
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from weft.errors import FinalToolError
 from weft.events import Effect
 from weft.messages import Image, image_info
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.did_you_mean import near_names
 from weft.tools.files import action
@@ -46,7 +46,7 @@ class ReadTool(Tool):
         f"part of the file. Shows up to {DEFAULT_LINES} lines; use offset and limit for "
         "more. Read a file before you edit it."
     )
-    schema = schema_of(ReadArguments)
+    schema = late_schema(ReadArguments)
     effect: Effect = "pure"
     timeout_seconds = 30.0
 

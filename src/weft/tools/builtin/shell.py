@@ -13,7 +13,7 @@ from msgspec import Meta
 from weft.errors import FinalToolError
 from weft.events import Effect
 from weft.permissions import ToolAction
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import (
     BackgroundCommands,
     BackgroundOutput,
@@ -99,7 +99,7 @@ class ShellTool(Tool):
         "carry over; what is to go on running needs `background`. There is no terminal "
         "and no input. Output is standard output and error together."
     )
-    schema = schema_of(ShellArguments)
+    schema = late_schema(ShellArguments)
     effect: Effect = "unknown"
     timeout_seconds = MAX_SECONDS + 30.0
 

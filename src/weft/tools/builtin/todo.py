@@ -9,7 +9,7 @@ from msgspec import Meta
 from weft.errors import FinalToolError
 from weft.events import Effect, Todo
 from weft.permissions import ToolAction
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 
 MAX_TASKS = 100
@@ -49,7 +49,7 @@ class TodoTool(Tool):
         "list, which replaces the old one. "
         "Mark a task in_progress before you start it and done as soon as it is."
     )
-    schema = schema_of(TodoArguments)
+    schema = late_schema(TodoArguments)
     effect: Effect = "pure"
     timeout_seconds = 10.0
 

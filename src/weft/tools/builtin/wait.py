@@ -10,7 +10,7 @@ from msgspec import Meta
 from weft.errors import BadArguments, ToolError
 from weft.events import Effect
 from weft.permissions import ToolAction
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import (
     BackgroundCommands,
     PreparedCall,
@@ -50,7 +50,7 @@ class WaitTool(Tool):
         "to repeated `shell_output`; start what takes long with `shell` and `background`, then "
         "wait for it."
     )
-    schema = schema_of(WaitArguments)
+    schema = late_schema(WaitArguments)
     effect: Effect = "pure"
     timeout_seconds = 60.0
 

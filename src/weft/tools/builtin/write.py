@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from weft.errors import ToolError
 from weft.events import Effect
-from weft.tools.arguments import ToolArguments, parse, schema_of
+from weft.tools.arguments import ToolArguments, late_schema, parse
 from weft.tools.base import PreparedCall, Tool, ToolContext
 from weft.tools.files import EditTarget, prepare_change, refuse_stale, target_of
 from weft.tools.text import decode, line_end
@@ -30,7 +30,7 @@ class WriteTool(Tool):
         "existing file must have been read before; "
         "prefer an edit for changes to part of a file."
     )
-    schema = schema_of(WriteArguments)
+    schema = late_schema(WriteArguments)
     effect: Effect = "checkable"
     timeout_seconds = 60.0
 

@@ -1,0 +1,72 @@
+"""Modules of others that are loaded when they are first used.
+
+What we need imports modules that it uses only in rare functions: to print a traceback, to ask for
+the locale, to describe a type.  Loading those takes milliseconds and almost half a megabyte of
+every start.  A deferred module stands in `sys.modules` without having run; the first name that is
+read from it runs it.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import RLock  # compiled in, unlike `threading`
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+# By hand: `typing` takes as long to load as the interpreter itself.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+DEFERRED = ("asyncio.sslproto", "locale", "msgspec.inspect")
+_lock = RLock()
+_running: set[str] = set()
+
+
+class DeferredModule(ModuleType):
+    """A module that runs when a name of it is first read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        read = ModuleType.__getattribute__
+        # The import system reads `__spec__` at each `import`, and tools look at what every module
+        # has (`__file__`, `__warningregistry__`): those are no use of it.
+        if not name.startswith("__"):
+            _run(self, read(self, "__spec__"))
+        return read(self, name)
+
+
+def defer_modules(names: tuple[str, ...] = DEFERRED) -> None:
+    """Defer those of these modules that nothing has loaded yet."""
+    for name in names:
+        spec = None if name in sys.modules else _spec_of(name)
+        # Another finder (of a frozen program) may know it: the import finds it as always.
+        if spec is not None and spec.loader is not None:
+            module = DeferredModule(name)
+            module.__spec__ = spec
+            module.__loader__ = spec.loader
+            module.__package__ = spec.parent
+            module.__file__ = spec.origin
+            sys.modules[name] = module
+
+
+def _spec_of(name: str) -> ModuleSpec | None:
+    package, _, _ = name.rpartition(".")
+    if not package:
+        return PathFinder.find_spec(name)
+    above = PathFinder.find_spec(package)
+    return above and PathFinder.find_spec(name, above.submodule_search_locations)
+
+
+def _run(module: DeferredModule, spec: ModuleSpec) -> None:
+    """Run a module.  Another thread waits meanwhile, until all its names are there; what the module
+    reads from itself while it runs comes from this thread, and must not run it again.
+    """
+    with _lock:
+        if type(module) is not DeferredModule or spec.name in _running:
+            return
+        _running.add(spec.name)
+        try:
+            spec.loader.exec_module(module)  # type: ignore[union-attr]  # see `defer_modules`
+            object.__setattr__(module, "__class__", ModuleType)
+        finally:
+            _running.discard(spec.name)

@@ -1,0 +1,117 @@
+"""Modules of others that the program loads when they are first used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from weft.deferred_modules import DEFERRED, defer_modules
+
+RUNS: list[str] = []
+STARTED = threading.Event()
+GO_ON = threading.Event()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    yield tmp_path
+    RUNS.clear()
+    STARTED.clear()
+    GO_ON.clear()
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def _written(folder: Path, name: str, text: str) -> None:
+    (folder / f"{name}.py").write_text(
+        f"from tests import test_deferred_modules as test\ntest.RUNS.append({name!r})\n{text}"
+    )
+
+
+def test_a_deferred_module_runs_when_a_name_is_first_read(folder: Path) -> None:
+    _written(folder, "late_one", "value = 7\n")
+    defer_modules(("late_one",))
+    import late_one  # type: ignore[import-not-found]
+
+    assert late_one.__name__ == "late_one"
+    assert late_one.__spec__ is not None
+    assert RUNS == []
+    assert late_one.value == 7
+    assert late_one.value == 7
+    assert type(late_one) is type(sys)
+    assert RUNS == ["late_one"]
+
+
+def test_a_module_of_a_package_is_deferred_without_loading_the_package(folder: Path) -> None:
+    (folder / "late_package").mkdir()
+    (folder / "late_package" / "__init__.py").write_text("from . import inner\n")
+    _written(folder / "late_package", "inner", "from . import other\n")
+    (folder / "late_package" / "other.py").write_text("")
+    defer_modules(("late_package.inner",))
+    assert "late_package" not in sys.modules
+    import late_package  # type: ignore[import-not-found]
+
+    assert RUNS == []
+    assert late_package.inner.other.__name__ == "late_package.other"
+    assert RUNS == ["inner"]
+
+
+def test_a_second_thread_waits_until_all_names_are_there(folder: Path) -> None:
+    _written(folder, "late_slow", "test.STARTED.set()\ntest.GO_ON.wait(60)\nvalue = 7\n")
+    defer_modules(("late_slow",))
+    import late_slow  # type: ignore[import-not-found]
+
+    seen: list[int] = []
+    threads = [threading.Thread(target=lambda: seen.append(late_slow.value)) for _ in range(2)]
+    threads[0].start()
+    assert STARTED.wait(60)
+    threads[1].start()
+    GO_ON.set()
+    for thread in threads:
+        thread.join(60)
+    assert seen == [7, 7]
+    assert RUNS == ["late_slow"]
+
+
+def test_a_module_may_read_itself_while_it_runs(folder: Path) -> None:
+    _written(folder, "late_self", "import late_self\nvalue = 7\nagain = late_self.value\n")
+    defer_modules(("late_self",))
+    import late_self  # type: ignore[import-not-found]
+
+    assert late_self.again == 7
+    assert RUNS == ["late_self"]
+
+
+def test_a_module_that_fails_fails_for_everyone_who_reads_it(folder: Path) -> None:
+    _written(folder, "late_broken", "raise ImportError('no such library')\n")
+    defer_modules(("late_broken",))
+    import late_broken  # type: ignore[import-not-found]
+
+    for _ in range(2):
+        with pytest.raises(ImportError, match="no such library"):
+            late_broken.value  # noqa: B018
+
+
+def test_what_is_loaded_or_unknown_is_left_alone(folder: Path) -> None:
+    defer_modules(("threading", "no_such_module_anywhere", "no_such_package.inner"))
+    assert sys.modules["threading"] is threading
+    assert not {"no_such_module_anywhere", "no_such_package.inner"} & set(sys.modules)
+
+
+@pytest.mark.process
+def test_none_of_them_runs_for_what_we_load() -> None:
+    program = (
+        "import sys; from weft.deferred_modules import DeferredModule, defer_modules;"
+        "defer_modules();"
+        "import weft.cli.headless.run, weft.app, weft.tools.builtin.write;"
+        "print(*(n for n, m in sys.modules.items() if type(m) is DeferredModule))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert sorted(run.stdout.split()) == sorted(DEFERRED), run.stderr
