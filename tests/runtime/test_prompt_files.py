@@ -68,6 +68,26 @@ async def test_all_that_wait_share_the_read_that_begins_after_they_asked(project
     assert writer.begun == 2
 
 
+async def test_all_that_shared_a_read_go_on_in_the_same_pass_of_the_loop(project: Path) -> None:
+    writer = HeldWriter(project.parent)
+    reader, passes, went_on = PromptReader(writer), 0, []
+
+    async def read() -> None:
+        await reader.read(str(project), ())
+        went_on.append(passes)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(20):
+            group.start_soon(read)
+        await begun(writer, 1)
+        writer.may_end.release(2)
+        while len(went_on) < 20:
+            await anyio.lowlevel.checkpoint()
+            passes += 1
+    # The first made a read alone; the pass of the loop is counted before or behind each of them.
+    assert max(went_on[1:]) - min(went_on[1:]) <= 1
+
+
 async def test_a_read_that_fails_is_made_again_by_the_next_in_line(project: Path) -> None:
     writer = HeldWriter(project.parent)
     reader, found, failed = PromptReader(writer), [], []

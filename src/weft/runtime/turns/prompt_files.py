@@ -27,7 +27,8 @@ class _ProjectReads:
     """The reads of one project's files, one at a time."""
 
     def __init__(self) -> None:
-        self.lock = anyio.Lock(fast_acquire=True)
+        self.ended: anyio.Event | None = None
+        """Set when the read that is under way has ended; None while there is none."""
         self.next: _SharedRead | None = None
         """The one that has not begun."""
         self.users = 0
@@ -62,16 +63,30 @@ class PromptReader:
         if reads.next is None:
             reads.next = _SharedRead()
         read = reads.next
-        async with reads.lock:
-            # Left empty by one that was cancelled or failed, a read is made by the next in line.
-            if read.texts is None:
-                # None may join a read that has begun: it may have passed a file that was changed
-                # before their turn, and each turn is promised the files as it finds them.
-                if reads.next is read:
-                    reads.next = None
-                threads = DiskThreads.of(project)
-                read.texts = await threads.run(lambda: self._read_now(project, skills))
-            return read.texts
+        # Left empty by one that was cancelled or failed, a read is made by the next that asked.
+        while read.texts is None:
+            # All wait for the same event and not for a lock, which is handed on by one at each pass
+            # of the event loop: the last of many sessions would begin that many passes later.
+            if reads.ended is not None:
+                await reads.ended.wait()
+                continue
+            # None may join a read that has begun: it may have passed a file that was changed before
+            # their turn, and each turn is promised the files as it finds them.
+            if reads.next is read:
+                reads.next = None
+            read.texts = await self._one_read(reads, project, skills)
+        return read.texts
+
+    async def _one_read(
+        self, reads: _ProjectReads, project: str, skills: tuple[str, ...]
+    ) -> ProjectTexts:
+        reads.ended = ended = anyio.Event()
+        try:
+            threads = DiskThreads.of(project)
+            return await threads.run(lambda: self._read_now(project, skills))
+        finally:
+            reads.ended = None
+            ended.set()
 
     def _read_now(self, project: str, skills: tuple[str, ...]) -> ProjectTexts:
         texts = self._prompter.texts(project)
