@@ -20,7 +20,7 @@ from weft.api.options import (
 from weft.api.pages import Page
 from weft.api.reports import BackgroundWork, CompactionReport, SessionMetadata, UsageReport
 from weft.api.results import Reply, Result
-from weft.app.index import MapRequest
+from weft.app.map_request import MapRequest
 from weft.config import Config
 from weft.decisions import (
     DecisionEdge,

@@ -251,6 +251,17 @@ def test_a_project_without_code_loads_nothing_of_the_index(weft: WeftProgram) ->
     assert not (weft.data / "index").exists()
 
 
+def test_a_map_of_an_unchanged_project_loads_no_event_loop(weft: WeftProgram) -> None:
+    """The loop takes as long to load as the map takes; only an indexer has to be waited for."""
+    (weft.project / "cart.py").write_text("def total(items): ...\n")
+    # The first one has the index made.
+    assert "asyncio" in loaded_by(weft, "map", WEFT_REPO_INDEX="on")
+    loaded = loaded_by(weft, "map", "--request", "the total", WEFT_REPO_INDEX="on")
+    assert "weft.repo.project_index" in loaded
+    assert not {"asyncio", "concurrent.futures", "ssl", "subprocess"} & loaded
+    assert not roots(loaded - bare())
+
+
 def test_an_edit_loads_nothing_of_language_servers_where_there_is_none(weft: WeftProgram) -> None:
     edit = {"do": "call", "name": "write", "args": {"path": "a.py", "content": "x = 1\n"}}
     words = (

@@ -41,7 +41,7 @@ def indexed(files: dict[str, str], past: list[PastCommit] | None = None) -> Inde
 
 
 def ranked(cache: IndexCache, request: str, focus: tuple[str, ...] = ()) -> list[str]:
-    return [each.path for each in FileRanker(cache).rank(request, focus)]
+    return FileRanker(cache).rank(request, focus)
 
 
 def test_the_file_that_a_request_is_about_comes_first_and_not_its_test() -> None:
@@ -67,7 +67,7 @@ def test_the_likely_files_are_the_first_of_the_ranking() -> None:
     ranker = FileRanker(indexed(FILES, past))
     for request, focus in (("total of the cart", ()), ("receipt", ("shop/cart.py",))):
         likely = ranker.likely(request, focus)
-        assert likely == [each.path for each in ranker.rank(request, focus)][: len(likely)]
+        assert likely == ranker.rank(request, focus)[: len(likely)]
         assert likely
     assert ranker.likely("nothing such") == []
 
@@ -86,7 +86,7 @@ def test_a_ranker_sees_what_was_written_meanwhile(tmp_path: Path) -> None:
     content = b"def cart(): ...\n"
     reading = read_content(content, "python")
     writer.write([FileEntry("a.py", FileStamp(1, 1), "python", b"d", reading)])
-    assert [each.path for each in ranker.rank("cart")] == ["a.py"]
+    assert ranker.rank("cart") == ["a.py"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_map_shows_the_definition_whose_body_has_the_words() -> None:
     cache = indexed(FILES)
     ranker = FileRanker(cache)
     weights = ranker.word_weights("wrong tax")
-    text = render_map([each.path for each in ranker.rank("wrong tax")], weights, 60, source(cache))
+    text = render_map(ranker.rank("wrong tax"), weights, 60, source(cache))
     assert text.startswith("shop/cart.py\n")
     assert "  def total(self)\n" in text
 

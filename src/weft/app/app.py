@@ -211,7 +211,8 @@ class App:
         Raises:
             UsageError: the setting `repo.index` is off.
         """
-        from weft.app.index import IS_OFF, AppIndex
+        from weft.app.index import AppIndex
+        from weft.app.map_request import IS_OFF
 
         if not self.config.get("repo.index"):
             raise UsageError(IS_OFF)

@@ -2,47 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import anyio.to_thread
-import msgspec
 
+from weft.app.map_request import MapRequest
 from weft.config.paths import WeftPaths
-from weft.config.settings import load_config
-from weft.errors import FinalToolError, UsageError
+from weft.errors import UsageError
 from weft.project.path_finder import PathFinder
 from weft.repo.definitions import Definition
 from weft.repo.project_index import IndexStatus, ProjectIndex, Symbol
 from weft.runtime.index_access import IndexAccess
-from weft.workspace import find_repository, ignore_of
 
-MOST_TOKENS = 100_000
-IS_OFF = "there is no index: the setting repo.index is off"
 _T = TypeVar("_T")
-
-
-class MapRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a map is to show."""
-
-    text: str = ""
-    focus: tuple[str, ...] = ()
-    """Files of the conversation: they are left out, and their neighbours come up."""
-    tokens: int = 1024
-    paths: tuple[str, ...] = ()
-    """Folders and files that it is limited to; all where there is none."""
-    history: Path | None = None
-    """A file that has the past of the project, for one without git."""
-
-    def answer(self, index: ProjectIndex) -> str:
-        """The map, from an index."""
-        return index.map(self.text, self.focus, self.tokens, self.allows if self.paths else None)
-
-    def allows(self, path: str) -> bool:
-        """Whether a file may be in the map."""
-        return any(_lies_in(path, place) for place in self.paths)
 
 
 class AppIndex:
@@ -100,8 +74,7 @@ class AppIndex:
 
     async def map_of(self, request: MapRequest) -> str:
         """The same, with everything that `weft map` takes."""
-        if not 0 < request.tokens <= MOST_TOKENS:
-            raise UsageError(f"a map has 1 to {MOST_TOKENS:,} tokens, not {request.tokens:,}")
+        request.check()
         return await self._ask(request.answer, request.history)
 
     async def status(self) -> IndexStatus:
@@ -118,25 +91,10 @@ class AppIndex:
 
 
 def open_index(project: str, places: WeftPaths, environ: Mapping[str, str]) -> AppIndex:
-    """The index of a project without an application around it; the caller closes it.
-
-    Raises:
-        UsageError: the setting `repo.index` is off, or settings cannot be read.
+    """The index of a project without an application around it; the caller closes it, and has seen
+    that there may be one.
     """
-    if not _is_on(project, places, environ):
-        raise UsageError(IS_OFF)
     return AppIndex(project, IndexAccess(places, environ))
-
-
-def _is_on(project: str, places: WeftPaths, environ: Mapping[str, str]) -> bool:
-    files: Mapping[str, bytes] = {}
-    if os.path.lexists(f"{project}/.weft"):
-        from weft.project.trust import look  # few projects have settings
-
-        files = look(project).files
-    # A project may switch its index off whether it is trusted or not.
-    config = load_config(user=places.config, project=project, environ=environ, files=files)
-    return bool(config.get("repo.index"))
 
 
 def listed_paths(project: str, places: WeftPaths) -> str:
@@ -146,55 +104,3 @@ def listed_paths(project: str, places: WeftPaths) -> str:
         return index.files().text
     finally:
         index.close()
-
-
-def map_place(here: str, words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The project to map, and the paths in it that the map is limited to; blocks.
-
-    Of the repository that we are in, its folders and files can be named; another folder is a
-    project of its own.
-
-    Raises:
-        UsageError: there is no such path, or they lie in different projects.
-    """
-    if not words:
-        return here, ()
-    for word in words:
-        if not os.path.exists(os.path.join(here, word)):
-            raise UsageError(f"there is no file or folder {word!r}")
-    named = [os.path.realpath(os.path.join(here, word)) for word in words]
-    if all(_is_part_of(path, here) for path in named):
-        return here, tuple(os.path.relpath(path, here) for path in named)
-    if len(named) > 1 or not os.path.isdir(named[0]):
-        raise UsageError("only paths of this project can be mapped together; or name one folder")
-    return named[0], ()
-
-
-def _is_part_of(path: str, project: str) -> bool:
-    """Whether a path lies in a project and in no other one: not ignored there, and in the same
-    repository.
-    """
-    if path == project:
-        return True
-    if not path.startswith(f"{project.rstrip('/')}/") or not _is_in_repository(project):
-        return False
-    rules, place = ignore_of(project), project
-    *folders, name = os.path.relpath(path, project).split("/")
-    for folder in folders:
-        place = f"{place}/{folder}"
-        if rules.ignores(folder, is_folder=True) or os.path.lexists(f"{place}/.git"):
-            return False
-        rules = rules.below(folder, place)
-    is_folder = os.path.isdir(path)
-    return not rules.ignores(name, is_folder=is_folder) and not os.path.lexists(f"{path}/.git")
-
-
-def _is_in_repository(project: str) -> bool:
-    try:
-        return find_repository(project) is not None
-    except FinalToolError:
-        return False
-
-
-def _lies_in(path: str, place: str) -> bool:
-    return place in ("", ".") or path == place or path.startswith(f"{place}/")

@@ -249,7 +249,8 @@ class IndexCache:
         Raises:
             apsw.CorruptError: it is not.
         """
-        if any(len(column) != self.count() for column in self.table()):
+        count = self.count()
+        if any(len(column) != count for column in self.table()):
             raise apsw.CorruptError("there are other files than lengths")
 
     def languages(self) -> dict[str, int]:

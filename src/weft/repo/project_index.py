@@ -98,6 +98,10 @@ class ProjectIndex:
             return True
         return self._ask(lambda cache: is_stale(cache, self.project), True)
 
+    def is_behind(self, history: Path | None) -> bool:
+        """Whether it is stale, or its past is another one than that of a file.  Blocks."""
+        return self.is_stale() or (history is not None and not self.has_history(history))
+
     def has_history(self, history: Path) -> bool:
         """Whether the past is the one that a file has.  Blocks."""
         try:
@@ -131,7 +135,7 @@ class ProjectIndex:
 
         def ranked(_: IndexCache) -> list[str]:
             assert self._ranker is not None
-            return [each.path for each in self._ranker.rank(request, focus)]
+            return self._ranker.rank(request, focus)
 
         return self._ask(ranked, [])
 
@@ -150,8 +154,9 @@ class ProjectIndex:
 
         def mapped(cache: IndexCache) -> str:
             assert self._ranker is not None
-            ranked: Iterable[str] = (each.path for each in self._ranker.rank(request, focus))
-            paths = [path for path in ranked if allows is None or allows(path)]
+            paths = self._ranker.rank(request, focus)
+            if allows is not None:
+                paths = [path for path in paths if allows(path)]
             source = MapSource(cache.definitions, self._text)
             return render_map(paths, self._ranker.word_weights(request), tokens, source)
 

@@ -67,7 +67,7 @@ class IndexAccess:
         """
         async with self._locks.setdefault(project, anyio.Lock()):
             reader = self.reader(project)
-            is_behind = partial(_is_behind, reader, history)
+            is_behind = partial(reader.is_behind, history)
             if not await anyio.to_thread.run_sync(is_behind, abandon_on_cancel=True):
                 return reader
             # One that runs already may not have seen the last change, or knows another past.
@@ -162,10 +162,6 @@ class IndexAccess:
             environ=self._environ,
             history="" if history is None else str(history),
         )
-
-
-def _is_behind(reader: ProjectIndex, history: Path | None) -> bool:
-    return reader.is_stale() or (history is not None and not reader.has_history(history))
 
 
 def _is_there(reader: ProjectIndex) -> bool:

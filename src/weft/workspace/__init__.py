@@ -16,8 +16,6 @@ from weft.workspace.base import (
     RunResult,
     Workspace,
 )
-from weft.workspace.boundaries.workspace import BoundaryRange, BoundedWorkspace, SessionBoundaries
-from weft.workspace.local import LocalWorkspace
 from weft.workspace.process.environment import scrubbed, secret_values
 from weft.workspace.safe_read import (
     SmallText,
@@ -35,11 +33,17 @@ from weft.workspace.seen_versions import SeenVersions
 
 if TYPE_CHECKING:
     from weft.workspace.boundaries.lines import LineRange, lines_of
+    from weft.workspace.boundaries.workspace import (
+        BoundaryRange,
+        BoundedWorkspace,
+        SessionBoundaries,
+    )
     from weft.workspace.git import SafeGit, open_safe_git
     from weft.workspace.git_changes import GitChanges, uncommitted_changes
     from weft.workspace.git_repository import GitRepository, find_repository, read_pointer
     from weft.workspace.history.inotify import FolderWatches, InotifyEvent, InotifyWatcher
     from weft.workspace.ignore import IgnoreFile, IgnoreRules, ignore_of, read_ignore_file
+    from weft.workspace.local import LocalWorkspace
     from weft.workspace.process.piped import PipedProgram
     from weft.workspace.process.runner import LocalRunner, kill_orphans
     from weft.workspace.skipped_folders import SKIPPED_FOLDERS
@@ -92,6 +96,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BoundaryRange": "boundaries.workspace",
+    "BoundedWorkspace": "boundaries.workspace",
+    "SessionBoundaries": "boundaries.workspace",
+    "LocalWorkspace": "local",
     "LineRange": "boundaries.lines",
     "lines_of": "boundaries.lines",
     "LocalRunner": "process.runner",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import anyio
-
-from weft.app.index import MapRequest, map_place, open_index
+from weft.app.map_request import MapRequest, check_index_is_on, map_place, unchanged_map
 from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell, write
-from weft.config.paths import absolute, places
+from weft.config.paths import WeftPaths, absolute, places
 from weft.errors import UsageError
 
 TOKENS = 1024
@@ -31,15 +29,28 @@ def run(arguments: ParsedArguments) -> int:
         paths=paths,
         history=None if history is None else Path(history).absolute(),
     )
-    index = open_index(project, places(os.environ), os.environ)
-    try:
-        text = anyio.run(index.map_of, request)
-    finally:
-        index.close()
+    where = places(os.environ)
+    check_index_is_on(project, where, os.environ)
+    text = unchanged_map(request, project, where)
+    if text is None:
+        text = _updated_map(request, project, where)
     if not text:
         tell("there are no source files to map here")
     write(text)
     return OK
+
+
+def _updated_map(request: MapRequest, project: str, where: WeftPaths) -> str:
+    """The map, once an indexer has read what has changed."""
+    import anyio  # with the event loop, which waits for an indexer and for nothing else
+
+    from weft.app.index import open_index
+
+    index = open_index(project, where, os.environ)
+    try:
+        return anyio.run(index.map_of, request)
+    finally:
+        index.close()
 
 
 def _request(arguments: ParsedArguments) -> str:
