@@ -28,11 +28,12 @@ def read_content(content: bytes, language: str) -> FileReading:
     if extractor is None or not _is_source(content):
         return EMPTY
     identifiers = Counter(IDENTIFIER.findall(content.decode("utf-8", "replace")))
-    whole: Counter[str] = Counter()
+    whole: dict[str, int] = {}
+    known = whole.get
     for identifier, count in identifiers.items():
-        whole[identifier.lower()] += count
-    definitions = list(extractor.read(content))
-    return FileReading(definitions, dict(whole), dict(count_parts(identifiers)))
+        word = identifier.lower()
+        whole[word] = known(word, 0) + count
+    return FileReading(list(extractor.read(content)), whole, count_parts(identifiers))
 
 
 def _is_source(content: bytes) -> bool:

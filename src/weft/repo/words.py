@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -74,12 +74,14 @@ def parts_in(identifiers: Iterable[str]) -> Counter[str]:
     return Counter(part for identifier in identifiers for part in parts_of(identifier))
 
 
-def count_parts(identifiers: Counter[str]) -> Counter[str]:
+def count_parts(identifiers: Mapping[str, int]) -> dict[str, int]:
     """How often each part occurs, given how often each identifier does."""
-    found: Counter[str] = Counter()
+    # No `Counter`: of each new word it asks a method of its own, which takes twice as long.
+    found: dict[str, int] = {}
+    known = found.get
     for identifier, count in identifiers.items():
         for part in parts_of(identifier):
-            found[part] += count
+            found[part] = known(part, 0) + count
     return found
 
 
