@@ -38,3 +38,27 @@ def lines_run(run: Any) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+class StretchCount:
+    """The most calls that the event loop's thread makes before the loop comes to another task.
+
+    What runs in other threads meanwhile is not counted.
+    """
+
+    def __init__(self) -> None:
+        self.longest = 0
+        self._calls = 0
+
+    def __enter__(self) -> StretchCount:
+        sys.setprofile(self._see)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.setprofile(None)
+
+    def _see(self, frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_name == "_run_once":
+            self._calls = 0
+        self._calls += event in ("call", "c_call")
+        self.longest = max(self.longest, self._calls)

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice, takewhile
 from typing import Final
 
+import anyio.lowlevel
 import msgspec
 
 from weft.context import (
@@ -41,6 +43,7 @@ from weft.loop.compaction.summary import (
     plan,
     summarise,
 )
+from weft.loop.compaction.worker import work_on
 from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_line import TurnLine
 from weft.loop.usage import UsageTracker
@@ -98,12 +101,12 @@ class RoomMaker:
         if self._progress.is_going_round(self._line.entries):
             return NO_PROGRESS
         if not await self._clear() or self._level == "hard":
-            await self._compact(self._plan("full"), must=True)
+            await self._compact(await self._plan("full"), must=True)
         await self._shorten(self._beyond_hard)
         # Not even without room for the answer: the vendor would refuse it, and then fewer of the
         # newest steps stay as they are, too.
         if self._is_beyond_room:
-            await self._compact(self._plan("overflow"), must=True)
+            await self._compact(await self._plan("overflow"), must=True)
         if self._level == "hard" and not (self._said_so or self._may_not):
             self._said_so = True
             self._pending.note(SystemNote(text=NO_ROOM, level="warning"))
@@ -112,7 +115,7 @@ class RoomMaker:
     async def after_overflow(self) -> bool:
         """The vendor says that the request does not fit: make it shorter, if that is possible."""
         self._was_asked = False
-        if await self._compact(self._plan("overflow"), must=True):
+        if await self._compact(await self._plan("overflow"), must=True):
             return True
         return await self._shorten(self._line.compose().tokens // 2)
 
@@ -120,11 +123,10 @@ class RoomMaker:
         # What the user has undone is not done again before it has to be.
         if not is_at_boundary(self._line.entries) or self._is_undone:
             return
-        if not await self._clear() and not (self._could_not or self._has_just_failed):
-            await self._compact(self._plan("soon"), must=False)
+        if not await self._clear() and not (self._could_not or await self._has_just_failed()):
+            await self._compact(await self._plan("soon"), must=False)
 
-    @property
-    def _has_just_failed(self) -> bool:
+    async def _has_just_failed(self) -> bool:
         """Whether this model could not write a summary, and little was said since."""
         # From the record: each turn has a room maker of its own, and would ask, and pay, again.
         notes = islice(reversed(self._env.journal.state.tree.notes), NOTES_SEEN)
@@ -133,7 +135,7 @@ class RoomMaker:
         if len(since) == len(self._line.entries):
             return False
         space = room(self._env.window_left, self._env.model.info.max_output_tokens)
-        return line_tokens(since) < space * COOL_DOWN_SHARE
+        return await work_on(since, line_tokens, since) < space * COOL_DOWN_SHARE
 
     @property
     def _no_summary(self) -> str:
@@ -157,9 +159,9 @@ class RoomMaker:
     def _level(self) -> RoomLevel:
         return self._env.room_level(self._line.compose().tokens)
 
-    def _plan(self, need: Need) -> CompactionPlan | None:
+    async def _plan(self, need: Need) -> CompactionPlan | None:
         output = self._env.model.info.max_output_tokens
-        return plan(self._line.context, self._env.window_left, output, need)
+        return await plan(self._line.context, self._env.window_left, output, need)
 
     async def _compact(self, wanted: CompactionPlan | None, *, must: bool) -> bool:
         """Replace the older part of the line by a summary.
@@ -175,24 +177,32 @@ class RoomMaker:
         self._pending.note(*facts)
         self._usage.warn_of_budget()
         await self._pending.commit(_COMPACT)
-        # The summary counts from its append on. The line is read back, so that this turn sees what
-        # every later one will.
-        await self._line.load()
+        await self._read_back()
         return True
+
+    async def _read_back(self) -> None:
+        """Read the line again: what was appended counts from then on, and this turn is to see what
+        every later one will.
+        """
+        await self._line.load()
+        # To read a long line and to compose it are several milliseconds each.
+        await anyio.lowlevel.checkpoint()
 
     # -- results
 
     async def _clear(self) -> bool:
         """Clear results that can be fetched again; False where that is not enough."""
         line, info = self._line.context, self._env.model.info
-        uids = results_to_clear(
+        work = partial(
+            results_to_clear,
             line.entries,
             first_of_steps(line.entries),
-            self._env.journal.state.files.touched,
+            frozenset(self._env.journal.state.files.touched),
             used=self._line.compose().tokens,
             space=room(self._env.window_left, info.max_output_tokens),
             cleared=_wholly(line.cleared),
         )
+        uids = await work_on(line.entries, work)
         return await self._put_cleared(dict.fromkeys(uids, 0))
 
     async def _shorten(self, excess: int) -> bool:
@@ -200,7 +210,8 @@ class RoomMaker:
         if excess <= 0:
             return False
         line = self._line.context
-        results = results_to_shorten(line.entries, excess, _wholly(line.cleared))
+        given = (line.entries, excess, _wholly(line.cleared))
+        results = await work_on(line.entries, results_to_shorten, *given)
         return await self._put_cleared(results)
 
     @property
@@ -215,15 +226,18 @@ class RoomMaker:
         line, before = self._line.context, self._line.compose().tokens
         kept = [uid for entry in line.entries for uid in entry.results if uid in line.cleared]
         every = {**{uid: line.cleared[uid] for uid in kept}, **results}
-        after = before - cleared_tokens(line.entries, results)
+        freed = await work_on(line.entries, cleared_tokens, line.entries, results)
         self._progress.take(line.entries)
         self._pending.note(
             ResultsCleared(
-                upto=self._line.last.id, results=every, tokens_before=before, tokens_after=after
+                upto=self._line.last.id,
+                results=every,
+                tokens_before=before,
+                tokens_after=before - freed,
             )
         )
         await self._pending.commit(_COMPACT)
-        await self._line.load()
+        await self._read_back()
         return True
 
     async def _may(self) -> bool:

@@ -7,7 +7,7 @@ is never made twice for the same content: the cut must lie beyond the last one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 import anyio
@@ -55,6 +55,7 @@ from weft.ids import NodeId, TurnId, new_id, new_node_id
 from weft.loop.answer import BLOCKED, ModelAnswer
 from weft.loop.base import Commit, ContextLine, ModelEnvironment
 from weft.loop.budget import refusal
+from weft.loop.compaction.worker import work_on
 from weft.loop.hooks import Trigger, TurnHooks
 from weft.loop.model_retry import BrokenAnswer, ModelCallAttempts
 from weft.loop.pending_facts import PendingFacts
@@ -104,11 +105,17 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """It is not made unless it is shorter than what it stands for."""
 
 
-def plan(line: ContextLine, window: int, most_output: int, need: Need) -> CompactionPlan | None:
+async def plan(
+    line: ContextLine, window: int, most_output: int, need: Need
+) -> CompactionPlan | None:
     """What to compact of a line; None when there is nothing (new) to gain.
 
     `window` is what the prefix leaves of the model's.
     """
+    return await work_on(line.entries, _plan, line, window, most_output, need)
+
+
+def _plan(line: ContextLine, window: int, most_output: int, need: Need) -> CompactionPlan | None:
     space = room(window, most_output)
     cut = _cut(line.entries, space, need)
     entries = tuple(line.entries[:cut])
@@ -185,10 +192,11 @@ class PreparedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks that no summary may show as open."""
 
 
-def prepared_record(environment: ModelEnvironment, wanted: CompactionPlan) -> PreparedRecord:
+async def prepared_record(environment: ModelEnvironment, wanted: CompactionPlan) -> PreparedRecord:
     """Take from the record what is carried."""
-    state = environment.journal.state
-    kept = gather(wanted.entries, wanted.tail, wanted.kept, wanted.space, state.tree.pins)
+    state, line = environment.journal.state, (*wanted.entries, *wanted.tail)
+    given = (wanted.entries, wanted.tail, wanted.kept, wanted.space, frozenset(state.tree.pins))
+    kept = await work_on(line, gather, *given)
     line = (*wanted.pinned, *wanted.entries)
     blocks = carried(state, line, kept, wanted.space, wanted.tail)
     return PreparedRecord(
@@ -216,7 +224,7 @@ async def summarise(
     Raises:
         NotSummarised: the model could not be made to write it.
     """
-    record = prepared_record(environment, wanted)
+    record = await prepared_record(environment, wanted)
     seconds = environment.limits.summary_seconds
     answer: ModelAnswer | None = None
     # A model that hangs must not hold the turn, and what is typed meanwhile, for ever.
@@ -237,8 +245,9 @@ async def list_steps(environment: ModelEnvironment, wanted: CompactionPlan, why:
     Raises:
         NotSummarised: it would gain nothing.
     """
-    record = prepared_record(environment, wanted)
-    text = step_list(wanted.entries, wanted.before, wanted.space, why)
+    record = await prepared_record(environment, wanted)
+    given = (wanted.entries, wanted.before, wanted.space, why)
+    text = await work_on(wanted.entries, step_list, *given)
     return await _made(environment, wanted, record, text, "auto")
 
 
@@ -284,8 +293,10 @@ async def _answer(
     # refuse what we take for half of it.
     window = int(info.context_window / environment.token_ratio)
     space = room(window, info.max_output_tokens) // 2
+    notes = notes_for_model(environment.journal.state.tree)
+    line = (*wanted.entries, *wanted.tail)
     while True:
-        conversation = _conversation(environment, wanted, record, space)
+        conversation = await work_on(line, _conversation, wanted, record, space, notes)
         try:
             return await _ask(environment, conversation, focus, turn_id, note, begin)
         except BrokenAnswer as broken:
@@ -297,13 +308,15 @@ async def _answer(
 
 
 def _conversation(
-    environment: ModelEnvironment, wanted: CompactionPlan, record: PreparedRecord, space: int
+    wanted: CompactionPlan,
+    record: PreparedRecord,
+    space: int,
+    notes: Mapping[NodeId | None, Sequence[str]],
 ) -> str:
     """What the summarising model reads: the part that goes, what stays, and the record.
 
     The tail and the record have half as much room as the part that goes: together they fit, too.
     """
-    notes = notes_for_model(environment.journal.state.tree)
     gone = transcript(wanted.entries, space, wanted.before, notes)
     known = cut_middle("\n\n".join((*record.blocks[1:], *kept_blocks(record.kept))), space // 4)
     pieces = [framed("conversation", gone)]
@@ -444,7 +457,8 @@ class CompactionWork:
         line = await self._env.journal.line()
         # The user's request is carried out even where the usual cut would leave nothing to
         # summarise.
-        wanted = plan(line, window, output, "request") or plan(line, window, output, "all")
+        wanted = await plan(line, window, output, "request")
+        wanted = wanted or await plan(line, window, output, "all")
         if wanted is None:
             return [ErrorRaised(message="there is nothing to compact", where="compaction")]
         if why := await self._beyond_budget():
