@@ -226,6 +226,31 @@ async def test_a_pin_is_carried_only_on_lines_that_have_the_message(world: World
         assert "never push" not in str(teller.carried)
 
 
+async def test_the_rules_of_a_message_that_is_pinned_no_more_stay(world: World) -> None:
+    """While it is pinned it is carried whole, and nothing of it is kept besides."""
+    teller = SummarizingModel()
+    said = "Never push to main. " + "The weather is fine. " * 100 + "The port is 48213."
+    async with world.open(teller.model) as app:
+        session = await start(app)
+        await send_prompts(session, said)
+        await session.pin(await first_id(session))
+        for number in (1, 2):
+            await send_prompts(session, f"say {number}")
+            await session.compact()
+    # Another program knows of the pin only what is stored.
+    async with world.open(teller.model) as app:
+        session = await app.sessions.get("s")
+        await session.unpin(await first_id(session))
+        for number in (3, 4):
+            await send_prompts(session, f"say {number}")
+            await session.compact()
+            await send_prompts(session, "now")
+            carried = "\n".join(teller.carried)
+            assert "[Pinned" not in carried
+            assert "\n- Never push to main." in carried
+            assert "\n- The port is 48213." in carried
+
+
 async def test_changed_files_and_open_tasks_are_carried_whatever_the_summary_says(
     world: World,
 ) -> None:

@@ -380,6 +380,13 @@ class ConversationCalls(SessionBase):
         command = MarkNode(node=NodeId(message_id), mark="pin", **self._by(input_id))
         await self._call(command)
 
+    async def unpin(self, message_id: str, *, input_id: str | None = None) -> None:
+        """Let a pinned message go with the next compaction; the rules in it are kept, as those of
+        every message of the user.
+        """
+        by = self._by(input_id)
+        await self._call(MarkNode(node=NodeId(message_id), mark="pin", value=None, **by))
+
     async def todos(self) -> tuple[Todo, ...]:
         """The task list that the model keeps."""
         return (await self._port()).state.todos.items

@@ -51,13 +51,15 @@ def gather(
     before: KeptRecord | None,
     space: int,
     pinned: Container[NodeId] = (),
+    unpinned: Sequence[LineEntry] = (),
 ) -> KeptRecord:
     """What is kept once `gone` is summarised and `tail` stays, in a room of `space` tokens.
 
-    What is pinned is carried whole in any case.
+    What is pinned is carried whole in any case; `unpinned` was, by the compaction before.
     """
     before = before or NOTHING_KEPT
-    users = (e.node for e in gone if e.node.role == "user" and e.node.id not in pinned)
+    asked = [e.node for e in (*unpinned, *gone) if e.node.role == "user"]
+    users = [node for node in asked if node.id not in pinned]
     # What was typed: what a command made of it, with files and the output of programs, is not the
     # user's word and may hold any order.
     said = [text for node in users if (text := typed_text(node.parts)).strip()]
@@ -81,6 +83,9 @@ def gather(
         done=_finished(before.done, gone),
         todos=before.todos if (tasks := _newest_tasks(gone)) is None else tasks,
         edits=edits_with(before.edits, gone),
+        pinned=tuple(
+            node for node in (*before.pinned, *(node.id for node in asked)) if node in pinned
+        ),
     )
 
 

@@ -107,6 +107,8 @@ class ContextLine(msgspec.Struct, frozen=True, kw_only=True):
     """The last node that the summary stands for."""
     pinned: tuple[LineEntry, ...] = ()
     """What is pinned in the part that the summary stands for."""
+    unpinned: tuple[LineEntry, ...] = ()
+    """What was pinned when it was made, and is no more."""
     compacted: Compacted | None = None
     """The compaction that `summary` is of; None where there is none."""
     cleared: Mapping[CallUid, int] = {}

@@ -63,6 +63,7 @@ class TurnLine:
             summary=self._context.summary,
             upto=self._context.upto,
             pinned=self._context.pinned,
+            unpinned=self._context.unpinned,
             compacted=self._context.compacted,
             cleared=self._context.cleared,
             rendered=self._context.rendered,

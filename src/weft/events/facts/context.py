@@ -59,6 +59,8 @@ class KeptRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     todos: tuple[Todo, ...] = ()
     """The list of tasks as the part that went has it."""
     edits: tuple[EditedFile, ...] = ()
+    pinned: tuple[NodeId, ...] = ()
+    """Messages of the user that nothing was taken from, because they were pinned."""
 
 
 class Compacted(FactBase, frozen=True, tag="compacted"):

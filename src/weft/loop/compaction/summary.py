@@ -8,6 +8,7 @@ is never made twice for the same content: the cut must lie beyond the last one.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 import anyio
@@ -97,6 +98,8 @@ class CompactionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What the compaction before has kept."""
     pinned: tuple[LineEntry, ...] = ()
     """What is pinned in the part that `before` stands for."""
+    unpinned: tuple[LineEntry, ...] = ()
+    """What was pinned there, and is no more."""
     tokens: int = 0
     """What it is all together now."""
     space: int = 0
@@ -132,6 +135,7 @@ def _plan(line: ContextLine, window: int, most_output: int, need: Need) -> Compa
         before="" if before is None else before.summary,
         kept=None if before is None else before.kept,
         pinned=line.pinned,
+        unpinned=line.unpinned,
         tokens=line_tokens(entries) + estimate_text(len(line.summary)),
         # The vendor counts otherwise than we do: what it refused is more than there is room for.
         space=min(space, tokens) if need == "overflow" else space,
@@ -195,8 +199,9 @@ class PreparedRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def prepared_record(environment: ModelEnvironment, wanted: CompactionPlan) -> PreparedRecord:
     """Take from the record what is carried."""
     state, line = environment.journal.state, (*wanted.entries, *wanted.tail)
-    given = (wanted.entries, wanted.tail, wanted.kept, wanted.space, frozenset(state.tree.pins))
-    kept = await work_on(line, gather, *given)
+    work = partial(gather, pinned=frozenset(state.tree.pins), unpinned=wanted.unpinned)
+    given = (wanted.entries, wanted.tail, wanted.kept, wanted.space)
+    kept = await work_on(line, work, *given)
     line = (*wanted.pinned, *wanted.entries)
     blocks = carried(state, line, kept, wanted.space, wanted.tail)
     return PreparedRecord(

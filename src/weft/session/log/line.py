@@ -50,6 +50,7 @@ class CompactedPart(msgspec.Struct, frozen=True):
     summary: str
     """The message that stands for it."""
     pinned: tuple[LineEntry, ...]
+    unpinned: tuple[LineEntry, ...] = ()
 
 
 _ON_THE_LINE: Final = frozenset(
@@ -152,6 +153,7 @@ class LineCache:
             summary=part.summary,
             upto=compaction.upto,
             pinned=part.pinned,
+            unpinned=part.unpinned,
             compacted=part.fact,
             rendered=self._rendered,
         )
@@ -216,7 +218,10 @@ class LineCache:
         seen = self._seen
         kept = tuple(await load_nodes(tree, tree.pinned_on(compaction.upto), self._store))
         fact = await load_compaction(compaction, self._store)
-        part = CompactedPart(fact, compacted_message(fact, kept), kept)
+        once = () if fact.kept is None else fact.kept.pinned
+        freed = [node for node in once if node not in tree.pins and node in tree.nodes]
+        unpinned = tuple(await load_nodes(tree, freed, self._store)) if freed else ()
+        part = CompactedPart(fact, compacted_message(fact, kept), kept, unpinned)
         if self._seen == seen:
             self._compacted = (key, part)
         return part
