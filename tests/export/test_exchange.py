@@ -371,6 +371,25 @@ DAMAGES: dict[str, tuple[Any, str]] = {
     "same ref": (lambda d: d.update(refs=[{"name": "r"}, {"name": "r"}]), "the same name"),
     "unknown note": (lambda d: d.update(notes=[{"text": "t", "node": "n"}]), "a note names"),
     "unknown upto": (lambda d: d.update(compactions=[{"upto": "n", "summary": ""}]), "compaction"),
+    "unknown end of what was cleared": (
+        lambda d: d.update(clearings=[{"upto": "n", "results": {}}]),
+        "a clearing names",
+    ),
+    "unknown result cleared": (
+        lambda d: d.update(clearings=[{"upto": d["nodes"][1]["id"], "results": {"cal_x": 0}}]),
+        "clears the result of a call that is not there: 'cal_x'",
+    ),
+    "less than nothing kept": (
+        lambda d: d.update(
+            clearings=[
+                {
+                    "upto": d["nodes"][1]["id"],
+                    "results": {d["nodes"][1]["results"][0]["call_uid"]: -1},
+                }
+            ]
+        ),
+        ">= 0",
+    ),
     "unknown deleted": (lambda d: d.update(deleted=["nod_x"]), "deleted subtree"),
     "result of nothing": (
         lambda d: d["nodes"][1]["results"].append({"call_uid": "cal_x"}),

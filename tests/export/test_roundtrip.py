@@ -87,6 +87,8 @@ def test_an_export_holds_every_node_result_and_mark_that_the_session_has(history
     assert marks == plain.marks
     summaries = [each for each in plain.compactions if each not in plain.clearings]
     assert len(first.compactions) == len(summaries)
+    cleared = [each for each in plain.compactions if each in plain.clearings]
+    assert len(first.clearings) == len(cleared)
     assert (list(first.deleted), first.todos) == (plain.deleted, plain.todos)
     assert first.left_out.get("queue", 0) == len(plain.queue)
     assert first.left_out.get("requests", 0) == len(plain.requests)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from tests.support.compaction import SummarizingModel, compactions, send_prompts, start
+from tests.support.planted_session import next_messages
 from tests.support.world import World, facts, request_lines
 from weft.app.compaction_diff import compaction_diff
 from weft.app.context_report import context_report
@@ -30,6 +33,29 @@ def reader(window: int = WINDOW) -> SummarizingModel:
 
     teller = SummarizingModel(window=window, say=say)
     return teller
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "html"])
+async def test_an_export_has_every_result_whole_and_knows_which_were_cleared(
+    plain_world: World, form: Literal["json", "jsonl", "html"]
+) -> None:
+    lines = [f"line {number} of the file" for number in range(180)]
+    plain_world.write("long.txt", "\n".join(lines))
+    teller, file = reader(), plain_world.base / f"export.{form}"
+    async with plain_world.open(teller.model) as app:
+        session = await start(app, tools=["read"])
+        await send_prompts(session, "read it", "go on")
+        assert await facts(session, ResultsCleared)
+        await app.sessions.export_session(session.id, form, path=file)
+        text = file.read_text()
+        assert all(text.count(line) >= READS for line in lines[READS:])
+        assert "Cleared to make room" not in text
+        if form == "html":
+            return
+        taken = await app.sessions.import_session(file)
+        # Else the next request would not fit the window, and pay for room that was made already.
+        read = await next_messages(taken.session)
+        assert read.count(b"[Cleared to make room: ") == READS - 4
 
 
 async def test_results_that_can_be_fetched_again_go_before_anything_is_summarised(

@@ -20,6 +20,7 @@ from weft.export.document import (
     VERSION,
     ExportDocument,
     ExportedBlob,
+    ExportedClearing,
     ExportedCompaction,
     ExportedFiles,
     ExportedNode,
@@ -36,6 +37,7 @@ _ITEMS: dict[str, tuple[str, Any]] = {
     "ref": ("refs", ExportedRef),
     "note": ("notes", ExportedNote),
     "compaction": ("compactions", ExportedCompaction),
+    "clearing": ("clearings", ExportedClearing),
     "turn": ("turns", ExportedTurn),
     "todo": ("todos", Todo),
     "files": ("files", ExportedFiles),
@@ -69,8 +71,8 @@ def to_json(document: ExportDocument) -> str:
 
 
 def to_jsonl(document: ExportDocument) -> str:
-    """A header, one line for each node, ref, note, compaction, turn and task, and an end that tells
-    whether all are there.
+    """A header, one line for each node, ref, note, compaction, clearing, turn and task, and an end
+    that tells whether all are there.
     """
     header = msgspec.to_builtins(document)
     lines = [

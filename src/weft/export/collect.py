@@ -26,6 +26,7 @@ from weft.events import (
     NewMessage,
     NodeEdited,
     PermissionResolved,
+    ResultsCleared,
     SessionCreated,
     SkillChanged,
     SystemNote,
@@ -41,6 +42,7 @@ from weft.export.document import (
     VERSION,
     ExportDocument,
     ExportedBlob,
+    ExportedClearing,
     ExportedCompaction,
     ExportedFiles,
     ExportedNode,
@@ -161,7 +163,7 @@ class _Gathered:
         self._edits: dict[NodeId, list[NodeEdited]] = {}
         self._results: dict[CallUid, ToolComplete] = {}
         self._notes: list[SystemNote] = []
-        self._compactions: dict[LogPosition, Compacted] = {}
+        self._compactions: dict[LogPosition, Compacted | ResultsCleared] = {}
         self._started: dict[TurnId, TurnStarted] = {}
         self._turns: list[ExportedTurn] = []
         self._others: Counter[str] = Counter()
@@ -181,7 +183,7 @@ class _Gathered:
                 pass  # it tells of this machine; a session that is imported tells of its own
             case SystemNote():
                 self._notes.append(fact)
-            case Compacted():
+            case Compacted() | ResultsCleared():
                 self._compactions[LogPosition(fact.session_id, fact.seq)] = fact
             case TurnStarted(turn_id=turn_id):
                 self._started[turn_id] = fact
@@ -222,6 +224,7 @@ class _Gathered:
     def document(self) -> ExportDocument:
         """The document, long parts still as blobs."""
         state, tree = self._state, self._state.tree
+        compactions, clearings = self._room_made()
         return ExportDocument(
             format=FORMAT,
             version=VERSION,
@@ -239,13 +242,24 @@ class _Gathered:
             ),
             deleted=tuple(tree.deleted),
             notes=tuple(_note(fact) for fact in self._notes),
-            compactions=tuple(
-                _compaction(self._compactions[c.at]) for c in tree.compactions if not c.clears
-            ),
+            compactions=compactions,
+            clearings=clearings,
             turns=tuple(self._turns),
             todos=state.todos.items,
             left_out=self._left_out(),
         )
+
+    def _room_made(self) -> tuple[tuple[ExportedCompaction, ...], tuple[ExportedClearing, ...]]:
+        """The summaries and the clearings that hold, each oldest first."""
+        compactions: list[ExportedCompaction] = []
+        clearings: list[ExportedClearing] = []
+        for each in self._state.tree.compactions:
+            fact = self._compactions[each.at]
+            if isinstance(fact, Compacted):
+                compactions.append(_compaction(fact))
+            else:
+                clearings.append(_clearing(fact, len(compactions)))
+        return tuple(compactions), tuple(clearings)
 
     def _thinking(self) -> str:
         level = self._state.settings.thinking
@@ -323,6 +337,17 @@ def _compaction(fact: Compacted) -> ExportedCompaction:
         tokens_after=fact.tokens_after,
         kept=fact.kept,
         struck=fact.struck,
+    )
+
+
+def _clearing(fact: ResultsCleared, compactions: int) -> ExportedClearing:
+    return ExportedClearing(
+        upto=fact.upto,
+        results=fact.results,
+        at=fact.at,
+        tokens_before=fact.tokens_before,
+        tokens_after=fact.tokens_after,
+        compactions=compactions,
     )
 
 

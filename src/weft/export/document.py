@@ -9,9 +9,10 @@ had besides is only counted, in `left_out`.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from weft.events import KeptRecord, LeftOutFile, SnapshotChange, StoredReason, Todo
 from weft.ids import BlobId, CallUid, NodeId, SessionId, TurnId
@@ -119,6 +120,18 @@ class ExportedCompaction(_Value, frozen=True):
     struck: tuple[str, ...] = ()
 
 
+class ExportedClearing(_Value, frozen=True):
+    """Results that the model reads a line in the place of; they are whole in their nodes."""
+
+    upto: NodeId
+    results: dict[CallUid, Annotated[int, Meta(ge=0)]]
+    at: float = 0.0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    compactions: int = 0
+    """How many of the document's were made before it."""
+
+
 class ExportedTurn(_Value, frozen=True):
     """One turn, from its start to its end."""
 
@@ -169,6 +182,7 @@ class ExportDocument(_Value, frozen=True, kw_only=True):
     """Tops of hidden subtrees; their nodes are in `nodes`."""
     notes: tuple[ExportedNote, ...] = ()
     compactions: tuple[ExportedCompaction, ...] = ()
+    clearings: tuple[ExportedClearing, ...] = ()
     turns: tuple[ExportedTurn, ...] = ()
     todos: tuple[Todo, ...] = ()
     files: tuple[ExportedFiles, ...] = ()

@@ -12,6 +12,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -24,6 +25,7 @@ from weft.events import (
     NewMessage,
     NodeEdited,
     RefMoved,
+    ResultsCleared,
     SettingChanged,
     SubtreeDeleted,
     SystemNote,
@@ -214,19 +216,7 @@ def _other_facts(document: ExportDocument) -> list[Fact]:
         SystemNote(text=n.text, level=n.level, to_model=n.to_model, node=n.node, at=n.at)
         for n in document.notes
     ]
-    facts += [
-        Compacted(
-            upto=each.upto,
-            summary=each.summary,
-            carried=each.carried,
-            tokens_before=each.tokens_before,
-            tokens_after=each.tokens_after,
-            kept=each.kept,
-            struck=each.struck,
-            at=each.at,
-        )
-        for each in document.compactions
-    ]
+    facts += _room_facts(document)
     facts += _turn_facts(document)
     facts += [RefMoved(name=ref.name, node=ref.node, ref=ref.ref) for ref in document.refs]
     facts += [SubtreeDeleted(node=node) for node in document.deleted]
@@ -237,6 +227,42 @@ def _other_facts(document: ExportDocument) -> list[Fact]:
     # Last, when all that the head could lie on is there.
     facts.append(HeadMoved(node=document.head))
     return facts
+
+
+def _room_facts(document: ExportDocument) -> list[Fact]:
+    """What was compacted and cleared, in the order in which it was done: an undo takes the newest
+    back.
+    """
+    made: list[tuple[int, Fact]] = [
+        (
+            number,
+            Compacted(
+                upto=each.upto,
+                summary=each.summary,
+                carried=each.carried,
+                tokens_before=each.tokens_before,
+                tokens_after=each.tokens_after,
+                kept=each.kept,
+                struck=each.struck,
+                at=each.at,
+            ),
+        )
+        for number, each in enumerate(document.compactions)
+    ]
+    made += [
+        (
+            each.compactions - 1,
+            ResultsCleared(
+                upto=each.upto,
+                results=each.results,
+                tokens_before=each.tokens_before,
+                tokens_after=each.tokens_after,
+                at=each.at,
+            ),
+        )
+        for each in document.clearings
+    ]
+    return [fact for _, fact in sorted(made, key=itemgetter(0))]
 
 
 def _turn_facts(document: ExportDocument) -> list[Fact]:
@@ -279,6 +305,8 @@ class _Checks:
         self._check_known("a deleted subtree", document.deleted)
         self._check_known("a note", [note.node for note in document.notes])
         self._check_known("a compaction", [each.upto for each in document.compactions])
+        self._check_known("a clearing", [each.upto for each in document.clearings])
+        self._check_cleared()
         self._check_known("a turn", [turn.node for turn in document.turns])
         self._check_known("a snapshot of files", [each.node for each in document.files])
         for blob in document.blobs:
@@ -292,6 +320,12 @@ class _Checks:
         if document.session.thinking not in ("", *THINKING_LEVELS):
             raise self._bad(f"there is no thinking level {document.session.thinking!r}")
 
+    def _check_cleared(self) -> None:
+        for uid in (uid for each in self._document.clearings for uid in each.results):
+            if uid not in self._calls:
+                where = f"{str(uid)[:60]!r}"
+                raise self._bad(f"it clears the result of a call that is not there: {where}")
+
     def _check_times(self) -> None:
         """Times are shown to people, so they must be times."""
         document = self._document
@@ -301,6 +335,7 @@ class _Checks:
         times += [note.at for note in document.notes]
         times += [each.at for each in document.files]
         times += [compaction.at for compaction in document.compactions]
+        times += [clearing.at for clearing in document.clearings]
         times += [time for turn in document.turns for time in (turn.at, turn.ended)]
         for time in times:
             if not 0 <= time < _END_OF_TIME:
