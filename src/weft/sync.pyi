@@ -42,6 +42,7 @@ from weft.project.trust import TrustQuestion
 from weft.providers import Model, ModelInfo
 from weft.repo.definitions import Definition
 from weft.repo.project_index import IndexStatus, Symbol
+from weft.runtime.decisions.decision_purge import PurgeReport
 from weft.runtime.repo_topic import RepoUpdated
 from weft.runtime.session_topic import SessionsChanged
 from weft.runtime.snapshots.node_files import NodeFiles
@@ -381,6 +382,7 @@ class ProjectDecisions:
     def accept(
         self, name: str, reason: str = "", *, session: str | None = None
     ) -> DecisionNode: ...
+    def purge(self, *names: str) -> PurgeReport: ...
     def change(
         self,
         name: str,

@@ -64,6 +64,21 @@ def test_a_decision_is_logged_listed_shown_accepted_and_superseded(run: Run) -> 
     assert json.loads(out)["status"] == "abandoned"
 
 
+def test_a_decision_is_purged_with_its_options_only_when_that_is_confirmed(run: Run) -> None:
+    kept, gone = logged(run, "Use TOML"), logged(run, "The key is 12345", "--rejected", "54321")
+    code, _, err = run("purge", gone)
+    assert (code, "add --yes to purge this decision" in err) == (2, True)
+    assert "12345" in run("list")[1]
+    code, out, err = run("purge", gone[:10], "--yes")
+    assert (code, err) == (0, "")
+    assert [line.split()[1] for line in out.splitlines()] == ["purged", "purged"]
+    assert out.split()[0] == gone
+    assert [node["id"] for node in json.loads(run("list", "--json")[1])] == [kept]
+    code, _, err = run("purge", gone, "--yes")
+    assert (code, "no decision" in err) == (2, True)
+    assert json.loads(run("purge", kept, "--yes", "--json")[1]) == {"ids": [kept], "sessions": []}
+
+
 def test_the_pulse_can_fail_a_script(run: Run) -> None:
     logged(run, "Ship", "--kind", "goal")
     code, out, _ = run("pulse")

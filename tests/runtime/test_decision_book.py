@@ -11,13 +11,16 @@ import anyio
 import pytest
 
 import weft
+from tests.support.file_tree import files_holding
 from tests.support.world import PATIENCE, World, facts
 from weft.app import App
 from weft.clock import ManualClock
 from weft.decisions import (
+    CheckEvidence,
     DecisionAdded,
     DecisionEntry,
     DecisionGraph,
+    DecisionPurged,
     LoggedEntry,
     fold_decisions,
     log_entry,
@@ -47,6 +50,11 @@ async def opened(base: Path, kind: str) -> AsyncGenerator[App]:
     environ = {"HOME": str(base), "PATH": os.environ["PATH"]}
     async with weft.open(project, place[kind], {"sandbox.mode": "off"}, environ=environ) as app:
         yield app
+
+
+async def project_of(app: App, session_id: str) -> str:
+    port = await app.host.local_port(weft.ids.SessionId(session_id))
+    return port.state.about.project_key
 
 
 async def log(app: App, session_id: str, logged: LoggedEntry) -> str:
@@ -184,3 +192,57 @@ async def test_what_is_stored_is_no_failure_when_it_cannot_be_read_on() -> None:
     assert not book.graph.nodes
     script.is_down = False
     assert await titles(store, "prj_a") == ["Use SQLite"]
+
+
+SECRET = "hunter2horse"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("kind", STORES)
+async def test_a_purged_decision_is_gone_from_the_graph_and_from_every_file(
+    tmp_path: Path, kind: str
+) -> None:
+    async with opened(tmp_path, kind) as app:
+        session = await app.sessions.start_session(session_id="s", model="scripted:x")
+        old = await app.decisions.log(f"Log in with {SECRET}", why=f"since {SECRET}")
+        node = await app.decisions.log(
+            f"The password is {SECRET}",
+            why=f"{SECRET} was set",
+            scope=[f"{SECRET}/**"],
+            tags=[SECRET],
+            options=[{"title": f"not {SECRET}", "verdict": "rejected", "why": SECRET}],
+            evidence=[CheckEvidence(command=f"login {SECRET}", exit=0)],
+            supersedes=old.id,
+            session=None,
+        )
+        await app.decisions.change(node.id, why=f"again {SECRET}", reason=SECRET)
+        kept = await app.decisions.log("Logins are logged")
+        await app.decisions.link(node.id, kept.id, rationale=SECRET)
+        elsewhere = DecisionBook(app.store, await project_of(app, session.id), ManualClock())
+        assert node.id in (await elsewhere.refresh()).nodes
+        report = await app.decisions.purge(node.id[:12], old.id)
+        assert len(report.ids) == 3
+        # Whoever has read it before, whoever reads it now.
+        anew = DecisionBook(app.store, elsewhere.project_id, ManualClock())
+        for graph in (await app.decisions.graph(), await elsewhere.refresh(), await anew.refresh()):
+            assert set(graph.nodes) == {kept.id}
+            assert graph.edges == {}
+        assert await app.decisions.query(SECRET) == []
+        assert (await app.decisions.pulse()).summary
+        with pytest.raises(UsageError, match="no decision"):
+            await app.decisions.purge(node.id)
+    assert files_holding(tmp_path, SECRET) == []
+
+
+async def test_a_purge_says_which_sessions_still_have_the_words(tmp_path: Path) -> None:
+    async with opened(tmp_path, "memory") as app:
+        await app.sessions.start_session(session_id="s", model="scripted:x")
+        node = await app.decisions.log(f"The password is {SECRET}", session="s")
+        assert (await app.decisions.purge(node.id)).sessions == ("s",)
+        assert (await app.decisions.purge()).ids == ()
+
+
+def test_what_is_purged_does_not_come_back_with_facts_of_another_machine() -> None:
+    logged = entry("secret")
+    graph = fold_decisions([DecisionPurged(id=logged.node.id), *logged.facts])
+    assert graph.nodes == {}

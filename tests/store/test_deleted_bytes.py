@@ -24,6 +24,7 @@ from weft.store import (
     SessionRow,
     Snapshot,
     Store,
+    project_stream,
 )
 from weft.store.jsonl import open_jsonl
 from weft.store.sqlite import open_sqlite
@@ -102,6 +103,27 @@ async def test_nothing_of_a_deleted_session_can_be_read_in_any_file(
     assert files_holding(tmp_path, MARK) == []
     async with opened(kind, tmp_path) as store:
         assert {hit.session_id for hit in await store.search(OTHER)} == {STAYS}
+
+
+async def test_nothing_of_an_overwritten_record_can_be_read_in_any_file(
+    kind: str, tmp_path: Path
+) -> None:
+    stream = project_stream("prj_1")
+    async with opened(kind, tmp_path) as store:
+        stays = await store.take_lease(STAYS)
+        for seq in range(60):
+            words = {0: MARK, 1: OTHER}[seq % 2]
+            body = f'"{words} {seq}{" more" * SIZES[seq % len(SIZES)]}"'.encode()
+            record = Record(seq + 1, 1.0, "said", body)
+            await store.append(
+                Append(stream=stream, expected_seq=seq, records=(record,)),
+                spoken(stays, seq, OTHER),
+            )
+        assert files_holding(tmp_path, MARK)
+        await store.overwrite(stream, [Record(n, 1.0, "said", b'"-"') for n in range(1, 60, 2)])
+    assert files_holding(tmp_path, MARK) == []
+    async with opened(kind, tmp_path) as store:
+        assert len(await store.read(stream)) == 60
 
 
 async def test_the_blobs_of_a_deleted_session_go_but_those_that_another_one_names(

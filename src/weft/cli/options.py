@@ -361,6 +361,7 @@ _OVERWRITE = CommandOption(
     "FILE",
 )
 
+_YES = CommandOption(("-y", "--yes"), "Don't ask for confirmation.")
 _WHY = CommandOption(("--why",), "The reasons.", "text", "TEXT")
 _KIND = CommandOption(
     ("--kind",),
@@ -441,7 +442,7 @@ VERBS: tuple[CommandSpec, ...] = (
                     CommandOption(("--files-only",), "Leave the conversation where it is."),
                     CommandOption(("--conversation-only",), "Leave files as they are."),
                     _OVERWRITE,
-                    CommandOption(("-y", "--yes"), "Don't ask for confirmation."),
+                    _YES,
                     JSON,
                 ),
             ),
@@ -452,7 +453,7 @@ VERBS: tuple[CommandSpec, ...] = (
                 (
                     _PREVIEW,
                     _OVERWRITE,
-                    CommandOption(("-y", "--yes"), "Don't ask for confirmation."),
+                    _YES,
                     JSON,
                 ),
             ),
@@ -504,7 +505,7 @@ VERBS: tuple[CommandSpec, ...] = (
                 "delete",
                 "Delete sessions permanently",
                 "ID...",
-                (CommandOption(("-y", "--yes"), "Don't ask for confirmation."),),
+                (_YES,),
                 aliases=("rm",),
             ),
         ),
@@ -624,6 +625,12 @@ VERBS: tuple[CommandSpec, ...] = (
             CommandSpec("supersede", "Let one decision replace another", "OLD NEW", (_WHY, JSON)),
             CommandSpec("accept", "Accept what was proposed", "ID...", (_WHY, JSON)),
             CommandSpec("abandon", "Give decisions up", "ID...", (_WHY, JSON)),
+            CommandSpec(
+                "purge",
+                "Take decisions out for good, such as a secret that was logged by mistake",
+                "ID...",
+                (_YES, JSON),
+            ),
             CommandSpec(
                 "pulse",
                 "Check the decisions for what is missing, stale or at odds",

@@ -146,7 +146,15 @@ class DecisionSuperseded(FactBase, frozen=True, tag="decision_superseded"):
     by: str = "user"
 
 
-DecisionFact: TypeAlias = DecisionAdded | DecisionChanged | DecisionLinked | DecisionSuperseded
+class DecisionPurged(FactBase, frozen=True, tag="decision_purged"):
+    """A node and its edges are gone for good; the facts before this one have no words of it."""
+
+    id: DecisionId
+
+
+DecisionFact: TypeAlias = (
+    DecisionAdded | DecisionChanged | DecisionLinked | DecisionSuperseded | DecisionPurged
+)
 
 DECISION_FACTS: dict[str, type[DecisionFact]] = {
     cls.__struct_config__.tag: cls for cls in get_args(DecisionFact)

@@ -19,6 +19,7 @@ from weft.decisions.facts import (
     DecisionFact,
     DecisionLinked,
     DecisionNode,
+    DecisionPurged,
     DecisionSuperseded,
     TurnEvidence,
 )
@@ -61,6 +62,8 @@ class DecisionGraph:
         """Why nodes are in the state that they are in, where that was said."""
         self.of_user: set[DecisionId] = set()
         """What the user decided, or accepted: no model changes it."""
+        self.purged: set[DecisionId] = set()
+        """What was taken out for good."""
         self.seq = 0
         self.unindexed: set[DecisionId] = set()
         """What was written to since the last search, which takes it from here."""
@@ -86,11 +89,13 @@ class DecisionGraph:
                     DecisionEdge(source=new, target=old, kind="supersedes", rationale=rationale)
                 )
                 self._take_over(new)
+            case DecisionPurged(id=name):
+                self._purge(name)
             case _:
                 assert_never(fact)
 
     def _add(self, node: DecisionNode, fact: DecisionAdded) -> None:
-        if node.id in self.nodes or not is_id(node.id):
+        if node.id in self.nodes or node.id in self.purged or not is_id(node.id):
             return
         node = sound_node(node, fact.at)
         self._put(node)
@@ -132,6 +137,8 @@ class DecisionGraph:
     def _link(self, edge: DecisionEdge) -> None:
         if not is_id(edge.source) or not is_id(edge.target):
             return
+        if edge.source in self.purged or edge.target in self.purged:
+            return
         edge = sound_edge(edge)
         key = (edge.source, edge.target, edge.kind)
         self.unindexed.add(edge.source)
@@ -143,6 +150,20 @@ class DecisionGraph:
         self.edges[key] = edge
         self._outgoing.setdefault(edge.source, {})[key] = None
         self._incoming.setdefault(edge.target, {})[key] = None
+
+    def _purge(self, name: DecisionId) -> None:
+        # For good: facts about it that come from another machine later find it gone, too.
+        self.purged.add(name)
+        for key in (*self._outgoing.pop(name, ()), *self._incoming.pop(name, ())):
+            edge = self.edges.pop(key, None)
+            self._outgoing.get(key[0], {}).pop(key, None)
+            self._incoming.get(key[1], {}).pop(key, None)
+            if edge is not None:
+                self.unindexed.add(edge.source)
+        for known in (self.nodes, self.sessions, self.changed, self.reasons):
+            known.pop(name, None)
+        self.of_user.discard(name)
+        self.unindexed.add(name)
 
     def _take_over(self, name: DecisionId) -> None:
         """Retire what a node stands in the place of.

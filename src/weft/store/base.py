@@ -20,6 +20,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 
 import msgspec
 
+from weft.errors import UsageError
 from weft.ids import BlobId, NodeId, SessionId
 from weft.messages import DraftPart
 
@@ -422,6 +423,21 @@ class Store(Protocol):
         gone; it goes with the last fork.
         """
         ...
+
+    async def overwrite(self, stream: str, records: Sequence[Record]) -> None:
+        """Put these in the place of the records with the same `seq`, all or nothing: for words that
+        must not stay.  Only on a stream without a lease.
+
+        Once the store is closed, no file of it holds readable bytes of what was there before.
+
+        A store whose records cannot change inherits this.
+
+        Raises:
+            UsageError: the stream is a session's, which is deleted as a whole; or this store never
+                changes a record.
+            Corrupt: one of them is not there.
+        """
+        raise UsageError("this store cannot take words out of its logs")
 
     # -- beside the log
 

@@ -53,6 +53,12 @@ def check_leasable(stream: str) -> None:
         raise UsageError(f"{stream!r} needs no lease: its appends are guarded by expected_seq")
 
 
+def check_overwritable(stream: str) -> None:
+    """Refuse to change records of a session: it is deleted as a whole."""
+    if not stream or needs_lease(stream):
+        raise UsageError(f"the records of {stream!r} stay as they are; a session can be deleted")
+
+
 def check_reader(row: SessionRow | None) -> None:
     """Refuse to write to a session that only a newer program understands.
 

@@ -37,6 +37,7 @@ from weft.store.base import (
 from weft.store.checks import (
     check_appends,
     check_leasable,
+    check_overwritable,
     check_place,
     check_reader,
     owned_error,
@@ -290,6 +291,16 @@ class MemoryStore(Store):
         if not stream.is_hidden:
             row = stream.row or SessionRow(id=session_id)
             stream.row = msgspec.structs.replace(row, damaged=reason)
+
+    async def overwrite(self, stream: str, records: Sequence[Record]) -> None:
+        self._check_open()
+        check_overwritable(stream)
+        held = self.data.stream(stream).records
+        for record in records:
+            if not 1 <= record.seq <= len(held):
+                raise Corrupt(stream, "there is no such record", seq=record.seq)
+        for record in records:
+            held[record.seq - 1] = record
 
     async def delete(self, session_id: SessionId) -> None:
         self._check_open()

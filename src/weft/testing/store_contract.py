@@ -977,6 +977,33 @@ class StoreContract:
             )
             assert await store.rows(query="parser") == []
 
+    # -- taking words out of a log
+
+    async def test_records_are_put_in_the_place_of_others_and_nothing_else_changes(
+        self, tmp_path: Path
+    ) -> None:
+        stream = PROJECT
+        said = [Record(seq, 1.0, "said", b'"secret %d"' % seq) for seq in range(1, 6)]
+        async with self.opened(tmp_path) as store:
+            if getattr(type(store), "overwrite", None) is Store.overwrite:
+                return  # its records never change
+            for first in (0, 2):
+                records = tuple(said[first : first + 2])
+                await store.append(Append(stream=stream, expected_seq=first, records=records))
+            await store.append(Append(stream=stream, expected_seq=4, records=(said[4],)))
+            new = [Record(2, 1.0, "gone", b"{}"), Record(5, 1.0, "gone", b"[0]")]
+            await store.overwrite(stream, new)
+            assert await store.read(stream) == [said[0], new[0], said[2], said[3], new[1]]
+            with refuses(Corrupt):
+                await store.overwrite(stream, [Record(2, 1.0, "x", b"1"), Record(6, 1.0, "x", b"")])
+            with refuses(UsageError):
+                await store.overwrite(A, new)
+            assert (await store.read(stream))[1] == new[0]
+            more = Record(6, 1.0, "said", b"more")
+            await store.append(Append(stream=stream, expected_seq=5, records=(more,)))
+        async with self.opened(tmp_path) as store:
+            assert len(await store.read(stream)) in (0, 6)  # 0: one in memory is gone
+
     # -- deleting
 
     async def test_a_deleted_session_is_gone_with_all_that_was_beside_it(

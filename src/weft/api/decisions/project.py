@@ -66,6 +66,7 @@ from weft.runtime.decisions.decision_book import (
     shared_book,
     with_file_evidence,
 )
+from weft.runtime.decisions.decision_purge import PurgeReport, sessions_of, with_options
 from weft.runtime.decisions.line_origin import LineCommit, LineTurn, blamed_commit, turn_of_change
 from weft.runtime.decisions.scoped_files import scoped_files
 from weft.runtime.services import Services
@@ -258,6 +259,22 @@ class ProjectDecisions:
         fact = linked(ends[0].id, ends[1].id, kind, clean_why(rationale), weight)
         await self._add(book, [fact], (ends[0].id, ends[1].id), f"{kind}: {ends[1].title}", session)
         return fact.edge
+
+    async def purge(self, *names: str) -> PurgeReport:
+        """Take nodes out for good, a decision with its options, such as a secret that was logged by
+        mistake.  Of what the project's stream says of them only ids, kinds, states and times stay.
+
+        Raises:
+            UsageError: there is no such node.
+        """
+        for name in names:
+            check_texts(name=name)
+        book = await self._book()
+        ids = with_options(book.graph, [book.graph.find(name).id for name in names])
+        sessions = sessions_of(book.graph, ids)
+        if ids:
+            await book.purge(ids)
+        return PurgeReport(ids=tuple(ids), sessions=tuple(sessions))
 
     def register(self, kind: str, about: str = "") -> None:
         """Let nodes of a program's own kind be logged by this application.

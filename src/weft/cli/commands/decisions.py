@@ -11,6 +11,7 @@ import msgspec
 
 from weft.api.decisions import WhyReport
 from weft.app import App
+from weft.cli.commands.confirmation import confirm
 from weft.cli.commands.table import print_table, when
 from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import FAILED, OK
@@ -179,6 +180,30 @@ async def _abandon(app: App, arguments: ParsedArguments) -> int:
     return _said(arguments, *changed)
 
 
+async def _purge(app: App, arguments: ParsedArguments) -> int:
+    names = _words(arguments, "ID...")
+    nodes = [await app.decisions.get(name) for name in names]
+    if not arguments.flag("yes"):
+        what = "this decision" if len(nodes) == 1 else f"these {len(nodes)} decisions"
+        confirm(
+            f"Purge {what} permanently?",
+            unasked=f"purging cannot be undone; add --yes to purge {what}",
+            refused="nothing was purged",
+        )
+    report = await app.decisions.purge(*(node.id for node in nodes))
+    if arguments.flag("json"):
+        write_pretty(msgspec.to_builtins(report))
+        return OK
+    for name in report.ids:
+        write_line(f"{name}  purged")
+    if report.sessions:
+        tell(
+            "its words may still be in the conversations that it comes from; "
+            f"`weft session delete {' '.join(report.sessions)}` removes them"
+        )
+    return OK
+
+
 async def _pulse(app: App, arguments: ParsedArguments) -> int:
     report = await app.decisions.pulse()
     if arguments.flag("json"):
@@ -258,6 +283,7 @@ _COMMANDS: Mapping[str, Callable[[App, ParsedArguments], Awaitable[int]]] = {
     "supersede": _supersede,
     "accept": _accept,
     "abandon": _abandon,
+    "purge": _purge,
     "pulse": _pulse,
     "narrative": _narrative,
     "export": _export,

@@ -14,6 +14,7 @@ import msgspec
 
 from weft.app import App
 from weft.cli.commands import session_tree as moving
+from weft.cli.commands.confirmation import confirm
 from weft.cli.commands.log_lines import remove_log_lines
 from weft.cli.commands.table import money, print_table, when
 from weft.cli.commands.with_app import with_app
@@ -187,12 +188,11 @@ def _with_agents(
 
 def _confirm(count: int) -> None:
     what = "this session" if count == 1 else f"these {count} sessions"
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError(f"deleting cannot be undone; add --yes to delete {what}")
-    sys.stderr.write(f"Delete {what} permanently? [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError("nothing was deleted")
+    confirm(
+        f"Delete {what} permanently?",
+        unasked=f"deleting cannot be undone; add --yes to delete {what}",
+        refused="nothing was deleted",
+    )
 
 
 def _one(arguments: ParsedArguments, what: str) -> str:

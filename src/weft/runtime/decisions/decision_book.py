@@ -7,7 +7,7 @@ last look; what others add meanwhile is found by the end of the stream.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -18,13 +18,14 @@ from weft.decisions import (
     DecisionFact,
     DecisionGraph,
     DecisionNode,
+    DecisionPurged,
     FileEvidence,
     decode_decision,
     file_evidence,
 )
 from weft.decisions.scope import is_symbol
 from weft.errors import Conflict, Corrupt, StoreError, StoreUnavailable, ToolError
-from weft.events import DecisionLogged
+from weft.events import DecisionLogged, encode, kind_of
 from weft.ids import CallUid, DecisionId, NodeId, SessionId, derived_id
 from weft.loop import Commit, ProjectFacts
 from weft.session.log.append import project_append
@@ -107,6 +108,46 @@ class DecisionBook:
                 await self.refresh_after_append()
                 return
         raise StoreUnavailable("the project's stream is written to without end; try again later")
+
+    async def purge(self, ids: Collection[DecisionId]) -> None:
+        """Take the words of these nodes out of the stream for good, and the nodes out of the graph.
+
+        Raises:
+            StoreError: it cannot be stored; what has gone until then is gone.
+        """
+        # The words first: when this is cut short, the nodes are still there, to be purged again.
+        # The new facts tell the processes that have read the old ones.
+        await self._store.overwrite(self._stream, await self._purged_records(ids))
+        await self.add([DecisionPurged(id=name) for name in ids])
+
+    async def _purged_records(self, ids: Collection[DecisionId]) -> list[Record]:
+        found: list[Record] = []
+        after = 0
+        while records := await self._store.read(self._stream, after=after, limit=PAGE):
+            after = records[-1].seq
+            found += [new for old in records if (new := _purged(old, ids)) is not None]
+        return found
+
+
+def _purged(record: Record, ids: Collection[DecisionId]) -> Record | None:
+    """A record without the words of these nodes; None where it has none."""
+    from weft.runtime.decisions.decision_purge import (
+        purged_fact,  # hardly ever needed: start-up time
+    )
+
+    try:
+        fact = decode_decision(record.kind, record.body)
+    except Corrupt:
+        # Whatever it says, it is of no use; of these nodes, it must not say it any longer.
+        named = next((name for name in ids if name.encode() in record.body), None)
+        if named is None:
+            return None
+        lost = DecisionPurged(id=named, seq=record.seq, at=record.at)
+        return Record(record.seq, record.at, kind_of(lost), encode(lost))
+    new = None if fact is None else purged_fact(fact, ids)
+    if new is None or new == fact:
+        return None
+    return Record(record.seq, record.at, record.kind, encode(new))
 
 
 def shared_book(

@@ -316,6 +316,17 @@ class LogFile:
                 self.stream, f"line {number + 1} of {self.path} cannot be read: {error}"
             ) from error
 
+    def rewritten(self, records: Sequence[Record]) -> bytes:
+        """The whole file with these in the place of the records with the same `seq`."""
+        new = {record.seq: _stored(record) for record in records}
+        lines: list[bytes] = []
+        with self.path.open("rb") as file:
+            for number in range(len(self._offsets)):
+                line = self._decoded(file.fileno(), number)
+                changed = tuple(new.get(stored.seq, stored) for stored in line.records)
+                lines.append(_encode(msgspec.structs.replace(line, records=changed)) + b"\n")
+        return b"".join(lines)
+
     def newest_row(self) -> SessionRow | None:
         """The row of the newest line that has one."""
         if self.row_at < 0:

@@ -6,14 +6,14 @@ And what becomes of it when a session is deleted.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from weft.errors import Corrupt
 from weft.ids import BlobId, SessionId
-from weft.store.base import Owner, Snapshot
+from weft.store.base import Owner, Record, Snapshot
 from weft.store.jsonl import files
 from weft.store.jsonl import leases as leasing
 from weft.store.jsonl import session_list as listing
@@ -155,6 +155,23 @@ def trim_history(
 
 
 # -- deleting
+
+
+def overwrite(folder: JsonlFolder, stream: str, records: Sequence[Record]) -> None:
+    """Write the log of a stream anew, with these records in the place of those they replace.
+
+    Raises:
+        Corrupt: one of them is not there; nothing was changed.
+    """
+    log = folder.log(stream)
+    for record in records:
+        if not 1 <= record.seq <= log.last_seq:
+            raise Corrupt(stream, "there is no such record", seq=record.seq)
+    path = folder.places.log(stream)
+    # By a new file: other processes see by its number that they have to read it anew.
+    files.replace(path, log.rewritten(records), durable=True)
+    # What a torn write left may hold the words, too.
+    files.remove(path.with_suffix(".torn"))
 
 
 def delete(folder: JsonlFolder, session_id: SessionId, owner: Owner) -> None:

@@ -26,7 +26,7 @@ from weft.store.base import (
     SessionRow,
     Snapshot,
 )
-from weft.store.checks import check_appends, check_leasable
+from weft.store.checks import check_appends, check_leasable, check_overwritable
 from weft.store.disk_store import DiskStore
 from weft.store.drafts import ended_drafts
 from weft.store.follower import FollowerBell
@@ -184,6 +184,10 @@ class JsonlStore(DiskStore):
 
     async def mark_damaged(self, session_id: SessionId, reason: str) -> None:
         await self._ask(lambda opened: listing.mark_damaged(opened, session_id, reason))
+
+    async def overwrite(self, stream: str, records: Sequence[Record]) -> None:
+        check_overwritable(stream)
+        await self._ask(lambda opened: beside.overwrite(opened, stream, records))
 
     async def delete(self, session_id: SessionId) -> None:
         await self._ask(lambda opened: beside.delete(opened, session_id, self.owner))

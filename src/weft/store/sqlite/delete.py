@@ -17,8 +17,9 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
+from weft.errors import Corrupt
 from weft.ids import BlobId, SessionId
-from weft.store.base import Owner, files_stream
+from weft.store.base import Owner, Record, files_stream
 from weft.store.sqlite.appends import find
 from weft.store.sqlite.leases import check_free
 from weft.store.sqlite.query import fetch
@@ -88,6 +89,23 @@ def delete(db: apsw.Connection, session_id: SessionId, owner: Owner, directory: 
     if files is not None:
         _drop_unnamed_files(db, files)
     return has_words
+
+
+def overwrite(db: apsw.Connection, stream: str, records: Sequence[Record]) -> None:
+    """Put these in the place of the records with the same `seq`.
+
+    Raises:
+        Corrupt: one of them is not there; the caller's savepoint takes back the others.
+    """
+    place = find(db, stream)
+    for record in records:
+        if place is None or not 1 <= record.seq <= place.last_seq:
+            raise Corrupt(stream, "there is no such record", seq=record.seq)
+        db.execute(
+            "update facts set at = ?, kind = ?, body = ? where stream_no = ? and seq = ?",
+            (record.at, record.kind, record.body, place.stream_no, record.seq),
+        )
+    db.execute("insert or replace into meta values (?, 1)", (UNSCRUBBED,))
 
 
 def _files_of(db: apsw.Connection, number: int) -> int | None:

@@ -26,7 +26,7 @@ from weft.store.base import (
     SessionRow,
     Snapshot,
 )
-from weft.store.checks import check_appends, check_leasable
+from weft.store.checks import check_appends, check_leasable, check_overwritable
 from weft.store.disk_store import DiskStore
 from weft.store.drafts import ended_drafts
 from weft.store.follower import FollowerBell
@@ -201,6 +201,13 @@ class SqliteStore(DiskStore):
             lambda db: writing.mark_damaged(db, session_id, reason), stream=session_id
         )
 
+    async def overwrite(self, stream: str, records: Sequence[Record]) -> None:
+        from weft.store.sqlite import delete as removal  # as below
+
+        check_overwritable(stream)
+        await self._write(lambda db: removal.overwrite(db, stream, records), stream=stream)
+        await self._empty_log()
+
     async def delete(self, session_id: SessionId) -> None:
         from weft.store.sqlite import delete as removal  # with the first one: start-up time
 
@@ -212,6 +219,9 @@ class SqliteStore(DiskStore):
         pages = -removal.MERGED_PAGES
         while has_words and await self._write(partial(removal.merge_words, pages=pages)):
             pages = removal.MERGED_PAGES
+        await self._empty_log()
+
+    async def _empty_log(self) -> None:
         await self._write(lambda _: self._writer.empty_log())
         # The log is emptied between two groups, so an empty job returns when that was tried.
         await self._write(lambda _: None)
