@@ -157,6 +157,21 @@ def test_a_madr_record_brings_its_options_and_which_was_chosen() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ("prompt_toolkit", "prompt_toolkit"),
+        ("__GIT_NO_LAZY_FETCH__", "GIT_NO_LAZY_FETCH"),
+        ("_rich_ or `__slots__`", "rich or __slots__"),
+        ('**"curses"**', "curses"),
+    ],
+)
+def test_underscores_of_names_are_kept(written: str, title: str) -> None:
+    text = f"# A\n\n## Considered Options\n\n* {written}: too large\n\n## Decision\n\nx"
+    (option,) = parse_adr(text, "a.md").options
+    assert (option.title, option.why) == (title, "too large")
+
+
+@pytest.mark.parametrize(
     ("text", "status"),
     [
         (

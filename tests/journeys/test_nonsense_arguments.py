@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,9 +89,13 @@ CALLS: dict[str, Call] = {
 
 
 async def test_a_nonsense_argument_is_answered_or_refused_in_a_sentence(
-    shared_world: World,
+    shared_world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = shared_world
+    # Some of them are good names for a folder.
+    here = tmp_path / "folder" / "folder"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
     world.write("a.txt", "words")
     write = CallTool(name="write", args={"path": "b.txt", "content": "b"})
     async with world.open(ScriptedModel([write, "done"])) as app:

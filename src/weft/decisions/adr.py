@@ -209,9 +209,18 @@ def _bullets(text: str) -> list[str]:
     return [_LINK.sub(r"\1", each).strip() for each in found]
 
 
+def _without_marks(text: str) -> str:
+    """Text without marks of emphasis, code and quotation.  An underscore inside a word, or in code,
+    is a part of a name.
+    """
+    parts = text.split("`")
+    parts[::2] = [re.sub(r'[*"]|(?<!\w)_+|_+(?!\w)', "", part) for part in parts[::2]]
+    return "".join(parts).strip()
+
+
 def _split_reason(text: str) -> tuple[str, str]:
     """The title of an option, and why: what stands in brackets, or behind a colon or a dash."""
-    plain = re.sub(r"[*_`\"]", "", text).strip()
+    plain = _without_marks(text)
     match = re.match(
         r"^(.{2,120}?)(?:\s*\((.+)\)\s*|:\s+(.+)|\s[–—-]\s+(.+)|,? because (.+))$", plain
     )
