@@ -69,6 +69,13 @@ def test_a_map_is_limited_to_paths_or_is_of_another_folder(shop: WeftProgram) ->
     assert shop.run("map", str(shop.home / "other")).stdout.startswith("deep/a.py\n")
 
 
+def test_files_of_a_folder_without_git_are_mapped_together(weft: WeftProgram) -> None:
+    write(weft.project, {"a.py": "def one(): ...\n", "b.py": "def two(): ...\n", "c.py": ""})
+    done = weft.run("map", "a.py", "b.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(line for line in done.stdout.split("\n") if line[:1].strip()) == ["a.py", "b.py"]
+
+
 def test_a_map_leaves_out_the_focus_and_takes_a_history_from_a_file(shop: WeftProgram) -> None:
     history = shop.home / "history.jsonl"
     history.write_text('[1, ["shop/cart.py", "web/page.ts"], "x"]\n')

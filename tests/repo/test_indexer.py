@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -21,6 +22,7 @@ from weft.repo.indexer import ParentLink, index_project
 from weft.repo.indexer_order import CACHE, FINISH, IndexOrder
 from weft.repo.indexer_process import IndexerProcess, take_lock
 from weft.repo.past_commits import read_history_file
+from weft.repo.project_files import walk_project
 from weft.repo.project_index import ProjectIndex
 
 pytestmark = pytest.mark.process
@@ -206,6 +208,26 @@ def test_a_parent_that_is_gone_wants_nothing_more() -> None:
     link = ParentLink(reader)
     os.close(writer)
     assert not link.is_wanted()
+
+
+def test_a_listing_that_nobody_wants_any_more_is_given_up_and_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "p"
+    for number in range(30):
+        (project / f"f{number}").mkdir(parents=True)
+        (project / f"f{number}" / "a.py").write_text("def a(): ...\n")
+    order = IndexOrder(project=str(project), folder=str(tmp_path / "i" / "one"), environ=ENVIRON)
+    Path(order.folder).mkdir(parents=True)
+    with contextlib.closing(cache_of(order, writes=True)) as cache:
+        index_project(cache, order, ParentLink(None))
+        asked = iter([True] * 5)
+        walked = walk_project(order.project, lambda: next(asked, False))
+        assert len(walked.paths()) == 4  # the folder itself, and four in it
+        reader, writer = os.pipe()
+        os.close(writer)
+        index_project(cache, order, ParentLink(reader))
+        assert cache.listing().count("a.py") == 30
 
 
 def test_a_lock_that_another_has_is_waited_for_and_one_that_cannot_be_had_is_an_error(

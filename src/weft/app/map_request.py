@@ -114,7 +114,10 @@ def _is_part_of(path: str, project: str) -> bool:
     """
     if path == project:
         return True
-    if not path.startswith(f"{project.rstrip('/')}/") or not _is_in_repository(project):
+    if not path.startswith(f"{project.rstrip('/')}/"):
+        return False
+    # A folder without git may be one of many projects: it is mapped by itself.
+    if os.path.isdir(path) and not _is_in_repository(project):
         return False
     rules, place = ignore_of(project), project
     *folders, name = os.path.relpath(path, project).split("/")

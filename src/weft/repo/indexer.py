@@ -193,7 +193,9 @@ def index_project(
     missed.
     """
     runner = LocalRunner(order.environ)
-    state = _list(order, runner)
+    state = _list(order, runner, parent)
+    if not parent.is_wanted():
+        return state.listing, UpdateReport()  # it may have been cut short
     folders = folder_times(order.project, state.listing, state.listed_at)
     if watch is not None:
         watch.follow(folders)
@@ -219,17 +221,17 @@ class _ListedState(NamedTuple):
     """When the listing was begun; by the clock that files have their times from."""
 
 
-def _list(order: IndexOrder, runner: LocalRunner) -> _ListedState:
+def _list(order: IndexOrder, runner: LocalRunner, parent: ParentLink) -> _ListedState:
     """The files, and the ignore files that they were listed by."""
     scratch, home = Path(order.folder), order.environ.get("HOME", "")
     for is_last in (False, False, True):
         listed_at = time.time_ns()
-        found = anyio.run(list_project, runner, order.project, scratch)
+        found = anyio.run(list_project, runner, order.project, scratch, parent.is_wanted)
         listing = _without_gone(order.project, found)
         rules = rule_stamps(order.project, folders_of(listing), home)
         # One that was changed while files were listed: no one knows which of its states counted.
         late = [stamp for stamp in rules.values() if _is_since(listed_at, stamp.ctime)]
-        if is_last or not late:
+        if is_last or not late or not parent.is_wanted():
             break
         time.sleep(2 * TICK_NS / 1e9)
     return _ListedState(listing, rules, listed_at)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -56,14 +56,17 @@ _REPLACED: Final = "\ufffd"
 """What stands for bytes that are no UTF-8: such names are asked for once more, spelled out."""
 
 
-async def list_project(runner: Runner, project: str, scratch: Path) -> FileListing:
+async def list_project(
+    runner: Runner, project: str, scratch: Path, go_on: Callable[[], bool] = lambda: True
+) -> FileListing:
     """The files of a project as they are now; `scratch` is a folder that only the user can enter.
 
-    What git tracks is listed also when it is gone from the disk.
+    What git tracks is listed also when it is gone from the disk.  A walk without git stops in the
+    middle, with what it has, once `go_on` says no.
     """
     listing = await _by_git(runner, project, scratch)
     if listing is None:
-        listing = await anyio.to_thread.run_sync(walk_project, project)
+        listing = await anyio.to_thread.run_sync(walk_project, project, go_on)
     return await anyio.to_thread.run_sync(_without_own_ignored, project, listing)
 
 
@@ -115,11 +118,11 @@ def _repository(project: str) -> GitRepository | None:
         return None
 
 
-def walk_project(project: str) -> FileListing:
+def walk_project(project: str, go_on: Callable[[], bool] = lambda: True) -> FileListing:
     """The files of a folder without git; no link is followed.  Blocks."""
     found: list[str] = []
     waiting = [("", ignore_of(project))]
-    while waiting and len(found) < MOST_FILES:
+    while waiting and len(found) < MOST_FILES and go_on():
         folder, ignore = waiting.pop()
         with suppress(OSError), os.scandir(f"{project}/{folder}") as entries:
             for entry in sorted(entries, key=lambda each: each.name):
