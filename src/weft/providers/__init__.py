@@ -31,6 +31,8 @@ from weft.providers.base import (
 )
 
 if TYPE_CHECKING:
+    from weft.providers.abilities import FimTokens, TextAbilities, text_abilities
+    from weft.providers.logprobs import ScoredPiece, TokenLogprob
     from weft.providers.replay import RecordingModel, ReplayModel, ReplayProvider
     from weft.providers.script import Script, ScriptedAnswer
     from weft.providers.scripted import ScriptedModel, ScriptedProvider
@@ -41,6 +43,7 @@ __all__ = [
     "CallResults",
     "CallStarted",
     "ChatMessage",
+    "FimTokens",
     "Message",
     "Model",
     "ModelInfo",
@@ -49,6 +52,7 @@ __all__ = [
     "RecordingModel",
     "ReplayModel",
     "ReplayProvider",
+    "ScoredPiece",
     "Script",
     "ScriptedAnswer",
     "ScriptedModel",
@@ -56,13 +60,16 @@ __all__ = [
     "StopReason",
     "StreamEvent",
     "StreamFinished",
+    "TextAbilities",
     "TextDone",
     "TextPiece",
     "ThinkingDone",
     "ThinkingLevel",
     "ThinkingPiece",
+    "TokenLogprob",
     "ToolSpec",
     "UsageSeen",
+    "text_abilities",
 ]
 
 _LATER = {
@@ -73,6 +80,11 @@ _LATER = {
     "RecordingModel": "replay",
     "ReplayModel": "replay",
     "ReplayProvider": "replay",
+    "ScoredPiece": "logprobs",
+    "TokenLogprob": "logprobs",
+    "FimTokens": "abilities",
+    "TextAbilities": "abilities",
+    "text_abilities": "abilities",
 }
 
 

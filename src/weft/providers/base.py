@@ -83,6 +83,19 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str = ""
     """For vendors that route by it to keep their caches warm."""
     stop: tuple[str, ...] = ()
+    prompt: str | None = None
+    """Raw text to continue, without roles or a template; then `messages` and `system` are empty.
+
+    Only for models whose provider has text completion (`text_abilities`).
+    """
+    suffix: str = ""
+    """Text that stands behind the gap that `prompt` leaves, where the vendor takes it apart."""
+    prefill: bool = False
+    """The last message is the model's, and the answer goes on in the middle of it."""
+    seed: int | None = None
+    """For vendors that sample by it; the others leave it out."""
+    logprobs: int | None = None
+    """How many alternatives to report with each token (`ScoredPiece`); None for no report."""
     scratch: dict[int, Any] = {}
     """What a provider made of messages, for requests that repeat them: a caller that sends several
     requests hands in the same map each time.

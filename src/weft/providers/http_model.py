@@ -83,6 +83,8 @@ class VendorProtocol(Protocol):
     """Where the key came from."""
     keys_at: str = ""
     """Where the vendor gives out keys."""
+    completes: ClassVar[bool] = False
+    """It has an address for raw text (`ModelRequest.prompt`)."""
 
     def asked(self, session_id: str, now: float) -> None:
         """A session asks at this time (monotonic), before each request."""
@@ -258,7 +260,12 @@ class HttpModel(Model):
                 # cloud). It ends the turn with its sentence; as a usage error it would be taken
                 # for a crash.
                 raise RequestRefused(str(error)) from error
-            events = self._events(reply, wire.frames(), wire.decoder(request))
+            decoder = wire.decoder(request)
+            if request.logprobs is not None:
+                from weft.providers.logprobs import LogprobDecoder  # only the loom asks for them
+
+                decoder = LogprobDecoder(decoder)
+            events = self._events(reply, wire.frames(), decoder)
             # A loop that is left by `break` does not close an async generator: it would end
             # whenever it is collected, in some other task.
             async with aclosing(events):
@@ -281,6 +288,11 @@ class HttpModel(Model):
         adapter knows what it stumbled over.
         """
         wire = self._wire
+        if request.prompt is not None and not wire.completes:
+            raise RequestRefused(
+                f"{wire.provider} has no text completion; choose another strategy for "
+                f"{self.info.name}"
+            )
         wire.asked(request.session_id, self._clock.monotonic())
         reply = await self._sent(wire.http(request, self.info), stack)
         try:

@@ -35,6 +35,7 @@ from weft.providers.base import (
     StreamEvent,
     StreamFinished,
 )
+from weft.providers.logprobs import ScoredPiece
 
 
 class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,7 +59,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     fingerprint: str
     request: ModelRequest
-    events: tuple[tuple[int, StreamEvent], ...]
+    events: tuple[tuple[int, StreamEvent | ScoredPiece], ...]
     """Milliseconds since the request was sent, and what came then."""
     info: ModelInfo | None = None
     failure: RecordedFailure | None = None
@@ -307,6 +308,10 @@ def comparable(request: ModelRequest) -> dict[str, Any]:
     del plain["session_id"], plain["scratch"]
     if plain["thinking"] == "default":
         plain["thinking"] = "off"  # as files have it that were recorded before there was a default
+    # Left out where they ask for nothing: files that were recorded before them still fit.
+    for field in ("prompt", "suffix", "prefill", "seed", "logprobs"):
+        if plain[field] is None or plain[field] is False or plain[field] == "":
+            del plain[field]
     numbers: dict[str, str] = {}
     for message in plain["messages"]:
         for part in (*message.get("parts", ()), *message.get("results", ())):

@@ -48,6 +48,8 @@ def azure_wire(access: ProviderAccess, provider: str, catalogue: CatalogueProvid
 class UnplacedWire(ResponsesWire):
     """Stands for a resource whose address is not known; its models can be listed, and not asked."""
 
+    completes = False
+
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         raise UsageError(
             f"{self.provider} has no address; set AZURE_OPENAI_ENDPOINT, or base_url of "
@@ -58,12 +60,16 @@ class UnplacedWire(ResponsesWire):
 class AzureResponsesWire(ResponsesWire):
     """The Responses API of the v1 interface."""
 
+    completes = False
+
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         return _keyed(self, super().http(request, info))
 
 
 class AzureChatWire(ChatWire):
     """Chat Completions of one deployment."""
+
+    completes = False
 
     def __init__(self, access: ProviderAccess, provider: str, catalogue: CatalogueProvider) -> None:
         super().__init__(access, provider, catalogue)

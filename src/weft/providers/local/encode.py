@@ -47,10 +47,36 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
     }
     if request.stop:
         body["stop"] = list(request.stop)
+    if request.seed is not None:
+        body["seed"] = request.seed
+    if request.logprobs is not None:
+        body |= {"logprobs": True, "top_logprobs": request.logprobs}
     if request.tools:
         body["response_format"] = _form("step", _one_of(request.tools))
     elif request.schema is not None:
         body["response_format"] = _form("answer", closed(request.schema))
+    return body
+
+
+def encode_raw(request: ModelRequest, info: ModelInfo) -> Json:
+    """The body of `POST /v1/completions` of the child: the model's template is left out."""
+    body: Json = {
+        "prompt": request.prompt or "",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": request.max_output_tokens or info.max_output_tokens,
+        "cache_prompt": True,
+        # Several continuations of one text have to differ, so it is not the temperature of answers.
+        "temperature": 1.0 if request.temperature is None else request.temperature,
+        "repeat_penalty": REPEAT_PENALTY,
+        "repeat_last_n": 256,
+    }
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.seed is not None:
+        body["seed"] = request.seed
+    if request.logprobs is not None:
+        body["logprobs"] = max(request.logprobs, 1)
     return body
 
 

@@ -19,7 +19,7 @@ from weft.providers.http_model import (
     event_frames,
 )
 from weft.providers.local.decode import FormDecoder
-from weft.providers.local.encode import encode
+from weft.providers.local.encode import encode, encode_raw
 from weft.providers.local.server import LlamaServer, RunningServer, ServerSettings
 from weft.providers.local.weights import KNOWN, locate
 from weft.providers.normalize import real_names
@@ -34,24 +34,30 @@ class LocalWire(VendorProtocol):
     """The child's HTTP over its private socket."""
 
     provider = "local"
+    completes = True
 
     def __init__(self, running: RunningServer) -> None:
         self.secret = running.key
         self._running = running
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
+        is_raw = request.prompt is not None
         return HttpRequest(
-            url="http://local/v1/chat/completions",
+            url=f"http://local/v1/{'completions' if is_raw else 'chat/completions'}",
             unix_socket=self._running.socket,
             headers=(
                 ("content-type", "application/json"),
                 ("authorization", f"Bearer {self._running.key}"),
             ),
-            body=as_json(encode(request, info)),
+            body=as_json(encode_raw(request, info) if is_raw else encode(request, info)),
             timeouts=SLOW,
         )
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
+        if request.prompt is not None:
+            from weft.providers.completions import CompletionDecoder  # only the loom sends it
+
+            return CompletionDecoder(self.provider, self.secret)
         if request.tools:
             return FormDecoder(self.provider, real_names(request.tools))
         return ChatDecoder(self.provider)

@@ -23,20 +23,14 @@ Json: TypeAlias = dict[str, Any]
 
 def encode(request: ModelRequest, info: ModelInfo) -> Json:
     """The body of `POST /api/chat`."""
-    # The same in every request: Ollama reloads the model when it changes.
-    options: Json = {"num_ctx": info.context_window}
-    if request.max_output_tokens:
-        options["num_predict"] = request.max_output_tokens
-    if request.temperature is not None:
-        options["temperature"] = request.temperature
-    if request.stop:
-        options["stop"] = list(request.stop)
     body: Json = {
         "model": request.model,
         "messages": _messages(request, info),
         "stream": True,
-        "options": options,
+        "options": sampling_options(request, info),
     }
+    if request.logprobs is not None:
+        body |= {"logprobs": True, "top_logprobs": request.logprobs}
     # Ollama refuses tools for a model whose template has no place for them.
     if request.tools and info.calls_tools:
         body["tools"] = _tools(request.tools)
@@ -47,6 +41,21 @@ def encode(request: ModelRequest, info: ModelInfo) -> Json:
         # Most can only be switched on and off; what always thinks has words for how much.
         body["think"] = level != "off" if "off" in info.levels else level
     return body
+
+
+def sampling_options(request: ModelRequest, info: ModelInfo) -> Json:
+    """The `options` of a request."""
+    # The same in every request: Ollama reloads the model when it changes.
+    options: Json = {"num_ctx": info.context_window}
+    if request.max_output_tokens:
+        options["num_predict"] = request.max_output_tokens
+    if request.temperature is not None:
+        options["temperature"] = request.temperature
+    if request.seed is not None:
+        options["seed"] = request.seed
+    if request.stop:
+        options["stop"] = list(request.stop)
+    return options
 
 
 @remembered
@@ -79,7 +88,7 @@ def _messages(request: ModelRequest, info: ModelInfo) -> list[Json]:
             messages.append(_user(turn.parts))
         else:
             messages += _model(turn)
-    if messages[-1]["role"] == "assistant":
+    if messages[-1]["role"] == "assistant" and not request.prefill:
         messages.append({"role": "user", "content": CONTINUE_PROMPT})
     return messages
 

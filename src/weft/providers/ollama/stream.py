@@ -19,7 +19,9 @@ BASE_URL = "http://127.0.0.1:11434"
 
 
 class OllamaWire(RemoteVendor):
-    """`/api/chat` over HTTP."""
+    """`/api/chat` over HTTP, and `/api/generate` for raw text."""
+
+    completes = True
 
     def __init__(
         self,
@@ -31,12 +33,20 @@ class OllamaWire(RemoteVendor):
         self._base = address(access.base_url)
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
+        path = "/api/chat" if request.prompt is None else "/api/generate"
         return HttpRequest(
-            url=joined(self._base, "/api/chat"),
+            url=joined(self._base, path),
             headers=(("content-type", "application/json"), *self._keyed(), *self._access.headers),
-            body=as_json(encode(request, info)),
+            body=as_json(self._body(request, info)),
             timeouts=self._timeouts(),
         )
+
+    def _body(self, request: ModelRequest, info: ModelInfo) -> dict[str, Any]:
+        if request.prompt is None:
+            return encode(request, info)
+        from weft.providers.ollama.generate import encode_raw  # only the loom sends raw text
+
+        return encode_raw(request, info)
 
     def models_request(self) -> HttpRequest:
         return HttpRequest(
@@ -54,6 +64,10 @@ class OllamaWire(RemoteVendor):
             return []
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
+        if request.prompt is not None:
+            from weft.providers.ollama.generate import GenerateDecoder  # as above
+
+            return GenerateDecoder(self.provider)
         return OllamaDecoder(self.provider, real_names(request.tools))
 
     def frames(self) -> FrameSplitter:

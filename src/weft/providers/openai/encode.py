@@ -59,6 +59,9 @@ def encode(request: ModelRequest, info: ModelInfo, *, with_summaries: bool = Tru
     # Models that reason refuse a temperature.
     elif request.temperature is not None:
         body["temperature"] = request.temperature
+    if request.logprobs is not None:
+        body["include"] = [*body.get("include", ()), "message.output_text.logprobs"]
+        body["top_logprobs"] = request.logprobs
     return body
 
 

@@ -16,8 +16,9 @@ BASE_URL = "https://api.openai.com/v1"
 
 
 class ResponsesWire(RemoteVendor):
-    """The Responses API over HTTP."""
+    """The Responses API over HTTP, and text completion for the base models."""
 
+    completes = True
     refused_reasoning = r"(?i)encrypted.content|reasoning item"
 
     def __init__(self, access: ProviderAccess, provider: str, catalogue: CatalogueProvider) -> None:
@@ -37,7 +38,7 @@ class ResponsesWire(RemoteVendor):
 
     def http(self, request: ModelRequest, info: ModelInfo) -> HttpRequest:
         access = self._access
-        return HttpRequest(
+        sent = HttpRequest(
             url=joined(access.base_url or BASE_URL, "/responses"),
             headers=(
                 ("content-type", "application/json"),
@@ -45,11 +46,23 @@ class ResponsesWire(RemoteVendor):
                 *self._key_header("authorization", "OPENAI_API_KEY", "openai"),
                 *access.headers,
             ),
-            body=as_json(
-                encode(self._accepted(request), info, with_summaries=self._with_summaries)
-            ),
+            body=b"" if request.prompt is not None else self._body(request, info),
             timeouts=access.timeouts,
         )
+        if request.prompt is None:
+            return sent
+        from weft.providers import completions  # only the loom sends raw text
+
+        url = joined(access.base_url or BASE_URL, completions.PATH)
+        return completions.completion_request(sent, request, url)
+
+    def _body(self, request: ModelRequest, info: ModelInfo) -> bytes:
+        accepted = self._accepted(request)
+        return as_json(encode(accepted, info, with_summaries=self._with_summaries))
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
+        if request.prompt is not None:
+            from weft.providers.completions import CompletionDecoder  # as above
+
+            return CompletionDecoder(self.provider, self.secret)
         return ResponsesDecoder(self.provider, real_names(request.tools), self.secret)

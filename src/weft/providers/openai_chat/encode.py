@@ -73,6 +73,10 @@ class ChatDialect(msgspec.Struct, frozen=True, kw_only=True):
     """It takes the effort as `reasoning: {"effort": …}`, for the models of every vendor."""
     cache_marks: bool = False
     """It passes `cache_control` on to Claude, which caches nothing without it."""
+    fills_gaps: bool = False
+    """Raw text goes to an address of its own that fills gaps, and an answer that was begun is
+    marked as such.
+    """
 
 
 OPENAI = ChatDialect(
@@ -83,7 +87,7 @@ OPENAI = ChatDialect(
     effort_beside_tools=False,
 )
 DEEPSEEK = ChatDialect(reasoning_back=True, thinking_switch=True, schemas=False)
-MISTRAL = ChatDialect(effort=True, short_ids=True, user_may_follow_results=False)
+MISTRAL = ChatDialect(effort=True, short_ids=True, user_may_follow_results=False, fills_gaps=True)
 XAI = ChatDialect(effort=True, strict_sampling=True, conversation_header="x-grok-conv-id")
 WITH_EFFORT = ChatDialect(effort=True)
 # Kimi refuses a call of a tool whose reasoning is missing; GLM thinks on where it finds it.
@@ -121,6 +125,10 @@ def encode(request: ModelRequest, info: ModelInfo, dialect: ChatDialect = COMPAT
         body["response_format"] = {"type": "json_schema", "json_schema": _form(request.schema)}
     if request.session_id and dialect.cache_key:
         body["prompt_cache_key"] = request.session_id[:64]
+    if request.logprobs is not None:
+        body |= {"logprobs": True, "top_logprobs": request.logprobs}
+    if request.seed is not None:
+        body["random_seed" if dialect.fills_gaps else "seed"] = request.seed
     return body
 
 
@@ -177,7 +185,10 @@ def _messages(request: ModelRequest, info: ModelInfo, dialect: ChatDialect) -> l
             messages += _known(turn, dialect)
             if turn.shows_something:
                 _add_user(messages, _pictures(turn), dialect)
-    if messages[-1]["role"] == "assistant" and dialect.must_end_with_user:
+    if messages[-1]["role"] == "assistant" and request.prefill:
+        if dialect.fills_gaps:
+            messages[-1] = {**messages[-1], "prefix": True}
+    elif messages[-1]["role"] == "assistant" and dialect.must_end_with_user:
         _add_user(messages, [Text(text=CONTINUE_PROMPT)], dialect)
     if dialect.cache_marks and "claude" in request.model:
         _mark_for_cache(messages)

@@ -47,6 +47,7 @@ THOUGHT_MARK = "reasoning_content"
 class ChatWire(RemoteVendor):
     """Chat Completions over HTTP."""
 
+    completes = True
     refused_reasoning = r"(?i)reasoning.details|signature|thinking.{0,4} block|encrypted.content"
 
     def __init__(
@@ -84,7 +85,7 @@ class ChatWire(RemoteVendor):
         keyed = self._key_header("authorization", self._variable, vendor, is_needed=self._needs_key)
         named = self._dialect.conversation_header
         routed = ((named, request.session_id),) if named and request.session_id else ()
-        return HttpRequest(
+        sent = HttpRequest(
             url=joined(access.base_url, "/chat/completions"),
             headers=(
                 ("content-type", "application/json"),
@@ -93,10 +94,24 @@ class ChatWire(RemoteVendor):
                 *routed,
                 *access.headers,
             ),
-            body=as_json(encode(self._accepted(request), info, self._dialect)),
+            body=b"" if request.prompt is not None else self._body(request, info),
             timeouts=access.timeouts,
             unix_socket=access.unix_socket,
         )
+        return sent if request.prompt is None else self._raw(sent, request)
+
+    def _body(self, request: ModelRequest, info: ModelInfo) -> bytes:
+        return as_json(encode(self._accepted(request), info, self._dialect))
+
+    def _raw(self, sent: HttpRequest, request: ModelRequest) -> HttpRequest:
+        """The request for raw text."""
+        from weft.providers import completions  # only the loom sends raw text
+
+        base = self._access.base_url
+        if not self._dialect.fills_gaps:
+            return completions.completion_request(sent, request, joined(base, completions.PATH))
+        body = as_json(completions.encode_gap(request))
+        return msgspec.structs.replace(sent, url=joined(base, completions.GAP_PATH), body=body)
 
     def models_request(self) -> HttpRequest | None:
         # OpenAI's own list names every model there ever was, pictures and speech included.
@@ -119,5 +134,9 @@ class ChatWire(RemoteVendor):
         return listed_models(body)
 
     def decoder(self, request: ModelRequest) -> StreamDecoder:
+        if request.prompt is not None and not self._dialect.fills_gaps:
+            from weft.providers.completions import CompletionDecoder  # as above
+
+            return CompletionDecoder(self.provider, self.secret)
         mark = THOUGHT_MARK if self._dialect.reasoning_back else ""
         return ChatDecoder(self.provider, real_names(request.tools), self.secret, mark)
