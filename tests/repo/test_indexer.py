@@ -210,7 +210,7 @@ def test_a_parent_that_is_gone_wants_nothing_more() -> None:
     assert not link.is_wanted()
 
 
-def test_a_listing_that_nobody_wants_any_more_is_given_up_and_changes_nothing(
+def test_a_listing_that_is_not_wanted_any_more_is_given_up_and_changes_nothing(
     tmp_path: Path,
 ) -> None:
     project = tmp_path / "p"
