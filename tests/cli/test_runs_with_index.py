@@ -10,6 +10,7 @@ import pytest
 from tests.support.file_tree import files_holding
 from tests.support.patient_hints import wait_for_hints
 from tests.support.weft_program import WeftProgram
+from weft.config.paths import places
 
 
 def test_the_second_run_on_a_project_has_its_hint(
@@ -25,6 +26,19 @@ def test_the_second_run_on_a_project_has_its_hint(
     assert files_holding(weft.data, "may be about") == []
     assert weft.call(*prompt, env=on).stdout == "Hello.\n"
     assert files_holding(weft.data, "may be about") != []
+
+
+def test_a_run_does_not_wait_for_an_indexer_that_does_not_get_on(weft: WeftProgram) -> None:
+    """An indexer of another process has the lock for as long as this test likes."""
+    (weft.project / "cart.py").write_text("class Cart:\n    def total(self): ...\n")
+    on = {"WEFT_REPO_INDEX": "on"}
+    folder = places({"HOME": str(weft.home)}).index_of(str(weft.project))
+    folder.mkdir(parents=True)
+    prompt = ("-p", "-m", weft.script("Hello."), "the total of a cart")
+    with (folder / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert weft.run(*prompt, env=on).stdout == "Hello.\n"
+    assert not (folder / "cache.db").exists()
 
 
 def _wait_for_indexer(folder: Path) -> None:

@@ -71,11 +71,17 @@ async def test_there_is_no_map_without_the_setting_or_an_index(shop: World) -> N
     assert await first_map(shop, **{"repo.map_tokens": 0}) == ""
 
 
-async def test_a_map_that_is_not_wanted_or_comes_too_late_delays_nothing(
+async def test_a_map_that_comes_too_late_delays_nothing(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_prompt, "HINT_SECONDS", 0.0)
-    assert await first_map(shop) == ""
+    model = ScriptedModel(["one"])
+    async with shop.open(model, config=ON) as app:
+        await app.index.files()
+        session = await app.sessions.start_session()
+        with app._indexes().reader(app.project_path)._lock:
+            await session.send_message("zzz")
+    assert map_in(model.requests[0].system) == ""
 
 
 async def test_a_map_tells_no_secret_and_no_forbidden_file_and_stays_quoted(shop: World) -> None:

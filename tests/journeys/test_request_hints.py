@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -15,9 +17,13 @@ from weft.providers.scripted import ScriptedModel
 from weft.repo.map_text import estimate_tokens
 from weft.repo.project_index import ProjectIndex
 from weft.runtime.turns import session_prompt
+from weft.runtime.turns.prompt_files import PromptFiles
+from weft.runtime.turns.session_prompt import SessionPrompt
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 ON = {"repo.index": True}
+PROMISED_SECONDS = session_prompt.HINT_SECONDS
+"""As it is without a test that waits longer."""
 
 
 @pytest.fixture
@@ -97,7 +103,8 @@ async def test_a_hint_masks_secrets_and_names_no_file_that_is_gone(shop: World) 
 async def test_a_message_does_not_wait_for_a_slow_index(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_prompt, "HINT_SECONDS", 0.05)
+    assert PROMISED_SECONDS < 0.05
+    monkeypatch.setattr(session_prompt, "HINT_SECONDS", PROMISED_SECONDS)
     model = ScriptedModel(["one"])
     async with shop.open(model, config=ON) as app:
         await indexed(app)
@@ -106,6 +113,35 @@ async def test_a_message_does_not_wait_for_a_slow_index(
         with reader._lock, anyio.fail_after(30):
             await session.send_message("The tax of a cart is wrong")
         assert hints(model.requests[0]) == []
+
+
+async def test_the_wait_for_a_hint_begins_when_all_else_is_there(
+    shop: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the instructions and skills take from a slow disk, the index may take too."""
+    monkeypatch.setattr(session_prompt, "HINT_SECONDS", 0.0)
+    was_asked = anyio.Event()
+    ask = SessionPrompt._ask_index
+
+    async def noted(*given: Any) -> None:
+        await ask(*given)
+        was_asked.set()
+
+    read = PromptFiles.read
+
+    async def late(*given: Any) -> None:
+        await read(*given)
+        await was_asked.wait()
+
+    monkeypatch.setattr(SessionPrompt, "_ask_index", noted)
+    monkeypatch.setattr(PromptFiles, "read", late)
+    model = ScriptedModel(["one"])
+    async with shop.open(model, config=ON) as app:
+        await indexed(app)
+        session = await app.sessions.start_session()
+        with anyio.fail_after(30):
+            await session.send_message("The tax of a cart is wrong")
+    assert len(hints(model.requests[0])) == 1
 
 
 async def test_a_hint_shows_no_definition_of_a_file_that_has_changed_since(shop: World) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from weft.repo import file_ranker
 from weft.repo.definitions import Definition
-from weft.repo.file_ranker import FileRanker
+from weft.repo.file_ranker import FileRanker, never_late
 from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, PastCommit
 from weft.repo.languages import is_aside
 from weft.repo.map_text import MapSource, _BodyReader, render_map, render_overview
@@ -150,7 +149,7 @@ def test_words_are_found_in_bodies_as_in_each_identifier(lines: list[str], words
         for part in parts_of(name)
         if part in words
     }
-    assert set(zip(*found, strict=True)) == expected
+    assert set(zip(found.lines, found.words, strict=True)) == expected
     assert found.lines == sorted(found.lines)
 
 
@@ -173,9 +172,9 @@ def test_bodies_that_lie_in_each_other_are_counted_each() -> None:
 
 def test_what_is_asked_too_late_is_not_looked_for() -> None:
     ranker = FileRanker(indexed(FILES))
-    assert ranker.likely("total of the cart", until=math.inf)
+    assert ranker.likely("total of the cart", is_late=never_late)
     with pytest.raises(TimeoutError):
-        ranker.likely("total of the cart", until=0.0)
+        ranker.likely("total of the cart", is_late=lambda: True)
 
 
 def test_a_map_has_a_line_for_each_name_whatever_is_in_it() -> None:

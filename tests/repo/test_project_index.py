@@ -13,7 +13,7 @@ import pytest
 from weft.repo.freshness import is_stale
 from weft.repo.index_cache import VERSION_NOTE, IndexCache, PastCommit
 from weft.repo.index_update import update_index
-from weft.repo.indexer import folder_times, folders_of
+from weft.repo.indexer import ParentLink, folder_times, folders_of, index_project
 from weft.repo.indexer_order import CACHE, IndexOrder
 from weft.repo.indexer_process import IndexerProcess
 from weft.repo.project_files import rule_stamps, walk_project
@@ -202,6 +202,18 @@ def test_a_file_that_was_just_ignored_is_in_no_hint(index: ProjectIndex, project
     assert "cart" in index.hint("the cart", (), 100)
     (project / ".weftignore").write_text("cart.py\n")
     assert index.hint("the cart", (), 100) == index.overview(100) == ""
+
+
+def test_an_overview_takes_the_order_that_the_indexer_has_kept(
+    index: ProjectIndex, cache: IndexCache, project: Path, tmp_path: Path
+) -> None:
+    ranked = index.overview(1000)
+    assert ranked.index("shop/cart.py") < ranked.index("shop/stock.py"), "none is kept yet"
+    cache.keep_important(["gone.py", "shop/stock.py", "shop/cart.py"])
+    assert index.overview(1000).startswith("shop/stock.py\n")
+    order = IndexOrder(project=str(project), folder=str(tmp_path / "index"))
+    index_project(cache, order, ParentLink(None))
+    assert index.overview(1000) == ranked
 
 
 def test_what_is_ignored_or_no_source_makes_no_index_stale(

@@ -7,7 +7,14 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.repo.words import MOST_WORDS, count_parts, parts_in, parts_of, request_words
+from weft.repo.words import (
+    MOST_WORDS,
+    RequestWords,
+    count_parts,
+    parts_in,
+    parts_of,
+    request_words,
+)
 
 
 def test_one_name_in_three_spellings_has_the_same_words() -> None:
@@ -26,7 +33,7 @@ def test_words_that_say_nothing_are_not_asked_for() -> None:
 
 
 def test_an_empty_request_asks_for_nothing() -> None:
-    assert request_words("") == ({}, {})
+    assert request_words("") == RequestWords({}, {})
 
 
 @given(st.lists(st.text("aBc_xY9é", min_size=2, max_size=12)))

@@ -9,10 +9,12 @@ commit's subject says in the words of users what a file is for.  Measured on the
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
-from typing import Final, NamedTuple
+from itertools import compress
+from typing import Final
+
+import msgspec
 
 from weft.repo.index_cache import (
     EMPTY_TABLE,
@@ -49,6 +51,13 @@ common words would take all of the time, and tell the least.
 """
 
 Scores = dict[int, float]
+IsLate = Callable[[], bool]
+"""Says whether nobody waits for an answer any more: it is asked now and then."""
+
+
+def never_late() -> bool:
+    """For an answer that is waited for as long as it takes."""
+    return False
 
 
 class FileRanker:
@@ -59,6 +68,8 @@ class FileRanker:
         self._state: int | None = None
         self._table = EMPTY_TABLE
         self._lengths: dict[str, dict[int, int]] = {}
+        self._aside: frozenset[int] = frozenset()
+        """Tests, documents and examples."""
         self._ids: dict[str, int] | None = None
 
     def rank(self, request: str, focus: Sequence[str] = ()) -> list[str]:
@@ -67,11 +78,12 @@ class FileRanker:
         important ones.
         """
         scores = self._scores(request, focus) or self._importance()
-        aside = dict(zip(self._table.ids, self._table.aside, strict=True))
+        aside = self._aside
         # Plain pairs, the lowest first: of thousands, a key for each would take longer to make
         # than to compare them.
         ranked = sorted(
-            (_ASIDE * aside[id] - scores.get(id, 0.0), path) for path, id in self._paths().items()
+            (_ASIDE * (id in aside) - scores.get(id, 0.0), path)
+            for path, id in self._paths().items()
         )
         return [path for _, path in ranked if path not in focus]
 
@@ -80,22 +92,22 @@ class FileRanker:
         request: str,
         focus: Sequence[str] = (),
         most: int = 40,
-        until: float = math.inf,
+        is_late: IsLate = never_late,
     ) -> list[str]:
         """The best of the files that share words with a request, or were changed with those of
         `focus`; in the order of `rank`, without looking at the others.
 
         Raises:
-            TimeoutError: it is later than `until`, by the monotonic clock.
+            TimeoutError: `is_late` says so.
         """
-        scores = self._scores(request, focus, until)
-        aside = dict(zip(self._table.ids, self._table.aside, strict=True))
-        values = ((score - _ASIDE * aside[id], id) for id, score in scores.items())
+        scores = self._scores(request, focus, is_late)
+        aside = self._aside
+        values = [(score - _ASIDE * (id in aside), id) for id, score in scores.items()]
         best = nlargest(most + len(focus), values)
         paths = dict(self._cache.paths_by_id([id for _, id in best]))
         return [paths[id] for _, id in best if paths[id] not in focus][:most]
 
-    def important(self, most: int = 100, until: float = math.inf) -> list[str]:
+    def important(self, most: int = 100, is_late: IsLate = never_late) -> list[str]:
         """The files that matter most whatever is asked, best first: those that are changed often
         and define much.
 
@@ -103,11 +115,11 @@ class FileRanker:
         these two, and costs ten times as much to know.
 
         Raises:
-            TimeoutError: it is later than `until`, by the monotonic clock.
+            TimeoutError: `is_late` says so.
         """
-        check_time(until)
+        check_time(is_late)
         self._refresh()
-        total = self._importance(until)
+        total = self._importance(is_late)
         # Of equal ones the first that was read.
         table = zip(self._table.ids, self._table.aside, strict=True)
         values = ((total[id] - _ASIDE * is_aside, -id) for id, is_aside in table)
@@ -115,27 +127,27 @@ class FileRanker:
         paths = dict(self._cache.paths_by_id(best))
         return [paths[id] for id in best]
 
-    def _importance(self, until: float = math.inf) -> Scores:
+    def _importance(self, is_late: IsLate = never_late) -> Scores:
         changed: Scores = {}
         commits = int(str(self._cache.note("past commits") or 0))
         for _, files in self._cache.past(range(commits)):
-            check_time(until)
+            check_time(is_late)
             self._share(changed, files, 1.0)
         total: Scores = dict.fromkeys(self._table.ids, 0.0)
         _add(total, {id: math.log1p(score) for id, score in changed.items()}, 1.0)
         names = zip(self._table.ids, self._table.names, strict=True)
         _add(total, {id: math.log1p(count) for id, count in names}, 1.0)
-        check_time(until)
+        check_time(is_late)
         return total
 
-    def _scores(self, request: str, focus: Sequence[str], until: float = math.inf) -> Scores:
-        check_time(until)
+    def _scores(self, request: str, focus: Sequence[str], is_late: IsLate = never_late) -> Scores:
+        check_time(is_late)
         self._refresh()
         words = request_words(request)
         total: Scores = {}
         for kind, weight in _WEIGHTS.items():
             _add(total, self._by_words(kind, words), weight)
-            check_time(until)
+            check_time(is_late)
         _add(total, self._by_names(words), _BY_NAME)
         _add(total, self._by_subjects(words), _BY_SUBJECT)
         if focus:
@@ -159,6 +171,7 @@ class FileRanker:
         self._state = state
         self._table = table = self._cache.table()
         self._ids = None
+        self._aside = frozenset(compress(table.ids, table.aside))
         columns = (table.parts, table.whole, table.names, table.steps)
         self._lengths = {
             kind: dict(zip(table.ids, column, strict=True))
@@ -231,13 +244,13 @@ class FileRanker:
                 found[id] = found.get(id, 0.0) + score / math.sqrt(len(known))
 
 
-def check_time(until: float) -> None:
-    """Raises TimeoutError when it is later than that by the monotonic clock."""
-    if time.monotonic() > until:
+def check_time(is_late: IsLate) -> None:
+    """Raises TimeoutError when it is too late."""
+    if is_late():
         raise TimeoutError
 
 
-class _Damping(NamedTuple):
+class _Damping(msgspec.Struct, frozen=True):
     """How much a word's count is held back in a file, by the file's length."""
 
     lengths: Mapping[int, int]

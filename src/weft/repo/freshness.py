@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Set
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from weft.repo.definitions import READER_VERSION
 from weft.repo.file_paths import IGNORE_FILES, FileListing, IgnoredPaths
@@ -75,7 +77,7 @@ def _has_new_names(cache: IndexCache, project: str) -> bool:
     return known.differs_in(changed)
 
 
-class ListedProject(NamedTuple):
+class ListedProject(msgspec.Struct, frozen=True):
     """A project as it was listed."""
 
     project: str

@@ -33,6 +33,8 @@ PART, WHOLE, PATH, NAME_PART, NAME, SUBJECT = "swpdxh"
 """Kinds of words: what the first letter of a list's key says."""
 VERSION_NOTE: Final = "reader version"
 """The note that says which version of our own readers has read the files."""
+_IMPORTANT_NOTE: Final = "important"
+"""The note with the paths of the files that matter most."""
 MOST_SEGMENTS: Final = 64
 _READINGS_A_FILE: Final = 3
 _BUSY_MS: Final = 2_000
@@ -110,7 +112,7 @@ DAMAGE: Final = (
 """
 
 
-class KnownFile(NamedTuple):
+class KnownFile(msgspec.Struct, frozen=True):
     """A file as it was when it was read."""
 
     stamp: FileStamp
@@ -140,7 +142,7 @@ NOWHERE: Final = PostingList(array("I"), b"")
 EMPTY_TABLE: Final = FileTable(*(array(code) for code in "IIIIIB"))
 
 
-class FileEntry(NamedTuple):
+class FileEntry(msgspec.Struct, frozen=True):
     """A file to be written into the index."""
 
     path: str
@@ -150,7 +152,7 @@ class FileEntry(NamedTuple):
     reading: FileReading
 
 
-class PastCommit(NamedTuple):
+class PastCommit(msgspec.Struct, frozen=True):
     """A commit of the past: what it was for, and what it changed."""
 
     id: str
@@ -336,6 +338,13 @@ class IndexCache:
             if not wanted.isdisjoint(files):
                 yield files
 
+    def important(self) -> list[str] | None:
+        """The files that matter most, as they were ranked last; None when they never were."""
+        kept = self.note(_IMPORTANT_NOTE)
+        if kept is None:
+            return None
+        return [path for path in str(kept).split("\0") if path]
+
     def note(self, name: str) -> object:
         """A value kept by name."""
         row = self._db.execute("SELECT value FROM note WHERE name = ?", (name,)).fetchone()
@@ -480,6 +489,10 @@ class IndexCache:
 
     def _number(self, name: str) -> int:
         return int(str(self.note(name) or 0))
+
+    def keep_important(self, paths: Iterable[str]) -> None:
+        """Keep the files that matter most, best first."""
+        self.keep(_IMPORTANT_NOTE, "\0".join(paths))
 
     def keep(self, name: str, value: object) -> None:
         """Keep a value by name."""

@@ -28,6 +28,7 @@ import msgspec
 
 from weft.errors import WeftError
 from weft.repo.file_paths import FileListing, PlainFolders
+from weft.repo.file_ranker import FileRanker
 from weft.repo.freshness import TICK_NS, UNSETTLED, ListedProject, has_new_rules, is_stale
 from weft.repo.index_cache import DAMAGE, FileStamp, IndexCache, remove_cache
 from weft.repo.index_update import UpdateReport, update_index
@@ -211,6 +212,8 @@ def index_project(
         cache.write_listing(state.listing.text, folders, state.rules)
         if (past := _past(cache, order, runner)) is not None:
             cache.write_past(past.commits, past.head)
+        # Ranked here: a session's first message would wait for it, and it changes slowly.
+        cache.keep_important(FileRanker(cache).important())
     return state.listing, report
 
 

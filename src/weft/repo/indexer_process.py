@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
 
 import anyio
 import msgspec
@@ -183,7 +183,7 @@ def take_lock(folder: Path) -> int | None:
         os.close(lock)
 
 
-class _ProcessEnds(NamedTuple):
+class _ProcessEnds(msgspec.Struct, frozen=True):
     stdin: int
     stdout: int
     stderr: int

@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from functools import cache
+from typing import Final
+
+import msgspec
 
 
-class Grammar(NamedTuple):
+class Grammar(msgspec.Struct, frozen=True):
     """Where a language's grammar comes from."""
 
     module: str
@@ -101,7 +104,6 @@ _NAMES: Final = (
     r"test_[^/]*|[^/]*_(test|spec)\.\w+|[^/]*\.(test|spec)\.\w+|[^/]*Tests?\.(java|kt|cs|php)"
     r"|conftest\.py|[^/]*\.(md|markdown)"
 )
-_ASIDE_PATH: Final = re.compile(rf"(?i)(^|/)({_FOLDERS})/|(^|/)({_NAMES})$")
 
 PROSE: Final = frozenset({"html", "css", "sql", "markdown"})
 """Languages whose symbols are found by name, and whose files come behind code in a map."""
@@ -114,4 +116,10 @@ def language_of(path: str) -> str | None:
 
 def is_aside(path: str) -> bool:
     """True for tests, documents and examples, by their paths."""
-    return _ASIDE_PATH.search(path) is not None
+    return _aside_path().search(path) is not None
+
+
+@cache
+def _aside_path() -> re.Pattern[str]:
+    # Not with the module: whoever only reads an index has no use for it.
+    return re.compile(rf"(?i)(^|/)({_FOLDERS})/|(^|/)({_NAMES})$")

@@ -11,10 +11,12 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from weft.repo.definitions import Definition, plain_line, plain_path
-from weft.repo.file_ranker import check_time
+from weft.repo.file_ranker import IsLate, check_time, never_late
 from weft.repo.words import IDENTIFIER, parts_of
 
 _FILES_READ: Final = 8
@@ -60,7 +62,7 @@ def estimate_tokens(text: str) -> int:
     return math.ceil(pieces * 0.95)
 
 
-class MapSource(NamedTuple):
+class MapSource(msgspec.Struct, frozen=True):
     """Where a map takes its text from."""
 
     definitions: Callable[[str], list[Definition] | None]
@@ -68,8 +70,8 @@ class MapSource(NamedTuple):
     tokens: Estimate = estimate_tokens
     letters: int = MOST_LETTERS
     """How many letters of files are looked at; behind them names decide."""
-    until: float = math.inf
-    """When it is too late for the map, by the monotonic clock."""
+    is_late: IsLate = never_late
+    """Whether it is too late for the map."""
 
 
 def render_map(
@@ -84,7 +86,7 @@ def render_map(
     used = 0
     bodies = _BodyReader(weights, source)
     for number, path in enumerate(paths):
-        check_time(source.until)
+        check_time(source.is_late)
         title = f"{plain_path(path)}\n"
         left = budget - used - source.tokens(title)
         if left < 0:
@@ -105,7 +107,7 @@ def render_overview(paths: Sequence[str], budget: int, source: MapSource) -> str
     """
     rows: list[str] = []
     for path in paths:
-        check_time(source.until)
+        check_time(source.is_late)
         best = _best(source.definitions(path) or [], _NO_HITS, {})[:_MOST_OVERVIEW]
         signatures = (_row(each) for each in sorted(best, key=lambda each: each.first))
         section = f"{plain_path(path)}\n{''.join(signatures)}"
@@ -158,7 +160,7 @@ _PLAIN: Final = {"class": 0.05, "struct": 0.05, "interface": 0.05, "trait": 0.05
 """What comes first where the request says nothing."""
 
 
-class _WordHits(NamedTuple):
+class _WordHits(msgspec.Struct, frozen=True):
     """Lines and the words of the request on them, by line."""
 
     lines: list[int]

@@ -6,7 +6,6 @@ what is there.  May be used by several threads.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import time
@@ -22,7 +21,7 @@ import msgspec
 
 from weft.repo.definitions import MOST_BYTES, Definition
 from weft.repo.file_paths import FileListing
-from weft.repo.file_ranker import FileRanker
+from weft.repo.file_ranker import FileRanker, IsLate, never_late
 from weft.repo.freshness import has_new_rules, is_stale
 from weft.repo.index_cache import DAMAGE, NAME, NAME_PART, WHOLE, FileStamp, IndexCache
 from weft.repo.indexer_order import CACHE, DAMAGED, REBUILT, history_mark
@@ -168,7 +167,7 @@ class ProjectIndex:
         focus: Sequence[str],
         tokens: int,
         allows: Allows | None = None,
-        until: float = math.inf,
+        is_late: IsLate = never_late,
     ) -> str:
         """A map of the few files that share words with a request; empty when none does.
 
@@ -176,7 +175,7 @@ class ProjectIndex:
         read: the index may be older than they are.
 
         Raises:
-            TimeoutError: it is later than `until`, by the monotonic clock.
+            TimeoutError: `is_late` says so.
         """
 
         def hinted(cache: IndexCache) -> str:
@@ -185,33 +184,39 @@ class ProjectIndex:
                 return ""  # a file that was left out a moment ago must not be shown any more
             there = [
                 path
-                for path in self._ranker.likely(request, focus, _HINTED_FROM, until)
+                for path in self._ranker.likely(request, focus, _HINTED_FROM, is_late)
                 if (allows is None or allows(path)) and os.path.isfile(f"{self.project}/{path}")
             ]
             weights = self._ranker.word_weights(request)
             current = partial(self._current, cache)
-            source = MapSource(current, self._text, letters=_HINTED_LETTERS, until=until)
+            source = MapSource(current, self._text, letters=_HINTED_LETTERS, is_late=is_late)
             return render_map(there[:_HINTED_FILES], weights, tokens, source)
 
         return self._ask(hinted, "")
 
-    def overview(self, tokens: int, allows: Allows | None = None, until: float = math.inf) -> str:
-        """A map of the files that matter most whatever is asked; empty without an index.
+    def overview(
+        self, tokens: int, allows: Allows | None = None, is_late: IsLate = never_late
+    ) -> str:
+        """A map of the files that matter most whatever is asked, in the order that they had when
+        the project was listed last; empty without an index.
 
         Raises:
-            TimeoutError: it is later than `until`, by the monotonic clock.
+            TimeoutError: `is_late` says so.
         """
 
         def shown(cache: IndexCache) -> str:
             assert self._ranker is not None
             if has_new_rules(cache):
                 return ""
+            ranked = cache.important()
+            if ranked is None:  # an earlier version has made the index
+                ranked = self._ranker.important(is_late=is_late)
             there = [
                 path
-                for path in self._ranker.important(until=until)
+                for path in ranked
                 if (allows is None or allows(path)) and os.path.isfile(f"{self.project}/{path}")
             ]
-            source = MapSource(partial(self._current, cache), self._text, until=until)
+            source = MapSource(partial(self._current, cache), self._text, is_late=is_late)
             return render_overview(there, tokens, source)
 
         return self._ask(shown, "")

@@ -11,7 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 IDENTIFIER: Final = re.compile(r"[^\W\d]\w+")
 _HUMPS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+")
@@ -43,7 +45,7 @@ COMMON: Final = frozenset(_COMMON_TEXT.split())
 """Words that say nothing about where in a project something is."""
 
 
-class RequestWords(NamedTuple):
+class RequestWords(msgspec.Struct, frozen=True):
     """What a request asks for, with the weight of each word."""
 
     parts: dict[str, float]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
@@ -20,10 +20,12 @@ import msgspec
 
 from weft.config.paths import WeftPaths
 from weft.errors import RetryableToolError
-from weft.project.path_finder import PathFinder
 from weft.repo.indexer_order import FileChanges, IndexOrder
 from weft.repo.indexer_process import IndexerProcess, take_lock
 from weft.repo.project_index import ProjectIndex
+
+if TYPE_CHECKING:  # loaded where a user types a path
+    from weft.project.path_finder import PathFinder
 
 logger = logging.getLogger(__name__)
 _CHUNK: Final = 64 * 1024

@@ -6,12 +6,12 @@ does, and it comes behind everything that vendors cache.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from weft.permissions import PermissionRule
+from weft.repo.file_ranker import IsLate, never_late
 from weft.repo.project_index import ProjectIndex
 from weft.runtime.workspaces.read_guard import read_judge
 
@@ -39,12 +39,12 @@ def request_hint(
     focus: Sequence[str],
     rules: Sequence[PermissionRule],
     redact: Callable[[str], str],
-    until: float = math.inf,
+    is_late: IsLate = never_late,
 ) -> str:
     """The hint that goes with a message; empty when the index knows none of its words.  Blocks.
 
     Raises:
-        TimeoutError: it is later than `until`, by the monotonic clock.
+        TimeoutError: `is_late` says so.
     """
     known = frozenset(focus)
     may_read = _reading(index, rules)
@@ -53,7 +53,7 @@ def request_hint(
         # Also of those that are further back than the ones that are looked at.
         return path not in known and may_read(path)
 
-    text = index.hint(request, focus[-_FOCUS:], HINT_TOKENS - _FRAME_TOKENS, allows, until)
+    text = index.hint(request, focus[-_FOCUS:], HINT_TOKENS - _FRAME_TOKENS, allows, is_late)
     return redact(_FRAME.format(map=_TAG.sub("‹", text))) if text else ""
 
 
@@ -62,14 +62,14 @@ def overview_map(
     tokens: int,
     rules: Sequence[PermissionRule],
     redact: Callable[[str], str],
-    until: float = math.inf,
+    is_late: IsLate = never_late,
 ) -> str:
     """The map for the prefix of a session; empty where there is nothing to show.  Blocks.
 
     Raises:
-        TimeoutError: it is later than `until`, by the monotonic clock.
+        TimeoutError: `is_late` says so.
     """
-    text = index.overview(tokens, _reading(index, rules), until)
+    text = index.overview(tokens, _reading(index, rules), is_late)
     return redact(_OVERVIEW.format(map=_TAG.sub("‹", text))) if text else ""
 
 

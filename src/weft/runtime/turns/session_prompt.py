@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
@@ -61,8 +62,11 @@ from weft.tools import (
 
 logger = logging.getLogger(__name__)
 
-HINT_SECONDS: Final = 0.05
-"""How long a message waits for its hint, and a session for its map, at most."""
+HINT_SECONDS: Final = 0.045
+"""How long a message waits for its hint, and a session for its map, once all else that it needs is
+there.  No message waits longer than 50 ms for the index: a timer fires late, and a task is woken
+late.
+"""
 _WINDOW_SHARE: Final = 64
 """A map takes at most so small a part of what a model can take in."""
 
@@ -82,6 +86,23 @@ class EpochTexts(msgspec.Struct, frozen=True, kw_only=True):
             memory=prefix.zone_text("memory"),
             map=prefix.zone_text("map"),
         )
+
+
+class _IndexWait:
+    """The wait of a message for the index; it begins to end when nothing else is waited for."""
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self._until = math.inf
+
+    def end_within(self, seconds: float) -> None:
+        """Give up after so long."""
+        self._until = time.monotonic() + seconds
+        self.scope.deadline = anyio.current_time() + seconds
+
+    def is_over(self) -> bool:
+        """Whether nobody waits any more; for the thread that looks."""
+        return time.monotonic() > self._until
 
 
 class SessionPrompt:
@@ -128,10 +149,12 @@ class SessionPrompt:
         self._hint = ""
         request = _request_in(facts)
         if request and self._services.has_index(state.about.project_path):
-            # Side by side: the files wait for the disk meanwhile.
+            # Side by side, and the index may take as long as the files anyway.
+            wait = _IndexWait()
             async with anyio.create_task_group() as group:
-                group.start_soon(self._ask_index, state, request)
+                group.start_soon(self._ask_index, state, request, wait)
                 await self._files.read(state)
+                wait.end_within(HINT_SECONDS)
         else:
             await self._files.read(state)
         await self._decisions.look(state)
@@ -142,13 +165,13 @@ class SessionPrompt:
         if data is not None:
             self._epoch = RenderedPrefix(prefix=load_prefix(data), data=data, id=state.prefix)
 
-    async def _ask_index(self, state: SessionState, request: str) -> None:
+    async def _ask_index(self, state: SessionState, request: str, wait: _IndexWait) -> None:
         """Find the hint for a message, and the map for the first epoch of the session."""
         found: list[str] = []
         # Both are a help and never worth a wait: what comes too late is dropped.
-        with anyio.move_on_after(HINT_SECONDS):
+        with wait.scope:
             try:
-                ask = self._index_question(state, request, found)
+                ask = self._index_question(state, request, found, wait.is_over)
                 await anyio.to_thread.run_sync(ask, abandon_on_cancel=True)
             except TimeoutError:
                 pass
@@ -159,12 +182,11 @@ class SessionPrompt:
         self._overview = overview or self._overview
 
     def _index_question(
-        self, state: SessionState, request: str, found: list[str]
+        self, state: SessionState, request: str, found: list[str], is_late: Callable[[], bool]
     ) -> Callable[[], None]:
         """What adds the map and then the hint to `found`; blocks."""
         focus, rules = tuple(state.files.touched), self._read_rules()
         redact, tokens = self._services.redact, self._map_tokens(state)
-        until = time.monotonic() + HINT_SECONDS
 
         def ask() -> None:
             from weft.runtime.turns.request_hints import overview_map, request_hint  # see `load`
@@ -173,8 +195,8 @@ class SessionPrompt:
             # It ends by itself soon after nobody waits for it: it would take the interpreter away
             # from the turn that goes on.
             # The map first: it takes a fifth of the time, and the session keeps it.
-            found.append(overview_map(index, tokens, rules, redact, until) if tokens else "")
-            found.append(request_hint(index, request, focus, rules, redact, until))
+            found.append(overview_map(index, tokens, rules, redact, is_late) if tokens else "")
+            found.append(request_hint(index, request, focus, rules, redact, is_late))
 
         return ask
 
