@@ -47,6 +47,11 @@ CHAT_KEYS = (
     ),
     ChatKey("Ctrl+T", "Unfold the to-do list, and fold it", "to-do list"),
     ChatKey("Alt+P", "Choose the model", "model"),
+    ChatKey(
+        "Alt+K",
+        "Keep what was noted of your last correction as a decision",
+        "keep what was noted",
+    ),
     ChatKey("@", "Attach a file: @path", "attach a file"),
     ChatKey("/", "Commands, at the start of a line", "commands"),
     ChatKey(

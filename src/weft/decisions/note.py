@@ -1,7 +1,9 @@
-"""Notes on decisions for the model: one line for each, what was rejected first.
+"""Notes on decisions.  For the model, one line for each, what was rejected first; for the user,
+that a correction was noted.
 
 A token is taken for four characters, as everywhere else.  What does not fit is left out, whole:
-half a reason misleads.
+half a reason misleads.  What the user is told is stored, so that every client can show it; a chat
+has a key for what it asks, and shows the key in place of the command.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Final
 from weft.decisions.entry import shortened
 from weft.decisions.facts import DecisionNode
 from weft.decisions.graph import DecisionGraph
+from weft.ids import DecisionId
 
 TOKEN: Final = 4
 LONGEST_LINE: Final = 420
@@ -24,6 +27,12 @@ PATH_HEADING: Final = "Decided before about this file:"
 _TAG: Final = re.compile(
     r"<(?=\s*/\s*[a-z]|\s*(?:environment|system|user|assistant|human|instructions|tool\w*)\b)",
     re.IGNORECASE,
+)
+CORRECTION: Final = "correction"
+"""The tag of a decision that was made of a user's correction."""
+_NOTED: Final = re.compile(
+    r"Noted as a proposed decision: (.+) \((\S+)\)\. Keep it: weft decisions accept (\S+)",
+    re.DOTALL,
 )
 
 
@@ -113,3 +122,14 @@ def _part(text: str) -> str:
 
 def _cut(text: str, most: int) -> str:
     return shortened(text, most) if len(text) > most else text
+
+
+def noted_text(title: str, id: DecisionId) -> str:
+    """What a session says of a decision that it has noted."""
+    return f"Noted as a proposed decision: {title} ({id}). Keep it: weft decisions accept {id}"
+
+
+def noted_title(text: str) -> str | None:
+    """The title of the decision that a sentence says was noted; None for any other sentence."""
+    found = _NOTED.fullmatch(text)
+    return found[1] if found is not None and found[2] == found[3] else None

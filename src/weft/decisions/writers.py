@@ -32,6 +32,7 @@ from weft.decisions.facts import (
     FileEvidence,
 )
 from weft.decisions.graph import OPEN, DecisionGraph
+from weft.decisions.note import CORRECTION
 from weft.decisions.scope import covers
 from weft.decisions.sound_values import LONGEST_WHY
 from weft.errors import UsageError
@@ -60,7 +61,7 @@ def correction_entry(
         scope=tuple(scope),
         evidence=(evidence,),
         options=(*chosen, DecisionOption(title=correction.rejected, why="the user said no")),
-        tags=("correction",),
+        tags=(CORRECTION,),
         at=at,
     )
     return log_entry(entry, graph, seed=seed)

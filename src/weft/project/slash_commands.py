@@ -98,6 +98,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         ("/summarize", "/compress"),
     ),
     SlashCommand("/handover", "Write a handover document"),
+    SlashCommand("/keep", "Keep what was noted of your last correction as a decision"),
     SlashCommand("/pin", "Keep a message in the model's context through compaction"),
     SlashCommand("/budget", "Limit what this conversation may cost, in US dollars", "USD or off"),
     SlashCommand(

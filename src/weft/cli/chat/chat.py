@@ -32,6 +32,7 @@ from weft.cli.chat.screens.screen import (
     GoBack,
     Input,
     InterruptPressed,
+    KeepNoted,
     LineSubmitted,
     NextMode,
     TakeBack,
@@ -44,7 +45,14 @@ from weft.cli.local_model import make_ready
 from weft.cli.prompt_input import PromptParts, attached, compose, missing_text
 from weft.cli.trust_text import left_out
 from weft.errors import SessionBusy, SessionInterrupted, UsageError, WeftError
-from weft.events import ChildStarted, FactBase, PermissionRequest, TurnFinished, TurnStarted
+from weft.events import (
+    ChildStarted,
+    FactBase,
+    PermissionRequest,
+    SystemNote,
+    TurnFinished,
+    TurnStarted,
+)
 from weft.ids import SessionId
 from weft.messages import Content, Text
 from weft.project.slash_commands import is_note
@@ -52,6 +60,7 @@ from weft.protocol.session_options import SessionOptions
 from weft.view import (
     SUCCESSFUL,
     AnswerBlock,
+    AnyBlock,
     LiveArea,
     NoteBlock,
     OpenRequest,
@@ -240,6 +249,8 @@ class Chat:
                 await self._submitted(text, later=later, typed=typed)
             case GoBack():
                 await self._commands.go_back()
+            case KeepNoted():
+                await self._commands.keep_noted()
             case InterruptPressed():
                 await self.interrupt()
             case NextMode():
@@ -606,6 +617,8 @@ class Chat:
                         self._put_count = 0
                         self._may_retry = event.finish_reason not in SUCCESSFUL
                     blocks = view.take(await whole(event, self._app))
+                    if isinstance(event, SystemNote):
+                        blocks = self._with_keys(blocks)
                     self.tally.take(event, blocks)
                     is_shown = isinstance(event, FactBase) and event.seq <= shown
                     if blocks and not is_shown:
@@ -624,6 +637,19 @@ class Chat:
             self.screen.show(
                 NoteBlock(text=f"the session ended: {await session.wait()}", level="warning")
             )
+
+    def _with_keys(self, blocks: Sequence[AnyBlock]) -> list[AnyBlock]:
+        """Notes, with the key for what they ask of the user."""
+        from weft.decisions.note import noted_title  # few sessions note something
+
+        found: list[AnyBlock] = []
+        for block in blocks:
+            title = noted_title(block.text) if isinstance(block, NoteBlock) else None
+            if title is not None:
+                text = f"Noted: {title} · {self.screen.keep_key} keeps it as a decision"
+                block = NoteBlock(text=text)
+            found.append(block)
+        return found
 
     def _tell_plan(self, ended: TurnFinished) -> None:
         """Say once how a plan is carried out; a question would take the keys from the next

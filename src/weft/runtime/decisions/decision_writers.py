@@ -22,6 +22,7 @@ from weft.decisions import (
 )
 from weft.decisions.corrections import find_correction
 from weft.decisions.masked_facts import masked_facts, masked_texts
+from weft.decisions.note import noted_text
 from weft.decisions.sound_values import one_line
 from weft.decisions.writers import (
     abandoned_attempt,
@@ -207,10 +208,7 @@ class DecisionWriters:
         if logged.node.id in graph.nodes:
             return
         found.add(logged.facts, f"{logged.node.kind}: {logged.node.title}")
-        text = f"Noted as a proposed decision: {logged.node.title} ({logged.node.id}). "
-        found.notes.append(
-            SystemNote(text=f"{text}Keep it: weft decisions accept {logged.node.id}")
-        )
+        found.notes.append(SystemNote(text=noted_text(logged.node.title, logged.node.id)))
 
     # -- plans
 

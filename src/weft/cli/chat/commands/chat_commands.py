@@ -34,6 +34,7 @@ class ChatCommands(CommandGroup):
         """What a command does."""
         if not self._known:
             # With the first command, not with the chat: they cost start-up time.
+            from weft.cli.chat.commands.decision_commands import DecisionCommands
             from weft.cli.chat.commands.memory_commands import MemoryCommands
             from weft.cli.chat.commands.model_commands import ModelCommands
             from weft.cli.chat.commands.queue_commands import QueueCommands
@@ -51,6 +52,7 @@ class ChatCommands(CommandGroup):
                 UsageCommands(chat),
                 SetupCommands(chat),
                 MemoryCommands(chat),
+                DecisionCommands(chat),
             )
             for group in (self, *groups):
                 self._known |= group.handlers
@@ -85,6 +87,10 @@ class ChatCommands(CommandGroup):
             self._chat.screen.notify("nothing to go back to yet")
             return
         await self._handler("/rewind")("")
+
+    async def keep_noted(self) -> None:
+        """The key that keeps what was noted: the same as `/keep`."""
+        await self._handler("/keep")("")
 
     async def remember(self, text: str, send: Callable[[], Awaitable[None]]) -> None:
         """A line that begins with `# `: as `/memory add`, but it may turn out to be a message,

@@ -53,11 +53,17 @@ class GoBack(msgspec.Struct, frozen=True):
     """The user wants to go back to an earlier message."""
 
 
+class KeepNoted(msgspec.Struct, frozen=True):
+    """The user wants to keep what was noted of their last correction."""
+
+
 class ChatClosed(msgspec.Struct, frozen=True):
     """The user quits."""
 
 
-Input: TypeAlias = LineSubmitted | InterruptPressed | NextMode | TakeBack | GoBack | ChatClosed
+Input: TypeAlias = (
+    LineSubmitted | InterruptPressed | NextMode | TakeBack | GoBack | KeepNoted | ChatClosed
+)
 
 
 class ChoiceRow(msgspec.Struct, frozen=True):
@@ -117,6 +123,9 @@ class DoublePress:
 
 class ChatScreen(Protocol):
     """Shows a conversation to one user."""
+
+    keep_key: str = "/keep"
+    """What keeps a correction that was noted: a key, where the screen has keys."""
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Be there until `close`."""

@@ -128,6 +128,8 @@ class ScreenSettings(NamedTuple):
 class TerminalScreen(ChatScreen):
     """A user at a terminal."""
 
+    keep_key = "Alt+K"
+
     def __init__(
         self,
         terminal: TerminalPort,

@@ -30,6 +30,7 @@ from weft.cli.chat.screens.screen import (
     GoBack,
     Input,
     InterruptPressed,
+    KeepNoted,
     LineSubmitted,
     NextMode,
     TakeBack,
@@ -149,6 +150,7 @@ class ChatInput:
             "c-o": self._host.open_viewer,
             "c-t": self._fold_todo,
             "m-p": lambda: self._host.tell(LineSubmitted("/model")),
+            "m-k": lambda: self._host.tell(KeepNoted()),
             "c-v": self._host.paste_picture,
         }
 
