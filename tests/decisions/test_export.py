@@ -187,6 +187,36 @@ def test_the_state_of_a_record_is_read(text: str, status: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("about", "author"),
+    [
+        ("---\nauthor: Jane Doe\n---\n# A", "Jane Doe"),
+        ("---\ndecision-makers: [Jane Doe, 'Joe B.']\n---\n# A", "Jane Doe, Joe B."),
+        ('---\nauthors:\n  - "Jane Doe"\n  - Joe\nstatus: accepted\n---\n# A', "Jane Doe, Joe"),
+        ("# A\n\n* Deciders: [Jane](https://example.org/jane), Joe", "Jane, Joe"),
+        ("# A\n\n**Authors:** Jane and Joe", "Jane and Joe"),
+        ("# A\n\n## Decision Makers\n\n- Jane\n- Joe", "Jane, Joe"),
+        ("# A\n\n## Deciders\n\nJane\nJoe", "Jane, Joe"),
+        ("# A\n\n## Context\n\nThe author: see below", "a.md"),
+        ("# A\n\nAuthor:", "a.md"),
+        ("# A\n\n## Authorization\n\nby token", "a.md"),
+    ],
+)
+def test_a_record_is_of_those_who_wrote_it(about: str, author: str) -> None:
+    """Its file is named only where it does not say so."""
+    read = parse_adr(f"{about}\n\n## Decision\n\nWe do.", "a.md")
+    assert (read.author, read.why[:6]) == (author, "We do.")
+
+
+def test_the_author_of_a_record_is_written_too() -> None:
+    node = DecisionNode(
+        id=DecisionId("dec_1"), kind="decision", title="A", why="x", author="Jane, Joe"
+    )
+    text = to_adr(fold_decisions([DecisionAdded(node=node)]), node, 1)
+    assert parse_adr(text, "a.md").author == "Jane, Joe"
+    assert len(parse_adr(f"# A\n\nAuthor: {'x' * 500}\n\ny", "a.md").author) <= 120
+
+
+@pytest.mark.parametrize(
     ("text", "says"), [("no heading", "no title"), ("# A\n\n## Links\n", "no section Decision")]
 )
 def test_what_is_no_record_is_refused(text: str, says: str) -> None:

@@ -38,6 +38,11 @@ _STATUS: Final = {
     "abandoned": "abandoned",
     "withdrawn": "abandoned",
 }
+_AUTHORS: Final = (
+    *("author", "authors", "author(s)", "decider", "deciders", "decision-makers"),
+    *("decision makers", "decision-maker", "decision maker", "decided by"),
+)
+"""What a record calls those who made it."""
 _HEADING: Final = re.compile(r"#{1,4}\s+(\S.*)")
 _NUMBER: Final = re.compile(r"^(?:ADR[- ]?)?\d+\s*[.:)–-]?\s+", re.IGNORECASE)
 _DATE: Final = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
@@ -48,7 +53,7 @@ _LINK: Final = re.compile(r"\[([^\[\]]{0,500})\]\([^()]{0,2000}\)")
 
 
 def parse_adr(text: str, name: str) -> DecisionEntry:
-    """The entry of a record; `name` is its file, for messages and as its author.
+    """The entry of a record; `name` is its file, for messages and where it names no author.
 
     Raises:
         UsageError: it has no title, or no section that says what was decided.
@@ -57,6 +62,9 @@ def parse_adr(text: str, name: str) -> DecisionEntry:
     title, sections = _sections(text)
     if not title:
         raise UsageError(f"{name} has no title: an ADR begins with a heading")
+    author = _author(meta, sections, text) or name
+    # Else "Decision Makers" would be what was decided.
+    sections = {heading: said for heading, said in sections.items() if heading not in _AUTHORS}
     decision = _section(sections, "decision outcome", "decision", "resolution", "we decided")
     choice = _section(sections, "choice")
     context = _section(sections, "context", "problem", "reasons", "background")
@@ -69,7 +77,7 @@ def parse_adr(text: str, name: str) -> DecisionEntry:
         title=shortened(_NUMBER.sub("", title)),
         why=_cut(_LINK.sub(r"\1", why)),
         status=_status(stated),
-        author=name,
+        author=shortened(author),
         tags=("adr",),
         options=_options(sections, decision),
         at=_date(meta.get("date") or _section(sections, "date") or _field(text, "date") or stated),
@@ -78,7 +86,9 @@ def parse_adr(text: str, name: str) -> DecisionEntry:
 
 def to_adr(graph: DecisionGraph, node: DecisionNode, number: int) -> str:
     """A record in Markdown."""
-    lines = [f"# {number}. {node.title}", "", f"Date: {day(node.at)}", "", "## Status", ""]
+    lines = [f"# {number}. {node.title}", "", f"Date: {day(node.at)}", ""]
+    lines += [f"Author: {node.author}", ""] if node.author else []
+    lines += ["## Status", ""]
     lines += [_status_word(node), ""]
     for edge in graph.incoming(node.id, "supersedes"):
         if edge.source in graph.nodes:
@@ -124,8 +134,29 @@ def _front_matter(text: str) -> tuple[dict[str, str], str]:
     head, mark, rest = text[4:].partition("\n---")
     if not mark:
         return {}, text
-    pairs = (line.partition(":") for line in head.splitlines() if ":" in line)
-    return {key.strip().lower(): value.strip(" \"'") for key, _, value in pairs}, rest
+    found: dict[str, str] = {}
+    last = ""
+    for line in head.splitlines():
+        entry = _BULLET.match(line)
+        if entry is not None and last:
+            # A list below its name, one entry a line.
+            found[last] = ", ".join(filter(None, (found[last], entry[1].strip(" \"'"))))
+            continue
+        key, colon, value = line.partition(":")
+        if colon:
+            last = key.strip().lower()
+            found[last] = value.strip(" \"'")
+    return found, rest
+
+
+def _author(meta: dict[str, str], sections: dict[str, str], text: str) -> str:
+    """Who made a decision, as far as the record says so."""
+    for name in _AUTHORS:
+        said = meta.get(name) or sections.get(name, "") or _field(text, name)
+        names = _bullets(said) or re.split(r"[,;\n]", _LINK.sub(r"\1", said).strip(" []"))
+        if found := ", ".join(filter(None, (each.strip(" \"'*_\t") for each in names))):
+            return found
+    return ""
 
 
 def _sections(text: str) -> tuple[str, dict[str, str]]:

@@ -83,7 +83,8 @@ class DecisionNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     by: str = "user"
     """Who wrote it: `user`, `model` or `auto` (from what the log shows)."""
     author: str = ""
-    """Their name: of an agent, of a model, of an imported document."""
+    """Their name: of an agent, of a model; of an imported record those who decided it, or its file
+    where it does not name them."""
     scope: tuple[str, ...] = ()
     """What it is about: globs of paths, or names of symbols; empty is the whole project."""
     evidence: tuple[DecisionEvidence, ...] = ()

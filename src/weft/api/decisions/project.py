@@ -473,13 +473,9 @@ class ProjectDecisions:
         await anyio.to_thread.run_sync(self._check_readable, files)
         texts = {file.name: await anyio.to_thread.run_sync(_read_record, file) for file in files}
         known = (await self.graph()).nodes
-        entries = [
-            parse_adr(text, name)
-            for name, text in texts.items()
-            if DecisionId(exported_id(text)) not in known
-        ]
-        seeds = [f"adr {entry.author}" for entry in entries]
-        return await self._log(entries, None, seeds)
+        new = [name for name, text in texts.items() if DecisionId(exported_id(text)) not in known]
+        entries = [parse_adr(texts[name], name) for name in new]
+        return await self._log(entries, None, [f"adr {name}" for name in new])
 
     # -- inside
 
