@@ -175,8 +175,9 @@ def in_process(
             os.close(piped)
             root.handlers[:] = handlers
             root.setLevel(level)
-            # `main` starts without garbage collection and freezes what it has made.
-            gc.unfreeze()
+            # `main` starts without garbage collection and freezes what it has made.  That stays:
+            # `gc.unfreeze` would also release the modules and tests that were frozen when
+            # collecting ended, and every collection in the tests that follow would visit them.
             gc.enable()
 
 
