@@ -21,8 +21,8 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     strategy: str = ""
     max_tokens: int | None = None
     temperature: float | None = None
-    created_at: str = ""
-    """ISO 8601 in UTC with microseconds and Z; empty where it is not known."""
+    created_at: float | None = None
+    """Seconds since 1970; None where it is not known."""
     context: str = ""
     """What models are to know below this node, where it begins to hold."""
     partial: bool = False
@@ -44,7 +44,7 @@ class TreeRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str = ""
     current_id: str = ""
     """Where the tree was left; empty where that is not known."""
-    created_at: str = ""
+    created_at: float | None = None
     source: str = ""
     """The format that it was read from."""
     settings: dict[str, Any] = {}
