@@ -45,7 +45,9 @@ from weft.providers.local.decode import FormDecoder
 from weft.providers.local.encode import encode
 from weft.providers.local.server import LlamaServer, ServerSettings
 from weft.providers.local.stream import LocalProvider, LocalWire
+from weft.providers.local.token_pool import TokenPool
 from weft.providers.local.weights import KNOWN, ModelWeights, fetch, locate, pull
+from weft.providers.logprobs import ScoredPiece
 from weft.transport import HttpClient
 
 pytestmark = pytest.mark.anyio
@@ -265,7 +267,7 @@ async def test_the_child_gets_its_key_by_stdin_and_none_of_our_environment(
         "PATH",
     }
     assert key not in json.dumps(seen["arguments"])
-    assert (seen["slots"], seen["context"]) == (2, 512)
+    assert (seen["slots"], seen["context"]) == (8, 2 * 512)
 
 
 @pytest.mark.process
@@ -278,6 +280,56 @@ async def test_the_socket_is_in_a_folder_that_only_we_can_enter_and_goes_with_th
         assert place.stat().st_mode & 0o777 == 0o700
     assert not place.exists()
     assert not is_alive(seen["pid"])
+
+
+async def test_requests_that_would_not_fit_together_wait_in_order() -> None:
+    pool = TokenPool(100)
+    running: list[str] = []
+    ended = {name: anyio.Event() for name in ("large", "small", "whole", "late")}
+
+    async def run(name: str, tokens: int) -> None:
+        async with pool.reserved(tokens):
+            running.append(name)
+            await ended[name].wait()
+        running.remove(name)
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            for name, tokens in (("large", 80), ("small", 20), ("whole", 500), ("late", 10)):
+                group.start_soon(run, name, tokens)
+                await anyio.wait_all_tasks_blocked()
+            assert running == ["large", "small"]
+            ended["small"].set()
+            await anyio.wait_all_tasks_blocked()
+            # The small one would fit, and must not pass the one that wants it all.
+            assert running == ["large"]
+            ended["large"].set()
+            await anyio.wait_all_tasks_blocked()
+            assert running == ["whole"]
+            ended["whole"].set()
+            await anyio.wait_all_tasks_blocked()
+            assert running == ["late"]
+            ended["late"].set()
+
+
+async def test_a_request_that_is_cancelled_gives_its_room_back() -> None:
+    pool = TokenPool(10)
+    with anyio.fail_after(10):
+        async with pool.reserved(10):
+            with anyio.move_on_after(0):
+                async with pool.reserved(5):
+                    pytest.fail("there is no room")
+            async with anyio.create_task_group() as group:
+                group.start_soon(_reserve, pool, 10)
+                await anyio.wait_all_tasks_blocked()
+                group.cancel_scope.cancel()
+        async with pool.reserved(10):
+            pass
+
+
+async def _reserve(pool: TokenPool, tokens: int) -> None:
+    async with pool.reserved(tokens):
+        pass
 
 
 @pytest.mark.process
@@ -582,3 +634,38 @@ async def test_a_real_model_answers_calls_and_can_be_left(tmp_path: Path) -> Non
         await provider.aclose()
         await client.aclose()
     assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.skipif(not REAL, reason="WEFT_TEST_GGUF names no model file")
+async def test_a_real_model_continues_a_text_eight_times_with_probabilities(tmp_path: Path) -> None:
+    client = HttpClient()
+    provider = LocalProvider(tmp_path, tmp_path / "run", client, shipped())
+    model: Model = provider.model(REAL)
+    texts: dict[int, str] = {}
+
+    async def go_on(seed: int) -> None:
+        request = ModelRequest(
+            model=REAL,
+            messages=(),
+            prompt="Once upon a time",
+            max_output_tokens=12,
+            temperature=1.0,
+            seed=seed,
+            logprobs=3,
+        )
+        async with model.stream(request) as events:
+            pieces = [each async for each in events if isinstance(each, ScoredPiece)]
+        texts[seed] = "".join(piece.text for piece in pieces)
+        tokens = [token for piece in pieces for token in piece.tokens]
+        assert "".join(token.text for token in tokens) == texts[seed]
+        assert all(token.logprob <= 0 and len(token.alternatives) == 3 for token in tokens)
+
+    try:
+        with anyio.fail_after(100):
+            async with anyio.create_task_group() as group:
+                for seed in range(8):
+                    group.start_soon(go_on, seed)
+    finally:
+        await provider.aclose()
+        await client.aclose()
+    assert len(set(texts.values())) > 4

@@ -19,6 +19,7 @@ import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from weft.errors import ProviderUnavailable, RequestRefused
+from weft.providers.local.token_pool import TokenPool
 
 CHILD: Final = Path(__file__).with_name("child.py")
 _PREFIX: Final = "weft-local-"
@@ -45,8 +46,10 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How models are run."""
 
     threads: int
-    slots: int = 2
+    slots: int = 8
     """Requests that are answered at once; more wait."""
+    contexts: int = 2
+    """Whole contexts that there is memory for; the slots share it."""
     memory_bytes: int | None = None
     """Most memory that a child may take beside the weights.
 
@@ -72,6 +75,8 @@ class LlamaServer:
         self._settings = settings
         self._runtime_dir = runtime_dir
         self._lock = anyio.Lock()
+        self.pool = TokenPool(settings.contexts * context)
+        """Room for what requests hold while they run."""
         self._process: anyio.abc.Process | None = None
         self._running: RunningServer | None = None
         self._place: Path | None = None
@@ -150,7 +155,7 @@ class LlamaServer:
             "socket": running.socket,
             "key": running.key,
             "slots": self._settings.slots,
-            "context": self._context,
+            "context": self._settings.contexts * self._context,
             "threads": self._settings.threads,
             "memory_bytes": self._settings.memory_bytes or size + 2 * 1024**3,
         }

@@ -29,6 +29,8 @@ from weft.transport import HttpRequest, HttpTimeouts, HttpTransport
 SLOW = HttpTimeouts(connect=5.0, first_byte=900.0, idle=900.0)
 """Reading a long prompt is silent, and takes minutes on a small machine."""
 
+_ASCII = bytes(range(128))
+
 
 class LocalWire(VendorProtocol):
     """The child's HTTP over its private socket."""
@@ -89,10 +91,23 @@ class LocalModel(Model):
     @asynccontextmanager
     async def _open(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
         # For each request: a child that died is replaced, with another socket and another key.
-        wire = LocalWire(await self._server.ready())
-        inner = HttpModel(self.info, wire, self._transport, clock=self._clock)
-        async with inner.stream(request) as events:
-            yield events
+        async with self._server.pool.reserved(self._most_tokens(request)):
+            wire = LocalWire(await self._server.ready())
+            inner = HttpModel(self.info, wire, self._transport, clock=self._clock)
+            async with inner.stream(request) as events:
+                yield events
+
+    def _most_tokens(self, request: ModelRequest) -> int:
+        """The tokens that a request may hold; no more than its context has."""
+        # As it is sent: what the encoder adds for tools counts as well.
+        encoder = encode if request.prompt is None else encode_raw
+        body = as_json(encoder(request, self.info))
+        # Letters that a small vocabulary does not have are a token for each of their bytes; of the
+        # others a token has two at least.
+        foreign = len(body.translate(None, _ASCII))
+        size = len(body) + foreign
+        output = request.max_output_tokens or self.info.max_output_tokens
+        return min(size // 2 + output, self.info.context_window)
 
 
 class LocalProvider(Provider):
