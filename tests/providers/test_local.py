@@ -602,6 +602,7 @@ REAL = os.environ.get("WEFT_TEST_GGUF", "")
 """Path of a small GGUF; with it and xllamacpp installed, a real model answers."""
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not REAL, reason="WEFT_TEST_GGUF names no model file")
 async def test_a_real_model_answers_calls_and_can_be_left(tmp_path: Path) -> None:
     client = HttpClient()
@@ -636,6 +637,7 @@ async def test_a_real_model_answers_calls_and_can_be_left(tmp_path: Path) -> Non
     assert list((tmp_path / "run").iterdir()) == []
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not REAL, reason="WEFT_TEST_GGUF names no model file")
 async def test_a_real_model_continues_a_text_eight_times_with_probabilities(tmp_path: Path) -> None:
     client = HttpClient()
