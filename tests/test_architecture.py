@@ -57,7 +57,7 @@ MAY_IMPORT = {
     "runtime": _TO_AGENTS,
     "api": f"{_TO_AGENTS} runtime view",
     "app": f"{_TO_AGENTS} runtime api",
-    "sync": "api app",
+    "sync": "api app loom",
     "protocol": f"api view {_PURE}",
     "server": f"api app protocol view {_PURE}",
     "acp": f"api app protocol view {_PURE}",

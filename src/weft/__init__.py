@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from weft.app import App, run
     from weft.app import open_app as open
     from weft.errors import WeftError
+    from weft.loom import LoomSession
     from weft.messages import File, Image, Text, Usage
     from weft.store import Store
     from weft.tools import Tool, ToolContext, tool
@@ -43,6 +44,7 @@ _HOME = {
     "File": ("weft.messages", "File"),
     "HistoryMessage": ("weft.api", "HistoryMessage"),
     "Image": ("weft.messages", "Image"),
+    "LoomSession": ("weft.loom", "LoomSession"),
     "Reply": ("weft.api", "Reply"),
     "Result": ("weft.api", "Result"),
     "Session": ("weft.api", "Session"),
@@ -67,6 +69,7 @@ __all__ = [
     "File",
     "HistoryMessage",
     "Image",
+    "LoomSession",
     "Reply",
     "Result",
     "Session",

@@ -4,6 +4,8 @@
       UsageError              the caller erred: fix the call (also a ValueError)
         StaleInput            an input_id came back with other arguments
         HookRefused           a hook of the user's does not let the message pass
+        NodeElsewhere         the node belongs to another tree
+        InvalidPlan           fields of a plan of models are wrong
       ToolError               the model gets it as the result of its call
         RetryableToolError    the same call may work another time
         FinalToolError        it will not
@@ -27,7 +29,7 @@
         OutcomeUnknown        the answer to an append was lost: stored or not
       SessionError            the actor's state
         SessionNotFound  SessionBusy  SessionStopped  SessionInterrupted  AmbiguousId
-        NoPendingRequest  StaleEdit  OwnerLost
+        NoPendingRequest  StaleEdit  OwnerLost  NodeNotFound
 
 Facts are attributes; the message is for the user: what was tried, on what, and what to do.
 """
@@ -71,6 +73,25 @@ class StaleInput(UsageError):
 
 class HookRefused(UsageError):
     """A hook did not let a message pass; nothing was sent."""
+
+
+class NodeElsewhere(UsageError):
+    """A node that belongs to another tree than the one that is open."""
+
+    def __init__(self, node: str, root: str) -> None:
+        super().__init__(f"{node!r} belongs to another tree than {root!r}; open that one")
+        self.node = node
+        self.root = root
+
+
+class InvalidPlan(UsageError):
+    """A plan of models has fields that are wrong; nothing was changed."""
+
+    def __init__(self, fields: dict[str, str]) -> None:
+        told = "; ".join(f"{name}: {problem}" for name, problem in fields.items())
+        super().__init__(f"the plan of models is not right: {told}")
+        self.fields = fields
+        """What is wrong, by the name of the field: `0.temperature`."""
 
 
 # --- the model -------------------------------------------------------------------------
@@ -313,6 +334,14 @@ class AmbiguousId(SessionError):
         super().__init__(f"{prefix!r} could be any of {shown}; give more of the id")
         self.prefix = prefix
         self.matches = matches
+
+
+class NodeNotFound(SessionError):
+    """No node has this id, or begins with it, or it was deleted."""
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(f"there is no node {reference!r}; `weft loom list` shows the trees")
+        self.reference = reference
 
 
 class NoPendingRequest(SessionError):

@@ -26,7 +26,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -34,7 +34,19 @@ from weft import api as _api
 from weft import app as _app
 from weft.errors import UsageError
 
-__all__ = ["App", "Session", "SessionManager", "open", "query", "run", "stream"]
+if TYPE_CHECKING:
+    from weft.loom import GenerationStore
+
+__all__ = [
+    "App",
+    "Session",
+    "SessionManager",
+    "loom",
+    "open",
+    "query",
+    "run",
+    "stream",
+]
 
 SETTLE_SECONDS: Final = 5.0
 """How long an interrupted call, or the end of the process, waits for things to be closed."""
@@ -343,6 +355,29 @@ def _function(function: Callable[..., Any]) -> Callable[..., Any]:
     del blocking.__wrapped__
     blocking.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # as above
     return blocking
+
+
+def loom(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    project_path: str | os.PathLike[str] = ".",
+    **options: Any,
+) -> GenerationStore:
+    """All text trees of a store (the user's own), blocking; `close()` lets go of them.
+
+    `options` are those of `open`.
+    """
+    bridge = _the_bridge()
+    opened: Any = _called(bridge, _open_loom, path, project_path, options)
+    bridge.keep(opened._inner)
+    return opened  # type: ignore[no-any-return]  # the blocking one
+
+
+async def _open_loom(path: Any, project_path: Any, options: dict[str, Any]) -> Any:
+    app = _app.open_app(project_path, store=path, **options)
+    await app.__aenter__()
+    app.loom.closes = app.aclose
+    return app.loom
 
 
 open = _function(_app.open_app)

@@ -19,6 +19,10 @@ from weft.events import (
     ArchitectPlan,
     ArchitectStep,
     BoundaryChanged,
+    BranchesEnded,
+    BranchesStarted,
+    BranchFailed,
+    BranchSlot,
     ChildFinished,
     ChildStarted,
     CommandCause,
@@ -41,6 +45,8 @@ from weft.events import (
     NewMessage,
     NodeEdited,
     NodeMarked,
+    NodesJoined,
+    NodeSplit,
     PermissionRequest,
     PermissionResolved,
     PlanDecided,
@@ -492,11 +498,20 @@ class HistoryGenerator:
         if not self.plain.parents:
             return self._user_says()
         node = self._pick(list(self.plain.parents))
-        match self._pick(("edit", "mark", "delete", "restore")):
+        match self._pick(("edit", "mark", "delete", "split", "join", "restore")):
             case "edit":
                 self.plain.revisions[node] += 1
                 revision = self.plain.revisions[node]
-                self.write(NodeEdited(node=node, revision=revision, parts=(Text(text="e"),)))
+                carries = tuple(self._below(node)[: self._pick((0, 1))])
+                self.write(
+                    NodeEdited(
+                        node=node, revision=revision, parts=(Text(text="e"),), carries=carries
+                    )
+                )
+            case "split":
+                self._split(node)
+            case "join":
+                self._join(node)
             case "mark":
                 mark = self._pick(("bookmark", "rating", "label"))
                 value = self._pick((None, True, 5, "good"))
@@ -513,6 +528,66 @@ class HistoryGenerator:
                 if node in self.plain.deleted:
                     self.plain.deleted.remove(node)
         return None
+
+    def _below(self, node: NodeId) -> list[NodeId]:
+        return [each for each, parent in self.plain.parents.items() if parent == node]
+
+    def _split(self, node: NodeId) -> None:
+        """A node in two; or one that was joined is parted again."""
+        joined = [each for each in self._below(node) if each in self.plain.deleted]
+        again: bool = self._pick((False, True))
+        tail = Node(
+            id=joined[0] if joined and again else NodeId(self._new("nod")),
+            role="assistant",
+            parts=(Text(text="t"),),
+            parent=node,
+        )
+        moves = tuple(each for each in self._below(node) if each != tail.id)[
+            : self._pick((0, 1, 9))
+        ]
+        self.plain.revisions[node] += 1
+        revision = self.plain.revisions[node]
+        self.write(
+            NodeSplit(node=node, revision=revision, tail=tail, parts=(Text(text="h"),), moves=moves)
+        )
+        self.plain.parents.setdefault(tail.id, node)
+        self.plain.revisions.setdefault(tail.id, 0)
+        if tail.id in self.plain.deleted:
+            self.plain.deleted.remove(tail.id)
+        for each in moves:
+            self.plain.parents[each] = tail.id
+
+    def _join(self, node: NodeId) -> None:
+        parent = self.plain.parents[node]
+        if parent is None:
+            return
+        moves = tuple(self._below(node))
+        self.plain.revisions[parent] += 1
+        revision = self.plain.revisions[parent]
+        self.write(
+            NodesJoined(
+                node=parent, revision=revision, child=node, parts=(Text(text="j"),), moves=moves
+            )
+        )
+        for each in moves:
+            self.plain.parents[each] = parent
+        if node not in self.plain.deleted:
+            self.plain.deleted.append(node)
+
+    def generate(self) -> None:
+        """Branches that are generated, as far as they get."""
+        gen = self._new("gen")
+        self.write(
+            BranchesStarted(
+                gen_id=gen,
+                source=self.plain.head or NodeId("nod_none"),
+                plan=(BranchSlot(node_id=NodeId(f"nod_of_{gen}"), model="m"),),
+            )
+        )
+        if self._pick((False, True)):
+            self.write(BranchFailed(gen_id=gen, slot=0, category="network"))
+        if self._pick((False, True)):
+            self.write(BranchesEnded(gen_id=gen, reason="failed"))
 
     def compact(self) -> None:
         undo = self._pick((False, True))
@@ -580,6 +655,7 @@ _ANYTIME: tuple[Callable[[HistoryGenerator], None], ...] = (
     HistoryGenerator.queue_input,
     HistoryGenerator.change_queue,
     HistoryGenerator.change_node,
+    HistoryGenerator.generate,
     HistoryGenerator.move_ref,
     HistoryGenerator.compact,
     HistoryGenerator.unknown,

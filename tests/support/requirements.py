@@ -491,11 +491,9 @@ ROWS: dict[str, Requirement] = {
 }
 
 _LATER = {
-    "SubtreeDeleted": "deleting a subtree is the loom's, a later issue",
-    "SubtreeRestored": "deleting a subtree is the loom's, a later issue",
-    "TokenReceived": "generating branches is the loom's, a later issue",
+    "TokenReceived": "tokens of a view are handed out by its generator; a server will publish them",
 }
-"""Kinds of events that nothing makes yet, and why."""
+"""Kinds of events that nothing publishes yet, and why."""
 
 FACTS = (
     "SessionCreated",
@@ -503,6 +501,8 @@ FACTS = (
     "ModeChanged",
     "NewMessage",
     "NodeEdited",
+    "NodeSplit",
+    "NodesJoined",
     "NodeMarked",
     "SubtreeDeleted",
     "SubtreeRestored",
@@ -510,6 +510,9 @@ FACTS = (
     "RefMoved",
     "RefDeleted",
     "Rewound",
+    "BranchesStarted",
+    "BranchFailed",
+    "BranchesEnded",
     "InputQueued",
     "InputPromoted",
     "InputEdited",
@@ -567,9 +570,21 @@ LIVE = (
 
 _PLANNED = {"ArchitectPlan", "PlanEdited", "PlanDecided", "ArchitectStep", "ArchitectPhase"}
 """Kinds that only an architect's turn makes; its own tests show them."""
+_WOVEN = {
+    "NodeSplit",
+    "NodesJoined",
+    "SubtreeDeleted",
+    "SubtreeRestored",
+    "BranchesStarted",
+    "BranchFailed",
+    "BranchesEnded",
+}
+"""Kinds that only text trees make; their own tests show them."""
 
 TOUR_EVENTS = tuple(
-    f"event:{kind}" for kind in (*FACTS, *LIVE) if kind not in _LATER and kind not in _PLANNED
+    f"event:{kind}"
+    for kind in (*FACTS, *LIVE)
+    if kind not in _LATER and kind not in _PLANNED and kind not in _WOVEN
 )
 """The kinds that a tour through a session must show."""
 

@@ -18,13 +18,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft import api
+from weft import api, sync
 from weft.api.decisions import ProjectDecisions
 from weft.api.inspection import Joined
 from weft.api.model_query import AnswerStream
 from weft.app import App, open_app, run
 from weft.app.index import AppIndex
 from weft.app.memory import AppMemory
+from weft.loom import GenerationStore, LoomSession
+from weft.loom.branches.generation import GenerationRun
 from weft.runtime.repo_topic import RepoEvents
 from weft.runtime.session_topic import SessionListEvents
 from weft.session import Subscription
@@ -50,6 +52,9 @@ CLASSES: dict[type, tuple[str, ...]] = {
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
     api.SessionManager: (),
     ProjectDecisions: (),
+    GenerationRun: (),
+    LoomSession: ("read_only: bool",),
+    GenerationStore: (),
     App: ("config: Config", "project_path: str"),
 }
 """Each class that has a blocking one, and the attributes that its objects get when they
@@ -61,9 +66,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "run": run,
     "query": api.query,
     "stream": api.stream,
+    "loom": sync.loom,
 }
 
-ASYNC_ONLY: dict[type, set[str]] = {App: {"host"}}
+ASYNC_ONLY: dict[type, set[str]] = {
+    App: {"host"},
+    GenerationStore: {"loaded", "is_elsewhere", "now"},
+    LoomSession: {"begun", "show_new", "loom_tree"},
+}
 """Public names that have no blocking form: the runtime beneath the API is for async edges."""
 
 ITEMS = {
@@ -71,6 +81,7 @@ ITEMS = {
     AnswerStream: "Delta",
     SessionListEvents: "SessionsChanged",
     RepoEvents: "RepoUpdated",
+    GenerationRun: "GenerationEvent",
 }
 """What the iterators hand out."""
 
@@ -125,6 +136,7 @@ class Writer:
         """
         tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
         assert isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef)
+        tree.returns = awaited(tree.returns)
         for annotation in annotated(tree):
             for used in ast.walk(annotation):
                 if isinstance(used, ast.Name):
@@ -158,6 +170,13 @@ class Writer:
             self._imports.add(("os", "PathLike"))
             return
         self._imports.add((imported_from(module, name), name))
+
+
+def awaited(returned: ast.expr | None) -> ast.expr | None:
+    """What is waited for, where a future is returned."""
+    if isinstance(returned, ast.Subscript) and ast.unparse(returned.value) == "asyncio.Future":
+        return returned.slice
+    return returned
 
 
 def public_names(cls: type) -> list[str]:

@@ -21,6 +21,8 @@ from weft.events import (
     NewMessage,
     NodeEdited,
     NodeMarked,
+    NodesJoined,
+    NodeSplit,
     ResultsCleared,
     Rewound,
     SubtreeDeleted,
@@ -101,11 +103,11 @@ def test_every_place_is_where_the_words_are(history: History) -> None:
     for node, each in tree.nodes.items():
         first, *later = [*each.earlier, each.at]
         born = written[first.log, first.seq]
-        assert isinstance(born, NewMessage)
-        assert born.node.id == node
+        assert isinstance(born, NewMessage | NodeSplit)
+        assert (born.node.id if isinstance(born, NewMessage) else born.tail.id) == node
         for revision, place in enumerate(later, start=1):
             edit = written[place.log, place.seq]
-            assert isinstance(edit, NodeEdited)
+            assert isinstance(edit, NodeEdited | NodeSplit | NodesJoined)
             assert (edit.node, edit.revision) == (node, revision)
         for uid, place in each.results.items():
             result = written[place.log, place.seq]

@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.app.index import AppIndex
     from weft.app.memory import AppMemory
     from weft.hooks.config import HookTable
+    from weft.loom import GenerationStore
     from weft.project.mentions import AskRead, MentionReader, TellMissing
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.index_access import IndexAccess
@@ -157,6 +158,7 @@ class App:
         self._is_source_there = False
         self._shared: Services | None = None
         self._decisions: ProjectDecisions | None = None
+        self._loom: GenerationStore | None = None
 
     def _prompt_terms(self) -> PromptTerms:
         # As the runner finds it, which is made with the first command.
@@ -203,6 +205,16 @@ class App:
 
             self._decisions = ProjectDecisions(self.host, self._shared, self.store)
         return self._decisions
+
+    @property
+    def loom(self) -> GenerationStore:
+        """All text trees."""
+        if self._loom is None:
+            from weft.app.loom_host import AppLoomHost  # most runs have none
+            from weft.loom import GenerationStore
+
+            self._loom = GenerationStore(AppLoomHost(self.host, self.store))
+        return self._loom
 
     @property
     def index(self) -> AppIndex:

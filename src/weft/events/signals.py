@@ -108,8 +108,13 @@ class TokenReceived(SignalBase, frozen=True, tag="token_received"):
     """One more piece of a branch that is being generated."""
 
     branch_idx: int
+    """Counts all branches of this generation, in the order of the plan."""
     token: str
     model: str = ""
+    model_idx: int = 0
+    """The place of the model in the plan."""
+    node_id: NodeId = NodeId("")
+    """The id that the node of this branch will have."""
 
 
 class Replaced(SignalBase, frozen=True, tag="replaced"):

@@ -25,6 +25,8 @@ from weft.events import (
     LeftOutFile,
     NewMessage,
     NodeEdited,
+    NodesJoined,
+    NodeSplit,
     PermissionResolved,
     ResultsCleared,
     SessionCreated,
@@ -167,6 +169,8 @@ class _Gathered:
         self._started: dict[TurnId, TurnStarted] = {}
         self._turns: list[ExportedTurn] = []
         self._others: Counter[str] = Counter()
+        self._is_cut = False
+        """Messages were split or joined, and may come before their parents."""
         self.snapshots: list[WorkspaceSnapshot] = []
 
     def take(self, fact: AnyFact) -> None:
@@ -177,6 +181,8 @@ class _Gathered:
                 self._nodes.setdefault(node.id, fact)
             case NodeEdited(node=node_id):
                 self._edits.setdefault(node_id, []).append(fact)
+            case NodeSplit() | NodesJoined():
+                self._take_cut(fact)
             case ToolComplete(call_uid=call_uid):
                 self._results.setdefault(call_uid, fact)
             case SystemNote(environment=told) if told:
@@ -200,6 +206,22 @@ class _Gathered:
             case _:
                 if (name := _COUNTED.get(type(fact))) is not None:
                     self._others[name] += 1
+
+    def _take_cut(self, fact: NodeSplit | NodesJoined) -> None:
+        """A node that was split or joined: a revision of it, and of a split one more message."""
+        edited = NodeEdited(node=fact.node, revision=fact.revision, parts=fact.parts, at=fact.at)
+        self._edits.setdefault(fact.node, []).append(edited)
+        if isinstance(fact, NodeSplit):
+            self._nodes.setdefault(fact.tail.id, NewMessage(node=fact.tail, at=fact.at))
+        self._is_cut = True
+
+    def _messages(self) -> list[NewMessage]:
+        """All messages, each after its parent."""
+        found = list(self._nodes.values())
+        if self._is_cut:
+            nodes = self._state.tree.nodes
+            found.sort(key=lambda fact: nodes[fact.node.id].depth)
+        return found
 
     def _turn_finished(self, finished: TurnFinished) -> None:
         started = self._started.pop(finished.turn_id, None)
@@ -236,7 +258,7 @@ class _Gathered:
                 created=state.about.created,
             ),
             head=tree.head,
-            nodes=tuple(self._node(fact) for fact in self._nodes.values()),
+            nodes=tuple(self._node(fact) for fact in self._messages()),
             refs=tuple(
                 ExportedRef(name=name, node=r.node, ref=r.ref) for name, r in tree.refs.items()
             ),
@@ -267,6 +289,7 @@ class _Gathered:
 
     def _node(self, fact: NewMessage) -> ExportedNode:
         node = fact.node
+        held = self._state.tree.nodes[node.id]
         first = ExportedRevision(number=node.revision, at=fact.at, parts=node.parts)
         later = (
             ExportedRevision(number=edit.revision, at=edit.at, parts=edit.parts)
@@ -277,11 +300,11 @@ class _Gathered:
             id=node.id,
             role=node.role,
             revisions=(first, *later),
-            parent=node.parent,
-            parent_revision=node.parent_revision,
+            parent=held.parent if self._is_cut else node.parent,
+            parent_revision=held.parent_revision,
             model=node.model,
             usage=node.usage,
-            metadata=dict(self._state.tree.nodes[node.id].marks),
+            metadata=dict(held.marks),
             results=tuple(_result(done) for done in answered if done is not None),
         )
 

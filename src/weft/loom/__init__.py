@@ -1,6 +1,45 @@
 """Trees of text: continuations of a text, several at a time, on the same log as coding sessions.
 
+`GenerationStore` is all trees, `LoomSession` one view of one tree; `LoomTree` between them holds a
+tree in memory and writes through its session's actor.
+
 The parts that touch no store: how models are made to continue (`continuation`), how what they write
-is joined to the text (`boundary_repair`, `token_cap`), trees in files (`formats`), and what a tree
-says about its models (`tree_stats`) and to a search (`search_rank`).
+is joined to the text (`boundary_repair`, `token_cap`), trees in files (`formats`).
 """
+
+from weft.loom.branches.generation_events import (
+    BranchFailure,
+    GenerationCancelled,
+    GenerationComplete,
+    GenerationError,
+    GenerationEvent,
+)
+from weft.loom.generation_store import CatalogueEntry, GenerationStore, LoomHit, TreeCatalogue
+from weft.loom.host import LoomHost
+from weft.loom.loom_session import LoomSession
+from weft.loom.loom_state import LoomState, TreeSettings
+from weft.loom.model_plan import ModelPlanEntry
+from weft.loom.node import LoomNode, TextSegment
+from weft.loom.trees.branch_comparison import BranchComparison
+from weft.loom.trees.text_diff import DiffPart
+
+__all__ = [
+    "BranchComparison",
+    "BranchFailure",
+    "CatalogueEntry",
+    "DiffPart",
+    "GenerationCancelled",
+    "GenerationComplete",
+    "GenerationError",
+    "GenerationEvent",
+    "GenerationStore",
+    "LoomHit",
+    "LoomHost",
+    "LoomNode",
+    "LoomSession",
+    "LoomState",
+    "ModelPlanEntry",
+    "TextSegment",
+    "TreeCatalogue",
+    "TreeSettings",
+]

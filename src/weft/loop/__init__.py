@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.context import cleared_entry, compacted_message, pinned
     from weft.loop.budget import refusal
     from weft.loop.compaction.summary import CompactionWork
+    from weft.loop.lost_branches import branch_ends
     from weft.loop.recovery import (
         PartialDraft,
         RecoveredCall,
@@ -113,6 +114,7 @@ __all__ = [
     "TurnHooks",
     "TurnJournal",
     "TurnLimits",
+    "branch_ends",
     "call_started",
     "child_finished",
     "cleared_entry",
@@ -146,6 +148,7 @@ _HOMES = {
     "PartialDraft": "weft.loop.recovery",
     "RecoveredCall": "weft.loop.recovery",
     "RecoveryEvidence": "weft.loop.recovery",
+    "branch_ends": "weft.loop.lost_branches",
     "child_finished": "weft.loop.recovery",
     "cleared_entry": "weft.context",
     "command_ends": "weft.loop.recovery",

@@ -93,14 +93,19 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.session.decide.branches import branches, current_branch, node_at
     from weft.session.decide.children import child_end
     from weft.session.log.load import fold_after, load_state, load_with_snapshot
+    from weft.session.log.long_parts import blob_of
     from weft.session.log.stored_line import (
         CallRecord,
+        first_of,
         load_beginnings,
         load_call_records,
         load_line,
         load_nodes,
         load_revisions,
+        read_places,
+        unspill,
         unspill_entries,
+        words_of,
     )
 
 __all__ = [
@@ -176,11 +181,13 @@ __all__ = [
     "UndoRewind",
     "WakeTurn",
     "answer_of",
+    "blob_of",
     "branches",
     "checked",
     "child_end",
     "current_branch",
     "digest",
+    "first_of",
     "fold_after",
     "load_beginnings",
     "load_call_records",
@@ -190,14 +197,19 @@ __all__ = [
     "load_state",
     "load_with_snapshot",
     "node_at",
+    "read_places",
+    "unspill",
     "unspill_entries",
+    "words_of",
 ]
 
 _HOMES = {
     "CallRecord": "log.stored_line",
     "branches": "decide.branches",
     "child_end": "decide.children",
+    "blob_of": "log.long_parts",
     "current_branch": "decide.branches",
+    "first_of": "log.stored_line",
     "fold_after": "log.load",
     "load_beginnings": "log.stored_line",
     "load_call_records": "log.stored_line",
@@ -207,7 +219,10 @@ _HOMES = {
     "load_state": "log.load",
     "load_with_snapshot": "log.load",
     "node_at": "decide.branches",
+    "read_places": "log.stored_line",
+    "unspill": "log.stored_line",
     "unspill_entries": "log.stored_line",
+    "words_of": "log.stored_line",
 }
 
 

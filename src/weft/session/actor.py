@@ -463,6 +463,7 @@ class SessionActor:
                     # calls left is judged by the files as they are.
                     if self.state.files.unsettled is not None:
                         await self._rewinds.finish()
+                    await self._recovery.settle_branches()
                     await self._recovery.count_lost()
                     await self._recovery.settle_lost_calls()
                     await self._recovery.end_lost_commands()

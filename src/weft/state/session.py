@@ -19,6 +19,9 @@ from weft.events import (
     ArchitectPlan,
     ArchitectStep,
     BoundaryChanged,
+    BranchesEnded,
+    BranchesStarted,
+    BranchFailed,
     ChildFinished,
     ChildStarted,
     Compacted,
@@ -36,6 +39,8 @@ from weft.events import (
     NewMessage,
     NodeEdited,
     NodeMarked,
+    NodesJoined,
+    NodeSplit,
     PermissionRequest,
     PermissionResolved,
     PlanDecided,
@@ -84,7 +89,7 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "20"
+FOLD_VERSION: Final = "21"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
@@ -96,6 +101,8 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     SystemNote: ("tree", "background", "about"),
     NewMessage: ("tree", "turn", "about"),
     NodeEdited: ("tree",),
+    NodeSplit: ("tree",),
+    NodesJoined: ("tree",),
     NodeMarked: ("tree",),
     SubtreeDeleted: ("tree",),
     SubtreeRestored: ("tree",),
@@ -138,6 +145,9 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
     TodoChanged: ("todos",),
     SkillChanged: ("skills",),
     BoundaryChanged: ("boundaries",),
+    BranchesStarted: ("generations",),
+    BranchFailed: ("generations",),
+    BranchesEnded: ("generations",),
 }
 """Which folds take in which kind.
 
@@ -207,6 +217,30 @@ class FileReads(msgspec.Struct):
             del self.seen[next(iter(self.seen))]
 
 
+class OpenGenerations(msgspec.Struct):
+    """Generations of branches that have begun and not ended, by their ids.
+
+    What is left here after a crash is settled from the drafts of their nodes.
+    """
+
+    started: dict[str, BranchesStarted] = {}
+    failed: dict[str, tuple[int, ...]] = {}
+    """The slots of each that have failed."""
+
+    def apply(self, fact: AnyFact) -> None:
+        """Take one more fact in."""
+        match fact:
+            case BranchesStarted(gen_id=gen_id):
+                self.started[gen_id] = fact
+            case BranchFailed(gen_id=gen_id, slot=slot):
+                self.failed[gen_id] = (*self.failed.get(gen_id, ()), slot)
+            case BranchesEnded(gen_id=gen_id):
+                self.started.pop(gen_id, None)
+                self.failed.pop(gen_id, None)
+            case _:
+                pass
+
+
 class SessionState(msgspec.Struct, kw_only=True):
     """Everything that is known of a session, folded from its log."""
 
@@ -228,6 +262,7 @@ class SessionState(msgspec.Struct, kw_only=True):
     plan: PlanState = msgspec.field(default_factory=PlanState)
     skills: ActiveSkills = msgspec.field(default_factory=ActiveSkills)
     boundaries: EditBoundaries = msgspec.field(default_factory=EditBoundaries)
+    generations: OpenGenerations = msgspec.field(default_factory=OpenGenerations)
     about: SessionSummary = msgspec.field(default_factory=SessionSummary)
     inputs: InputMemory = msgspec.field(default_factory=InputMemory)
     prefix: BlobId | None = None

@@ -212,6 +212,13 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     excerpt: str
 
 
+class NodePlace(msgspec.Struct, frozen=True):
+    """A message, and the session whose log has it."""
+
+    node: NodeId
+    session_id: SessionId
+
+
 class RecordStream(Protocol):
     """An endless stream of records; `aclose` (or leaving it) ends it.  Safe to abandon."""
 
@@ -297,6 +304,16 @@ class Store(Protocol):
         A missing one raises `Corrupt` with its `seq`.
         """
         ...
+
+    def read_now(self, stream: str, seqs: Sequence[int]) -> list[Record] | None:
+        """`read_at` without waiting, for those that cannot: a few records that are at hand, or that
+        a look at a local file has.  None where the store is further away.
+        """
+        return None
+
+    def blob_now(self, blob_id: BlobId) -> bytes | None:
+        """`blob` without waiting, where `read_now` answers."""
+        return None
 
     async def last_seq(self, stream: str) -> int:
         """The highest `seq`, 0 for an unknown stream."""
@@ -401,6 +418,16 @@ class Store(Protocol):
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         """Ids that begin with `prefix`, taken literally."""
         ...
+
+    async def nodes_with_prefix(self, prefix: str, *, limit: int = 10) -> list[NodePlace]:
+        """Messages whose ids begin with `prefix`, taken literally, the newest first; of those that
+        say something.  An id that is the prefix itself comes before all others.
+
+        A store without an index for it inherits this, which reads all logs.
+        """
+        from weft.store.node_scan import scan_nodes  # only here: start-up time
+
+        return await scan_nodes(self, prefix, limit)
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         """Places where all the words were said, as `words` reads them."""

@@ -22,6 +22,7 @@ from weft.store.base import (
     Draft,
     DraftChunk,
     Lease,
+    NodePlace,
     Owner,
     Record,
     RowPlace,
@@ -172,6 +173,9 @@ class MemoryStore(Store):
         return known.records[start : start + limit] if known is not None else []
 
     async def read_at(self, stream: str, seqs: Sequence[int]) -> list[Record]:
+        return self.read_now(stream, seqs)
+
+    def read_now(self, stream: str, seqs: Sequence[int]) -> list[Record]:
         self._check_open()
         known = self.data.streams.get(stream)
         records = known.records if known is not None else []
@@ -179,6 +183,9 @@ class MemoryStore(Store):
             if not 1 <= seq <= len(records):
                 raise Corrupt(stream, "there is no such record", seq=seq)
         return [records[seq - 1] for seq in seqs]
+
+    def blob_now(self, blob_id: BlobId) -> bytes | None:
+        return self.data.blobs.get(blob_id)
 
     async def last_seq(self, stream: str) -> int:
         self._check_open()
@@ -274,6 +281,18 @@ class MemoryStore(Store):
     async def ids_with_prefix(self, prefix: str, *, limit: int = 10) -> list[SessionId]:
         self._check_open()
         return found_ids(self._rows(), prefix, limit)
+
+    async def nodes_with_prefix(self, prefix: str, *, limit: int = 10) -> list[NodePlace]:
+        self._check_open()
+        found = {
+            NodePlace(said.node, SessionId(name)): None
+            for name, stream in self.data.streams.items()
+            for said, _ in stream.said
+            if said.node.startswith(prefix)
+        }
+        newest = list(reversed(found))
+        newest.sort(key=lambda place: place.node != prefix)
+        return newest[:limit]
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         self._check_open()

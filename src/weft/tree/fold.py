@@ -23,6 +23,8 @@ from weft.events import (
     NewMessage,
     NodeEdited,
     NodeMarked,
+    NodesJoined,
+    NodeSplit,
     RefDeleted,
     RefMoved,
     ResultsCleared,
@@ -151,7 +153,7 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         self._note_index.take(self.notes, self.environments)
         return self._note_index
 
-    def _asked_counts(self) -> SubtreeCounts | None:
+    def asked_counts(self) -> SubtreeCounts | None:
         """The counts, when they were asked for."""
         return self.__dict__.get("counts")
 
@@ -168,10 +170,21 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
                 if (holder := self._own(node)) is not None:
                     holder.take_result(call_uid, _place(fact))
             case NodeEdited(node=node, revision=revision):
-                if (holder := self._own(node)) is not None:
-                    holder.earlier += (holder.at,)
-                    holder.at = _place(fact)
-                    holder.revision = revision
+                self._revise(node, revision, _place(fact))
+                for child in fact.carries:
+                    if (holder := self._own(child)) is not None and holder.parent == node:
+                        holder.parent_revision = revision
+            case NodeSplit(node=node, revision=revision):
+                if node in self.nodes:
+                    self._revise(node, revision, _place(fact))
+                    self._add_tail(fact)
+                    self._move(fact.moves, fact.tail.id, self.nodes[fact.tail.id].revision)
+            case NodesJoined(node=node, revision=revision, child=child):
+                if node in self.nodes:
+                    self._revise(node, revision, _place(fact))
+                    self._move(fact.moves, node, revision)
+                    self.deleted[child] = True
+                    self._hide(child)
             case NodeMarked(node=node, mark=mark, value=value):
                 if (holder := self._own(node)) is not None:
                     holder.set_mark(mark, value)
@@ -238,10 +251,59 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
             self.roots.append(node.id)
         else:
             above.children += (node.id,)
-        if (counts := self._asked_counts()) is not None:
+        if (counts := self.asked_counts()) is not None:
             counts.add(node.id, holder.parent, hidden=holder.hidden)
         if fact.advance:
             self.head = node.id
+
+    def _revise(self, node: NodeId, revision: int, place: LogPosition) -> None:
+        if (holder := self._own(node)) is not None:
+            holder.earlier += (holder.at,)
+            holder.at = place
+            holder.revision = revision
+
+    def _add_tail(self, fact: NodeSplit) -> None:
+        """The second half of a node that was split: a new one, or one that was joined before."""
+        tail = fact.tail
+        if tail.id not in self.nodes:
+            place = msgspec.structs.replace(tail, parent=fact.node, parent_revision=fact.revision)
+            added = NewMessage(
+                node=place, advance=False, session_id=fact.session_id, seq=fact.seq, at=fact.at
+            )
+            self._add(added)
+            return
+        self.deleted.pop(tail.id, None)
+        self._show(tail.id)
+
+    def _move(self, moved: tuple[NodeId, ...], to: NodeId, revision: int) -> None:
+        """Hang nodes on another one."""
+        if moved:
+            # They are numbered from the roots down, and lines change in their middle.
+            self.__dict__.pop("counts", None)
+        target = self._own(to)
+        for node in moved if target is not None else ():
+            held = self._own(node)
+            above = None if held is None or held.parent is None else self._own(held.parent)
+            # A fold never raises, and never makes a circle of a tree.
+            if held is None or above is None or target is None or node in self.walk_up(to):
+                continue
+            above.children = tuple(each for each in above.children if each != node)
+            target.children += (node,)
+            held.parent, held.parent_revision = to, revision
+            self._deepen(node, target.depth + 1 - held.depth)
+            # What was deleted with the one may be seen below the other.
+            if target.hidden:
+                self._hide(node)
+            else:
+                self._show(node)
+
+    def _deepen(self, top: NodeId, by: int) -> None:
+        ahead = [top] if by else []
+        while ahead:
+            held = self._own(ahead.pop())
+            if held is not None:
+                held.depth += by
+                ahead += held.children
 
     def _shared(self, parent: NodeId | None) -> NodeId | None:
         # The same string as the head, where it is the same id: there is one for every node.
@@ -265,14 +327,14 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
                 self._set_hidden(node, hidden=True)
                 ahead += held.children
                 gone += 1
-        if gone and (counts := self._asked_counts()) is not None:
+        if gone and (counts := self.asked_counts()) is not None:
             counts.change(self.nodes[top].parent, -gone)
 
     def _show(self, top: NodeId) -> None:
         holder = self.nodes.get(top)
         if holder is None or (holder.parent is not None and self.is_hidden(holder.parent)):
             return
-        if (counts := self._asked_counts()) is not None:
+        if (counts := self.asked_counts()) is not None:
             counts.restart()
         ahead = [top]
         while ahead:

@@ -28,8 +28,20 @@ class SubtreeCounts:
         """The number of the node above each."""
         self._new: list[NodeId] = []
         """The nodes that came since, and have no number yet."""
+        self._is_ordered = True
+        """The nodes come in the order of their numbers."""
         self._changes: dict[NodeId, int] | None = None
         """What is still to be added to a node and to all above it; None: nothing is counted yet."""
+
+    def copied(self) -> SubtreeCounts:
+        """Equal counts that go their own way."""
+        other = SubtreeCounts()
+        other._numbers = self._numbers.copy()
+        other._below, other._above = self._below[:], self._above[:]
+        other._new = self._new.copy()
+        other._is_ordered = self._is_ordered
+        other._changes = None if self._changes is None else self._changes.copy()
+        return other
 
     def add(self, node: NodeId, parent: NodeId | None, *, hidden: bool) -> None:
         """A message came."""
@@ -71,6 +83,9 @@ class SubtreeCounts:
 
     def _number(self, new: Iterable[NodeId], nodes: Mapping[NodeId, NodeSkeleton]) -> None:
         numbers = self._numbers
+        if self._is_cut(new, nodes):
+            self._is_ordered = False
+            new = sorted(new, key=lambda node: nodes[node].depth)
         for node in new:
             parent = nodes[node].parent
             # A message comes after the one that it hangs on, which has its number by now.
@@ -78,9 +93,20 @@ class SubtreeCounts:
             self._below.append(0)
             numbers[node] = len(numbers)
 
+    def _is_cut(self, new: Iterable[NodeId], nodes: Mapping[NodeId, NodeSkeleton]) -> bool:
+        """Whether a node comes before the one that it hangs on: that one was split later."""
+        seen: set[NodeId] = set()
+        for node in new:
+            parent = nodes[node].parent
+            if parent is not None and parent not in seen and parent not in self._numbers:
+                return True
+            seen.add(node)
+        return False
+
     def _count_all(self, nodes: Mapping[NodeId, NodeSkeleton]) -> None:
         below, above = array("q", bytes(8 * len(nodes))), self._above
-        hidden = [held.hidden for held in nodes.values()]
+        held = nodes.values() if self._is_ordered else map(nodes.__getitem__, self._numbers)
+        hidden = [each.hidden for each in held]
         for number in range(len(nodes) - 1, -1, -1):
             if not hidden[number] and above[number] != _NOWHERE:
                 below[above[number]] += 1 + below[number]

@@ -49,11 +49,17 @@ from weft.events.facts.session import (
     SystemNote,
 )
 from weft.events.facts.tree import (
+    BranchesEnded,
+    BranchesStarted,
+    BranchFailed,
+    BranchSlot,
     FileChange,
     HeadMoved,
     NewMessage,
     NodeEdited,
     NodeMarked,
+    NodesJoined,
+    NodeSplit,
     RefDeleted,
     RefMoved,
     Rewound,
@@ -89,6 +95,10 @@ __all__ = [
     "ArchitectPlan",
     "ArchitectStep",
     "BoundaryChanged",
+    "BranchFailed",
+    "BranchSlot",
+    "BranchesEnded",
+    "BranchesStarted",
     "CallOrigin",
     "CallPermission",
     "ChildFinished",
@@ -121,6 +131,8 @@ __all__ = [
     "NewMessage",
     "NodeEdited",
     "NodeMarked",
+    "NodeSplit",
+    "NodesJoined",
     "PermissionAction",
     "PermissionRequest",
     "PermissionResolved",
@@ -167,6 +179,8 @@ Fact: TypeAlias = (
     | SessionRestarted
     | NewMessage
     | NodeEdited
+    | NodeSplit
+    | NodesJoined
     | NodeMarked
     | SubtreeDeleted
     | SubtreeRestored
@@ -174,6 +188,9 @@ Fact: TypeAlias = (
     | RefMoved
     | RefDeleted
     | Rewound
+    | BranchesStarted
+    | BranchFailed
+    | BranchesEnded
     | InputQueued
     | InputPromoted
     | InputEdited

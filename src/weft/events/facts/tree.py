@@ -24,6 +24,36 @@ class NodeEdited(FactBase, frozen=True, tag="node_edited"):
     node: NodeId
     revision: int
     parts: tuple[Part, ...] = ()
+    # Other children keep reading the revision that they grew from: their text must not change.
+    carries: tuple[NodeId, ...] = ()
+    """Children that go on from this revision: those of the line that was edited."""
+
+
+# Both halves in one fact: a reader that knew of the one and not of the other would show the text
+# twice, or lose a part of it.
+class NodeSplit(FactBase, frozen=True, tag="node_split"):
+    """A node was cut in two: it keeps the first part as a new revision, `tail` has the rest.
+
+    Also the undoing of a join: `tail` may be a node that was there before.
+    """
+
+    node: NodeId
+    revision: int
+    tail: Node
+    parts: tuple[Part, ...] = ()
+    moves: tuple[NodeId, ...] = ()
+    """The children that hang on `tail` from now on."""
+
+
+class NodesJoined(FactBase, frozen=True, tag="nodes_joined"):
+    """A node took in one of its children, which is hidden from now on."""
+
+    node: NodeId
+    revision: int
+    child: NodeId
+    parts: tuple[Part, ...] = ()
+    moves: tuple[NodeId, ...] = ()
+    """The children of `child` that hang on `node` from now on."""
 
 
 class NodeMarked(FactBase, frozen=True, tag="node_marked"):
@@ -98,3 +128,54 @@ class Rewound(FactBase, frozen=True, tag="rewound"):
     """Where the conversation stood before."""
     settles: int = 0
     """`seq` of the rewind whose files have been restored with this."""
+
+
+# --- branches that are generated --------------------------------------------------------
+
+
+class BranchSlot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One branch of a generation, as it was planned."""
+
+    # Made before the first token: draft, tokens and node share it, so that a crash leaves nothing
+    # that belongs nowhere.
+    node_id: NodeId
+    model: str
+    """`provider:model`."""
+    strategy: str = ""
+    """How the model is made to continue a text."""
+    max_tokens: int = 0
+    temperature: float | None = None
+    seed: int | None = None
+
+
+class BranchesStarted(FactBase, frozen=True, tag="branches_started"):
+    """Branches of a node are being generated, all at once."""
+
+    gen_id: str
+    source: NodeId
+    source_revision: int = 0
+    plan: tuple[BranchSlot, ...] = ()
+    input_tokens: int = 0
+    """About how many tokens each of them is sent; counted for those that a crash cuts off."""
+
+
+class BranchFailed(FactBase, frozen=True, tag="branch_failed"):
+    """A branch came to nothing, or broke off."""
+
+    gen_id: str
+    slot: int
+    """Its place in the plan."""
+    category: str
+    status: int | None = None
+    """The HTTP status, where there was one."""
+    incident_id: str = ""
+    """Names it in the program's log, where the details are."""
+    sentence: str = ""
+
+
+class BranchesEnded(FactBase, frozen=True, tag="branches_ended"):
+    """No branch of a generation is open any more."""
+
+    gen_id: str
+    reason: Literal["complete", "failed", "cancelled", "stopped", "interrupted"] = "complete"
+    """`stopped`: by the rule of a race.  `interrupted`: its process died."""

@@ -17,6 +17,8 @@ from weft.events import (
     ModelCallStarted,
     NewMessage,
     NodeEdited,
+    NodesJoined,
+    NodeSplit,
     PrefixFrozen,
     Rewound,
     ToolComplete,
@@ -25,9 +27,9 @@ from weft.events import (
     encode,
     kind_of,
 )
-from weft.ids import BlobId, SessionId
+from weft.ids import BlobId, NodeId, SessionId
 from weft.loop import Commit, ProjectFacts
-from weft.messages import Text
+from weft.messages import Part, Text
 from weft.session.log.long_parts import spill
 from weft.state import OpenTurnState, SessionState, used_by
 from weft.store import Append, Blob, Lease, Record, SearchText, SessionRow, project_stream
@@ -263,14 +265,21 @@ def said(facts: Sequence[Fact]) -> list[SearchText]:
     """The words that search should find."""
     found: list[SearchText] = []
     for fact in facts:
-        match fact:
-            case NewMessage(node=node):
-                node_id, parts = node.id, node.parts
-            case NodeEdited(node=node_id, parts=parts):
-                pass
-            case _:
-                continue
-        text = "".join(part.text for part in parts if isinstance(part, Text))
-        if text:
-            found.append(SearchText(node_id, text[:SEARCHED]))
+        for node_id, parts in _worded(fact):
+            text = "".join(part.text for part in parts if isinstance(part, Text))
+            if text:
+                found.append(SearchText(node_id, text[:SEARCHED]))
     return found
+
+
+def _worded(fact: Fact) -> tuple[tuple[NodeId, tuple[Part, ...]], ...]:
+    """The nodes that have new words with a fact."""
+    match fact:
+        case NewMessage(node=node):
+            return ((node.id, node.parts),)
+        case NodeEdited(node=node_id, parts=parts) | NodesJoined(node=node_id, parts=parts):
+            return ((node_id, parts),)
+        case NodeSplit(node=node_id, parts=parts, tail=tail):
+            return ((node_id, parts), (tail.id, tail.parts))
+        case _:
+            return ()

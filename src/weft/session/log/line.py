@@ -20,6 +20,8 @@ from weft.events import (
     HeadMoved,
     NewMessage,
     NodeEdited,
+    NodesJoined,
+    NodeSplit,
     Rewound,
     SubtreeDeleted,
     SubtreeRestored,
@@ -60,6 +62,8 @@ _ON_THE_LINE: Final = frozenset(
         HeadMoved,
         Rewound,
         NodeEdited,
+        NodeSplit,
+        NodesJoined,
         SubtreeDeleted,
         SubtreeRestored,
         Compacted,
@@ -67,6 +71,7 @@ _ON_THE_LINE: Final = frozenset(
     }
 )
 """The facts that make a line longer, or another one."""
+_CHANGES_A_NODE: Final = (NodeEdited, NodeSplit, NodesJoined, ToolComplete)
 
 
 class LineCacheBudget:
@@ -251,6 +256,8 @@ class LineCache:
                 | HeadMoved()
                 | Rewound()
                 | NodeEdited()
+                | NodeSplit()
+                | NodesJoined()
                 | SubtreeDeleted()
                 | SubtreeRestored()
                 | Compacted()
@@ -268,7 +275,7 @@ class LineCache:
         self._budget.release(self)
 
     def _forget_changed_pin(self, fact: AnyFact) -> None:
-        if self._compacted is None or not isinstance(fact, NodeEdited | ToolComplete):
+        if self._compacted is None or not isinstance(fact, _CHANGES_A_NODE):
             return
         if any(entry.node.id == fact.node for entry in self._compacted[1].pinned):
             self._compacted = None

@@ -9,7 +9,16 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from weft.events import FactBase, InputEdited, InputQueued, NewMessage, NodeEdited, ToolComplete
+from weft.events import (
+    FactBase,
+    InputEdited,
+    InputQueued,
+    NewMessage,
+    NodeEdited,
+    NodesJoined,
+    NodeSplit,
+    ToolComplete,
+)
 from weft.ids import BlobId
 from weft.messages import File, Image, Part, Text
 
@@ -20,7 +29,9 @@ BLOB_OVER: Final = 32 * 1024
 KEPT_OF_BLOB: Final = 1_000
 """Characters of a long text that stay in the log, to be shown without the blob."""
 
-_WITH_PARTS: Final = frozenset({NewMessage, InputQueued, InputEdited, NodeEdited, ToolComplete})
+_WITH_PARTS: Final = frozenset(
+    {NewMessage, InputQueued, InputEdited, NodeEdited, NodeSplit, NodesJoined, ToolComplete}
+)
 
 
 def spill(fact: FactT) -> tuple[FactT, dict[BlobId, bytes]]:
@@ -32,10 +43,16 @@ def spill(fact: FactT) -> tuple[FactT, dict[BlobId, bytes]]:
         case NewMessage(node=node) if _is_long(node.parts):
             slim = msgspec.structs.replace(node, parts=_spilled(node.parts, blobs))
             return msgspec.structs.replace(fact, node=slim), blobs
-        case InputQueued(parts=parts) | InputEdited(parts=parts) | NodeEdited(parts=parts) if (
-            _is_long(parts)
-        ):
+        case (
+            InputQueued(parts=parts)
+            | InputEdited(parts=parts)
+            | NodeEdited(parts=parts)
+            | NodesJoined(parts=parts)
+        ) if _is_long(parts):
             return msgspec.structs.replace(fact, parts=_spilled(parts, blobs)), blobs
+        case NodeSplit(parts=parts, tail=tail) if _is_long((*parts, *tail.parts)):
+            slim = msgspec.structs.replace(tail, parts=_spilled(tail.parts, blobs))
+            return msgspec.structs.replace(fact, parts=_spilled(parts, blobs), tail=slim), blobs
         case ToolComplete(result=result) if _is_long(result.images):
             images = tuple(_spilled(result.images, blobs))
             slim_result = msgspec.structs.replace(result, images=images)

@@ -14,6 +14,8 @@ from weft.events import (
     Compacted,
     NewMessage,
     NodeEdited,
+    NodesJoined,
+    NodeSplit,
     PermissionAction,
     PermissionRequest,
     PermissionResolved,
@@ -24,7 +26,7 @@ from weft.events import (
 )
 from weft.ids import CallUid, NodeId
 from weft.loop import LineEntry
-from weft.messages import Image, Part, ToolResult
+from weft.messages import Image, Node, Part, ToolResult
 from weft.session.log.long_parts import blob_of
 from weft.state import QueueEntry
 from weft.store import Store
@@ -74,6 +76,7 @@ class _Spot(msgspec.Struct, frozen=True):
     """Where the words of one node are, at one moment."""
 
     node: NodeId
+    revision: int
     first: LogPosition
     newest: LogPosition
     results: dict[CallUid, LogPosition]
@@ -86,7 +89,7 @@ class _Spot(msgspec.Struct, frozen=True):
 def _spot(tree: ConversationTree, node: NodeId) -> _Spot:
     skeleton = tree.nodes[node]
     first = skeleton.earlier[0] if skeleton.earlier else skeleton.at
-    return _Spot(node, first, skeleton.at, dict(skeleton.results))
+    return _Spot(node, skeleton.revision, first, skeleton.at, dict(skeleton.results))
 
 
 class CallRecord(msgspec.Struct, frozen=True):
@@ -153,12 +156,31 @@ async def load_revisions(
     skeleton = tree.require(node)
     places = [*skeleton.earlier, skeleton.at]
     facts = await read_places(places, store)
-    found: list[tuple[Part, ...]] = []
-    for place in places:
-        fact = facts[place]
-        parts = fact.node.parts if isinstance(fact, NewMessage) else _edited_parts(fact)
-        found.append(await unspill(parts, store))
-    return found
+    return [await unspill(words_of(facts[place], node), store) for place in places]
+
+
+def words_of(fact: AnyFact, node: NodeId) -> tuple[Part, ...]:
+    """What a node says by the fact that the tree names for it."""
+    match fact:
+        case NewMessage(node=said) if said.id == node:
+            return said.parts
+        case NodeSplit(tail=tail) if tail.id == node:
+            return tail.parts
+        case NodeEdited(parts=parts) | NodeSplit(parts=parts) | NodesJoined(parts=parts):
+            return parts
+        case _:
+            raise Corrupt(fact.session_id, f"expected words of the message {node}", seq=fact.seq)
+
+
+def first_of(fact: AnyFact, node: NodeId) -> Node:
+    """A node as it was added by the fact that the tree names for it."""
+    match fact:
+        case NewMessage(node=said) if said.id == node:
+            return said
+        case NodeSplit(tail=tail) if tail.id == node:
+            return tail
+        case _:
+            raise Corrupt(fact.session_id, f"expected the message {node}", seq=fact.seq)
 
 
 async def load_compaction(compaction: TreeCompaction, store: Store) -> Compacted:
@@ -175,12 +197,6 @@ async def load_clearing(clearing: TreeCompaction, store: Store) -> Mapping[CallU
     if not isinstance(fact, ResultsCleared):
         raise Corrupt(fact.session_id, "expected cleared results", seq=fact.seq)
     return fact.results
-
-
-def _edited_parts(fact: AnyFact) -> tuple[Part, ...]:
-    if not isinstance(fact, NodeEdited):
-        raise Corrupt(fact.session_id, "expected a revision of a message", seq=fact.seq)
-    return fact.parts
 
 
 async def read_places(places: Iterable[LogPosition], store: Store) -> dict[LogPosition, AnyFact]:
@@ -200,12 +216,10 @@ async def read_places(places: Iterable[LogPosition], store: Store) -> dict[LogPo
 
 def _entry(spot: _Spot, facts: Mapping[LogPosition, AnyFact]) -> LineEntry:
     first = facts[spot.first]
-    if not isinstance(first, NewMessage):
-        raise Corrupt(first.session_id, f"expected the message {spot.node}", seq=first.seq)
-    node = first.node
-    newest = facts[spot.newest]
-    if isinstance(newest, NodeEdited):
-        node = msgspec.structs.replace(node, parts=newest.parts, revision=newest.revision)
+    node = first_of(first, spot.node)
+    if spot.newest != spot.first:
+        parts = words_of(facts[spot.newest], spot.node)
+        node = msgspec.structs.replace(node, parts=parts, revision=spot.revision)
     results = {uid: _result(facts[place]) for uid, place in spot.results.items()}
     times = {uid: facts[place].at for uid, place in spot.results.items()}
     return LineEntry(node=node, results=results, at=first.at, result_times=times)

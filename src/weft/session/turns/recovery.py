@@ -45,6 +45,8 @@ class SessionRecovery:
         self._lost: set[NodeId] = set(log.state.ledger.asides)
         """Model calls outside of turns whose process is gone; at first, all that are open."""
 
+        self._lost_branches = frozenset(log.state.generations.started)
+        """Generations of branches whose process is gone."""
         self._left = dict(log.state.background.running)
         """Commands in the background that no process runs any more, whatever the log says."""
         self._by_outage = False
@@ -111,6 +113,21 @@ class SessionRecovery:
             return
         _RECOVER.before.hit()
         await self._log.commit(Commit(facts=tuple(facts)))
+        _RECOVER.after.hit()
+
+    async def settle_branches(self) -> None:
+        """Make partial nodes of the branches that a dead process was generating: what comes next
+        may end all drafts of the session.
+        """
+        lost, self._lost_branches = self._lost_branches, frozenset()
+        if not lost & self._log.state.generations.started.keys():
+            return
+        from weft.loop import branch_ends
+
+        found = await self._store.load_drafts(self._log.session_id)
+        drafts = {draft.node: draft.text for draft in found}
+        _RECOVER.before.hit()
+        await self._log.commit(branch_ends(self._log.state, lost, drafts, self._env.prices.cost))
         _RECOVER.after.hit()
 
     async def settle_lost_calls(self) -> None:

@@ -21,6 +21,7 @@ from weft.errors import Corrupt
 from weft.ids import BlobId, NodeId, SessionId
 from weft.store import words
 from weft.store.base import (
+    NodePlace,
     Record,
     SearchHit,
     SessionRow,
@@ -221,6 +222,22 @@ def ids_with_prefix(db: apsw.Connection, prefix: str, limit: int) -> list[Sessio
         (prefix, len(prefix.encode()), prefix.encode(), limit),
     )
     return [SessionId(one[0]) for one in found]
+
+
+def nodes_with_prefix(db: apsw.Connection, prefix: str, limit: int) -> list[NodePlace]:
+    """Messages whose ids begin with `prefix`, the newest first; one that is called so before all.
+
+    Hidden logs too: they are the past of forks.
+    """
+    found = fetch(
+        db,
+        """select node, name from said join streams using (stream_no)
+           where node >= ?1 and node < ?1 || char(0x10ffff)
+             and substr(cast(node as blob), 1, ?2) = ?3
+           group by node, stream_no order by node = ?1 desc, min(said_no) desc limit ?4""",
+        (prefix, len(prefix.encode()), prefix.encode(), limit),
+    )
+    return [NodePlace(NodeId(node), SessionId(name)) for node, name in found]
 
 
 def search(db: apsw.Connection, query: str, limit: int) -> list[SearchHit]:

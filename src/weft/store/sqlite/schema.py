@@ -123,7 +123,12 @@ _WAITS = (
     end""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _FILE_HISTORY, _HISTORY_SUMS, _WAITS)
+_NODES = (
+    # A message is found by its id, or the beginning of it, without its session being known.
+    "create index said_by_node on said (node)",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _FILE_HISTORY, _HISTORY_SUMS, _WAITS, _NODES)
 """What takes a file from version n to n + 1, at place n."""
 
 VERSION = len(MIGRATIONS)

@@ -20,6 +20,7 @@ from weft.store.base import (
     Draft,
     DraftChunk,
     Lease,
+    NodePlace,
     Record,
     RowPlace,
     SearchHit,
@@ -71,6 +72,8 @@ class SqliteStore(DiskStore):
         self._reader = ReaderThread(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-reader")
         # Searches get a thread of their own: a slow one must not hold up the reading of a session.
         self._searcher = ReaderThread(path, vfs=vfs, busy_seconds=busy_seconds, name="weft-search")
+        self._here = ReadConnection(path, vfs=vfs, busy_seconds=0)
+        """For the event loop's own thread; it is opened with the first look."""
         connection = ReadConnection(path, vfs=vfs, busy_seconds=0)
         self._watch = ChangeWatch(
             connection.data_version,
@@ -107,6 +110,13 @@ class SqliteStore(DiskStore):
 
     async def read_at(self, stream: str, seqs: Sequence[int]) -> list[Record]:
         return await self._ask(lambda db: reading.read_at(db, stream, seqs), stream)
+
+    def read_now(self, stream: str, seqs: Sequence[int]) -> list[Record]:
+        # A record is found in tens of microseconds; the way to the reader's thread takes as long.
+        return self._here.run(lambda db: reading.read_at(db, stream, seqs), stream)
+
+    def blob_now(self, blob_id: BlobId) -> bytes | None:
+        return self._here.run(lambda db: reading.blob(db, blob_id))
 
     async def last_seq(self, stream: str) -> int:
         def query(db: apsw.Connection) -> dict[str, int]:
@@ -192,6 +202,13 @@ class SqliteStore(DiskStore):
         if not is_storable(prefix):
             return []
         return await self._ask(lambda db: reading.ids_with_prefix(db, prefix, limit))
+
+    async def nodes_with_prefix(self, prefix: str, *, limit: int = 10) -> list[NodePlace]:
+        from weft.store.text import is_storable  # as above
+
+        if not is_storable(prefix):
+            return []
+        return await self._ask(lambda db: reading.nodes_with_prefix(db, prefix, limit))
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         return await self._ask(lambda db: reading.search(db, query, limit), reader=self._searcher)
@@ -287,6 +304,7 @@ class SqliteStore(DiskStore):
         self._bell.ring_all()
         owner = self.owner
         self._writer.submit(WriteJob(lambda db: leases.release_all(db, owner), None))
+        self._here.close()
         self._watch.end()
         self._reader.end()
         self._searcher.end()

@@ -1,0 +1,744 @@
+"""The store of all text trees of an application: `app.loom`.
+
+A tree is a session's: `create_root` makes one, and any node of any session can be opened as a view.
+Reads and writes go through the session's actor; where another process has it, a tree can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from weft.errors import AmbiguousId, NodeNotFound, SessionNotFound, UsageError, WeftError
+from weft.events import Fact, NewMessage, NodeMarked, SessionCreated, SettingChanged
+from weft.ids import NodeId, SessionId, derived_id, new_node_id, new_session_id
+from weft.loom.host import LoomHost
+from weft.loom.loom_session import LoomSession
+from weft.loom.loom_state import TreeSettings
+from weft.loom.node import CHECKED_OUT, CONTEXT, LoomNode, stored_marks
+from weft.loom.trees import tree_edits
+from weft.loom.trees.loom_tree import LoomTree
+from weft.loom.trees.tree_settings import settings_of, stored_settings
+from weft.messages import clean_text
+from weft.providers import Model
+from weft.store import RowPlace, SessionRow
+
+if TYPE_CHECKING:
+    from weft.loom.trees.tree_shape import TreeShape, TreeStats
+
+MOST_MATCHES: Final = 20
+MOST_TREES: Final = 64
+"""Trees without a view that are kept in memory."""
+PAGE: Final = 500
+_SETTINGS: Final = ("name", "model_plan", "show_model_names", "logprobs")
+"""Metadata of a new root that are settings of its tree."""
+
+
+class LoomHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that a search found."""
+
+    node: LoomNode
+    root: NodeId
+    score: float
+    snippet: str
+
+
+class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list shows of a tree, read without opening it."""
+
+    root_id: NodeId
+    name: str
+    model: str
+    nodes: int
+    created: float
+    updated: float
+    cost_usd: float | None
+    archived: bool
+    project_path: str
+
+
+class TreeCatalogue(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a list of trees."""
+
+    entries: tuple[CatalogueEntry, ...]
+    total: int
+    facets: Mapping[str, Mapping[str, int]]
+    """For each facet, how many trees have each value."""
+
+
+class GenerationStore:
+    """All text trees."""
+
+    def __init__(self, host: LoomHost) -> None:
+        self.host = host
+        self._trees: dict[SessionId, LoomTree] = {}
+        self.closes: Callable[[], Awaitable[None]] | None = None
+        """What is closed with it, where it was opened by itself."""
+
+    # -- opening
+
+    async def open(self, start_id: str, *, read_only: bool = False) -> LoomSession:
+        """A view that starts at a node, or at a unique beginning of its id; at a root it opens
+        where the tree was left.
+
+        Raises:
+            NodeNotFound: there is no such node.
+            AmbiguousId: several ids begin so.
+            UsageError: another process has the tree, and it is not opened to be read only.
+        """
+        tree, node = await self._find(start_id)
+        at = tree.active_node() if node == tree.root_id else node
+        await tree.load(at)
+        view = LoomSession(self, node, read_only=read_only)
+        tree.hold()
+        return view
+
+    def loaded(self, reference: str) -> tuple[LoomTree, NodeId]:
+        """A node of the trees that are loaded.
+
+        Raises:
+            NodeNotFound, AmbiguousId: as by `open`.
+        """
+        matches: list[tuple[LoomTree, NodeId]] = []
+        for tree in self._trees.values():
+            if not tree.is_open or not reference:
+                continue
+            if tree.find(reference) is not None:
+                return tree, NodeId(reference)
+            matches += [(tree, node) for node in tree.with_prefix(reference)]
+        if len(matches) > 1:
+            raise AmbiguousId(reference, tuple(node for _, node in matches))
+        if not matches:
+            raise NodeNotFound(reference)
+        return matches[0]
+
+    def is_elsewhere(self, reference: str, tree: LoomTree) -> bool:
+        """Whether another tree that is loaded has this node."""
+        return any(
+            other is not tree and other.is_open and other.find(reference) is not None
+            for other in self._trees.values()
+        )
+
+    def now(self) -> float:
+        """Wall-clock time."""
+        return self.host.now()
+
+    def default_model(self) -> str:
+        """The model of a tree that names none."""
+        return self.host.default_model()
+
+    def model_name(self, model: str | Model) -> str:
+        """The full name of a model, by which a plan names it.
+
+        A name that is not known is kept as it is; the generation that uses it says so.
+        """
+        try:
+            return self.host.model_name(model)
+        except WeftError:
+            if not isinstance(model, str):
+                raise
+            return model
+
+    async def session_of(self, node_id: str) -> SessionId:
+        """The session whose tree has a node; `app.sessions.fork_session(it, at=node)` begins a
+        coding session there.
+        """
+        tree, _ = await self._find(node_id)
+        return tree.port.session_id
+
+    async def _tree(self, session_id: SessionId) -> LoomTree:
+        known = self._trees.pop(session_id, None)
+        if known is None or not known.is_open:
+            port = await self.host.port(session_id)
+            known = LoomTree(port, self.host.actor(session_id), self.host)
+            await known.settle_lost()
+        # The one used last is last; those that no view needs go first.
+        self._trees[session_id] = known
+        spare = [key for key, tree in self._trees.items() if not tree.views and tree is not known]
+        for key in spare[: max(0, len(self._trees) - MOST_TREES)]:
+            del self._trees[key]
+        await known.load()
+        return known
+
+    async def _find(self, reference: str, *, deleted: bool = False) -> tuple[LoomTree, NodeId]:
+        """The tree of a node, loaded.
+
+        Raises:
+            NodeNotFound, AmbiguousId: as by `open`.
+        """
+        if not reference:
+            raise NodeNotFound(reference)
+        for session_id, known in list(self._trees.items()):
+            if known.is_open and known.find(reference) is not None:
+                return await self._tree(session_id), NodeId(reference)
+        places = await self._places(reference)
+        found: list[tuple[LoomTree, NodeId]] = []
+        for node, session_id in places.items():
+            tree = await self._tree(session_id)
+            is_there = node in tree.tree.nodes if deleted else tree.find(node) is not None
+            if is_there and node == reference:
+                return tree, node
+            if is_there:
+                found.append((tree, node))
+        if not found:
+            raise NodeNotFound(reference)
+        if len(found) > 1:
+            raise AmbiguousId(reference, tuple(node for _, node in found))
+        return found[0]
+
+    async def _places(self, reference: str) -> dict[NodeId, SessionId]:
+        """Nodes whose ids begin so, with the sessions that have them, the newest first."""
+        store = self.host.store
+        stored = await store.nodes_with_prefix(reference, limit=MOST_MATCHES)
+        places = {place.node: place.session_id for place in stored}
+        for tree in self._trees.values():
+            if tree.is_open:
+                found = tree.with_prefix(reference)
+                places |= dict.fromkeys(found, tree.port.session_id)
+        # A root without a word is in no index; its id tells the session's.
+        for session_id in (
+            *await store.ids_with_prefix(_session_of(reference), limit=MOST_MATCHES),
+            _imported_session(reference),
+        ):
+            row = await store.row(session_id)
+            if row is not None and row.mode.startswith("loom"):
+                root = (await self._tree(session_id)).root_id
+                if root.startswith(reference) or session_id == reference:
+                    places.setdefault(root, session_id)
+        return places
+
+    async def aclose(self) -> None:
+        """Have everything durable, and let go of all trees."""
+        for tree in list(self._trees.values()):
+            if tree.is_open and tree.is_writable:
+                await tree.saved()
+            tree.release()
+        self._trees.clear()
+        closes, self.closes = self.closes, None
+        if closes is not None:
+            await closes()
+
+    # -- reading
+
+    async def get(self, node_id: str) -> LoomNode:
+        """A node.
+
+        Raises:
+            NodeNotFound, AmbiguousId: as by `open`.
+        """
+        tree, node = await self._find(node_id)
+        return tree.node(node)
+
+    async def resolve_node_id(self, reference: str) -> NodeId:
+        """The id that a unique beginning of it means; the same errors."""
+        return (await self._find(reference))[1]
+
+    async def root(self, node_id: str) -> LoomNode:
+        """The root of a node's tree."""
+        tree, _ = await self._find(node_id)
+        return tree.node(tree.root_id)
+
+    async def children(self, node_id: str) -> list[LoomNode]:
+        """The children of a node, oldest first."""
+        tree, node = await self._find(node_id)
+        return [tree.node(child) for child in tree.children(node)]
+
+    async def tree(self, node_id: str) -> list[LoomNode]:
+        """All nodes of a node's tree, in the order in which they came."""
+        tree, _ = await self._find(node_id)
+        return [tree.node(each) for each in tree.all_nodes()]
+
+    async def lineage(self, node_id: str) -> list[LoomNode]:
+        """The nodes from the root down to a node, each with the text that it has on this line."""
+        tree, node = await self._find(node_id)
+        return tree.line_nodes(node)
+
+    async def full_text(self, node_id: str) -> str:
+        """All text from the root down to a node; of each node above, the revision that the next
+        one grew from.
+        """
+        tree, node = await self._find(node_id)
+        return tree.full_text(node)
+
+    async def descendant_counts(self, node_ids: str | Sequence[str]) -> dict[NodeId, int]:
+        """How many nodes are below each of these."""
+        counts: dict[NodeId, int] = {}
+        for each in [node_ids] if isinstance(node_ids, str) else node_ids:
+            tree, node = await self._find(each)
+            counts[node] = tree.descendant_count(node)
+        return counts
+
+    async def nodes_by_ids(self, node_ids: Iterable[str]) -> dict[NodeId, LoomNode]:
+        """These nodes by their ids; those that are not there are left out."""
+        found: dict[NodeId, LoomNode] = {}
+        for each in node_ids:
+            try:
+                tree, node = await self._find(each)
+            except (NodeNotFound, AmbiguousId):
+                continue
+            if node == each:
+                found[node] = tree.node(node)
+        return found
+
+    async def context_of(self, node_id: str) -> str:
+        """What models are told beside the text at a node."""
+        tree, node = await self._find(node_id)
+        return tree.context_of(node)
+
+    async def checked_out_child(self, node_id: str) -> NodeId | None:
+        """The child of a node that was selected last."""
+        tree, node = await self._find(node_id)
+        return tree.checked_out_child(node)
+
+    async def active_node(self, root_id: str | None = None) -> NodeId | None:
+        """Where a tree was left; without a root, the tree that was used last."""
+        if root_id is not None:
+            return (await self._find(root_id))[0].active_node()
+        rows = await self._rows(limit=1)
+        return (await self._tree(rows[0].id)).active_node() if rows else None
+
+    async def tree_settings(self, root_id: str) -> TreeSettings:
+        """The settings of a tree."""
+        return settings_of((await self._find(root_id))[0], self.default_model())
+
+    async def shape(self, node_id: str) -> TreeShape:
+        """How the subtree of a node has grown."""
+        from weft.loom.trees.tree_shape import shape_of  # for those who look at numbers
+
+        tree, node = await self._find(node_id)
+        return shape_of(tree, node)
+
+    async def stats(self, root_id: str) -> TreeStats:
+        """A tree in numbers, by model."""
+        from weft.loom.trees.tree_shape import stats_of
+
+        tree, _ = await self._find(root_id)
+        await tree.load_all()
+        return stats_of(tree)
+
+    # -- lists
+
+    async def roots(self, *, archived: bool | None = False) -> list[LoomNode]:
+        """The roots of all trees, the newest first; archived ones alone, or (None) too."""
+        rows = await self._rows(archived=archived is not False)
+        wanted = [row for row in rows if archived is None or row.archived == archived]
+        wanted.sort(key=lambda row: (row.created, row.id), reverse=True)
+        trees = [await self._tree(row.id) for row in wanted]
+        return [tree.node(tree.root_id) for tree in trees]
+
+    async def recent(self, limit: int = 20) -> list[LoomNode]:
+        """The newest nodes of all trees."""
+        found: list[LoomNode] = []
+        for row in await self._rows(limit=limit):
+            tree = await self._tree(row.id)
+            newest = sorted(tree.all_nodes(), key=tree.age_of, reverse=True)[:limit]
+            found += [tree.node(node) for node in newest]
+        # By time alone nodes of one moment would change places; what came later in a tree is first.
+        found.sort(key=lambda node: node.created_at, reverse=True)
+        return found[:limit]
+
+    async def find_root_by_text(self, text: str) -> LoomNode | None:
+        """The newest tree that begins with exactly this text; None where there is none."""
+        for row in sorted(await self._rows(), key=lambda row: row.created, reverse=True):
+            if not text.startswith(row.first_prompt):
+                continue
+            tree = await self._tree(row.id)
+            if tree.text(tree.root_id) == text:
+                return tree.node(tree.root_id)
+        return None
+
+    async def catalogue(
+        self,
+        *,
+        facets: Mapping[str, Sequence[str]] | None = None,
+        query: str | None = None,
+        sort: Literal["updated", "created", "name", "nodes"] = "updated",
+        offset: int = 0,
+        limit: int = 50,
+    ) -> TreeCatalogue:
+        """A page of all trees: values of one facet are alternatives, facets all have to fit."""
+        rows = await self._rows(query=query, archived=bool(facets and "archived" in facets))
+        entries = [_entry(row) for row in rows]
+        fitting = [entry for entry in entries if _fits(entry, facets or {})]
+        fitting.sort(key=_SORTS[sort][0], reverse=_SORTS[sort][1])
+        counted = {
+            name: _counted(getattr(entry, name) for entry in fitting)
+            for name in ("model", "project_path")
+        }
+        page = tuple(fitting[offset : offset + limit])
+        return TreeCatalogue(entries=page, total=len(fitting), facets=counted)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        roots: Sequence[str] | None = None,
+        models: Sequence[str] | None = None,
+        bookmarked: bool | None = None,
+        after: float | None = None,
+        limit: int = 20,
+    ) -> list[LoomHit]:
+        """Nodes that say all these words, or whose id begins so, the best first."""
+        hits: list[LoomHit] = []
+        seen: set[NodeId] = set()
+        for rank, (node_id, excerpt) in enumerate(await self._matches(query, limit)):
+            try:
+                tree, node = await self._find(node_id)
+            except (NodeNotFound, AmbiguousId, SessionNotFound):
+                continue
+            found = tree.node(node)
+            fits = (
+                (roots is None or tree.root_id in roots)
+                and (models is None or found.model in models)
+                and (bookmarked is None or found.bookmarked == bookmarked)
+                and (after is None or found.created_at > after)
+            )
+            if fits and node not in seen and len(hits) < limit:
+                seen.add(node)
+                hits.append(
+                    LoomHit(
+                        node=found,
+                        root=tree.root_id,
+                        score=1.0 / (60 + rank),
+                        snippet=excerpt or found.text[:200],
+                    )
+                )
+        return hits
+
+    async def _matches(self, query: str, limit: int) -> list[tuple[NodeId, str]]:
+        if not query.strip():
+            return []
+        by_id = await self._places(query) if " " not in query else {}
+        said = await self.host.store.search(query, limit=limit * 5)
+        return [*((node, "") for node in by_id), *((hit.node, hit.excerpt) for hit in said)]
+
+    async def _rows(
+        self, *, query: str | None = None, archived: bool = True, limit: int | None = None
+    ) -> list[SessionRow]:
+        """The rows of all trees, last active first."""
+        found: list[SessionRow] = []
+        place: RowPlace | None = None
+        while limit is None or len(found) < limit:
+            page = await self.host.store.rows(
+                query=query, limit=PAGE, archived=archived, after=place
+            )
+            found += [row for row in page if row.mode == "loom" and not row.damaged]
+            if len(page) < PAGE:
+                break
+            place = page[-1].last_active, page[-1].id
+        return found[:limit]
+
+    # -- writing
+
+    async def create_root(
+        self, text: str = "", *, metadata: Mapping[str, Any] | None = None, title: str = ""
+    ) -> LoomNode:
+        """A new tree.  `name`, `model_plan`, `context` and the like in `metadata` are settings."""
+        given = dict(metadata or {})
+        session_id = new_session_id(self.now())
+        node = tree_edits.text_node(
+            _root_of(session_id), text, parent=None, metadata=_plain_metadata(given)
+        )
+        if given.get("context"):
+            node.metadata[CONTEXT] = str(given["context"])
+        tree = await self._create(session_id, [NewMessage(node=node)], given, title)
+        return tree.node(tree.root_id)
+
+    async def _create(
+        self,
+        session_id: SessionId,
+        nodes: Sequence[Fact],
+        given: Mapping[str, Any],
+        title: str = "",
+        *,
+        imported: bool = False,
+    ) -> LoomTree:
+        named = clean_text(title or str(given.get("name") or ""))
+        plan = _plan_in(given, self.default_model())
+        settings = stored_settings(
+            {name: given[name] for name in _SETTINGS[1:] if given.get(name) is not None} | plan
+        )
+        created = SessionCreated(
+            project_path=self.host.project_path,
+            title=named or "Loom",
+            model=self.default_model(),
+            settings={"mode": "loom", **({} if named else {"auto_title": True}), **settings},
+            imported=imported,
+        )
+        await self.host.create(session_id, [created, *nodes])
+        return await self._tree(session_id)
+
+    async def add_child(
+        self,
+        parent_id: str,
+        text: str,
+        *,
+        model: str = "",
+        strategy: str | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> LoomNode:
+        """A new child of a node, which goes on from its newest revision."""
+        _, children = await self.save_continuations(
+            "",
+            [text],
+            parent_id=parent_id,
+            model=model,
+            strategy=strategy,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            metadata=metadata,
+        )
+        return children[0]
+
+    async def save_continuations(
+        self,
+        prefix: str,
+        continuations: Sequence[str],
+        *,
+        model: str = "",
+        strategy: str | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        parent_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> tuple[LoomNode, list[LoomNode]]:
+        """Children of a node, or of a new root that says `prefix`; returns parent and children."""
+        if parent_id is None:
+            parent_id = (await self.create_root(prefix)).id
+        tree, parent = await self._find(parent_id)
+        held = tree.require(parent)
+        nodes = [
+            tree_edits.text_node(
+                new_node_id(self.now()),
+                text,
+                parent=parent,
+                parent_revision=held.revision,
+                model=model,
+                strategy=strategy,
+                max_tokens=max_tokens,
+                temperature=temperature,
+                metadata=metadata,
+            )
+            for text in continuations
+        ]
+        added = tree_edits.add_nodes(tree, nodes)
+        await tree.saved()
+        return tree.node(parent), [tree.node(node) for node in added]
+
+    async def update_metadata(self, node_id: str, changes: Mapping[str, Any]) -> LoomNode:
+        """Set metadata of a node; None removes one, all others stay."""
+        tree, node = await self._find(node_id)
+        tree_edits.mark(tree, node, stored_marks(changes))
+        await tree.saved()
+        return tree.node(node)
+
+    async def set_context(self, node_id: str, text: str) -> LoomNode:
+        """What models are told beside the text from a node on; "" clears it."""
+        tree, node = await self._find(node_id)
+        tree_edits.mark(tree, node, {CONTEXT: text})
+        await tree.saved()
+        return tree.node(node)
+
+    async def set_checked_out_child(self, parent_id: str, child_id: str) -> None:
+        """Have a child selected where the tree is opened again.
+
+        Raises:
+            UsageError: it is no child of this node.
+        """
+        tree, parent = await self._find(parent_id)
+        child = tree.resolve(child_id)
+        if tree.parent(child) != parent:
+            raise UsageError(f"{child!r} is no child of {parent!r}")
+        tree.write([NodeMarked(node=parent, mark=CHECKED_OUT, value=child)])
+        await tree.saved()
+
+    async def select_branch(self, node_id: str, number: int) -> LoomNode:
+        """Select the child of this number, counted from 1.
+
+        Raises:
+            UsageError: there is no such child.
+        """
+        tree, node = await self._find(node_id)
+        children = tree.children(node)
+        if not 1 <= number <= len(children):
+            raise UsageError(f"there is no branch {number}; {node!r} has {len(children)}")
+        await self.set_checked_out_child(node, children[number - 1])
+        return tree.node(children[number - 1])
+
+    async def set_active_node(self, node_id: str) -> None:
+        """Have the tree opened at this node the next time."""
+        tree, node = await self._find(node_id)
+        tree.write([SettingChanged(name="loom_active", value=node)])
+        await tree.saved()
+
+    async def update_tree_settings(self, root_id: str, **changes: Any) -> TreeSettings:
+        """Change settings of a tree; None keeps what is there.
+
+        Raises:
+            UsageError: there is no such setting.
+            InvalidPlan: the plan is wrong.
+        """
+        tree, _ = await self._find(root_id)
+        tree_edits.change_settings(tree, stored_settings(changes))
+        await tree.saved()
+        return settings_of(tree, self.default_model())
+
+    async def archive(self, root_id: str, archived: bool = True) -> None:
+        """Leave a tree out of lists, or show it again."""
+        tree, _ = await self._find(root_id)
+        tree_edits.change_settings(tree, {"archived": archived or None})
+        await tree.saved()
+
+    async def delete_subtree(self, node_id: str) -> int:
+        """Delete a node and all below it; returns how many.  It can be restored."""
+        tree, node = await self._find(node_id)
+        gone = tree_edits.delete(tree, node)
+        await tree.saved()
+        return gone
+
+    async def restore_subtree(self, node_id: str) -> int:
+        """Bring back what was deleted with this node; returns how many nodes are seen again.
+
+        Raises:
+            NodeNotFound: there never was such a node.
+            UsageError: it was not deleted.
+        """
+        tree, node = await self._find(node_id, deleted=True)
+        back = tree_edits.restore(tree, node)
+        await tree.saved()
+        return back
+
+    async def delete_tree(self, root_id: str) -> int:
+        """Remove a whole tree for good; returns how many nodes it had."""
+        tree, _ = await self._find(root_id, deleted=True)
+        gone = len(tree.tree.nodes)
+        session_id = tree.port.session_id
+        self._trees.pop(session_id, None)
+        tree.release()
+        await self.host.delete(session_id)
+        return gone
+
+    async def import_nodes(self, records: Iterable[Any]) -> int:
+        """Add nodes under the ids that they have; those whose ids are known are skipped, so that an
+        import can be repeated.  Returns how many were added.
+
+        Raises:
+            UsageError: a record is no node, or its parent is neither there nor in the import.
+        """
+        from weft.loom.trees.imported_nodes import checked_nodes  # few import
+
+        added = 0
+        homes: dict[NodeId, LoomTree] = {}
+        waiting: dict[LoomTree, list[Fact]] = {}
+        for each in checked_nodes(records):
+            known = await self._exact(each.id)
+            if known is not None:
+                homes[each.id] = known
+                continue
+            fact = NewMessage(node=each.node, advance=each.parent_id is None, at=each.at)
+            if each.parent_id is None:
+                tree = await self._create(_imported_session(each.id), [fact], {}, imported=True)
+            else:
+                tree = homes.get(each.parent_id) or await self._parent_of(each.parent_id, each.id)
+                waiting.setdefault(tree, []).append(fact)
+            if each.checked_out and each.parent_id is not None:
+                chosen = NodeMarked(node=each.parent_id, mark=CHECKED_OUT, value=each.id)
+                waiting[tree].append(chosen)
+            homes[each.id] = tree
+            added += 1
+        for tree, facts in waiting.items():
+            tree.write(facts)
+            await tree.saved()
+        return added
+
+    async def _exact(self, node_id: NodeId) -> LoomTree | None:
+        try:
+            tree, node = await self._find(node_id, deleted=True)
+        except (NodeNotFound, AmbiguousId):
+            return None
+        return tree if node == node_id else None
+
+    async def _parent_of(self, parent_id: NodeId, node_id: NodeId) -> LoomTree:
+        tree = await self._exact(parent_id)
+        if tree is None:
+            raise UsageError(f"the parent {parent_id!r} of {node_id!r} is not there")
+        return tree
+
+
+# --- ids --------------------------------------------------------------------------------
+
+
+def _root_of(session_id: SessionId) -> NodeId:
+    return NodeId(f"nod_{session_id.removeprefix('ses_')}")
+
+
+def _session_of(reference: str) -> str:
+    """What the id of a session begins with whose root's id begins so."""
+    return f"ses_{reference.removeprefix('nod_')}" if reference.startswith("nod_") else reference
+
+
+def _imported_session(root: str) -> SessionId:
+    """The session of a root that another program named: always the same, so that an import finds
+    what an earlier one made.
+    """
+    return SessionId(derived_id("ses", "loom", root))
+
+
+# --- metadata ---------------------------------------------------------------------------
+
+
+_CONFIG: Final = ("model", "n_branches", "max_tokens", "temperature", "context", *_SETTINGS)
+
+
+def _plain_metadata(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in _CONFIG}
+
+
+def _plan_in(given: Mapping[str, Any], default_model: str) -> dict[str, Any]:
+    """A plan of one model, where the metadata of a root say how it is to be used."""
+    fields = ("n_branches", "max_tokens", "temperature")
+    named = {name: given[name] for name in fields if given.get(name) is not None}
+    if given.get("model_plan") is not None or not (named or given.get("model")):
+        return {}
+    return {"model_plan": [{"model": given.get("model") or default_model, **named}]}
+
+
+def _entry(row: SessionRow) -> CatalogueEntry:
+    return CatalogueEntry(
+        root_id=_root_of(row.id),
+        name=row.title,
+        model=row.model,
+        nodes=row.message_count,
+        created=row.created,
+        updated=row.last_active,
+        cost_usd=row.cost_usd,
+        archived=row.archived,
+        project_path=row.project_path,
+    )
+
+
+_SORTS: Final[dict[str, tuple[Any, bool]]] = {
+    "updated": (lambda entry: (entry.updated, entry.root_id), True),
+    "created": (lambda entry: (entry.created, entry.root_id), True),
+    "name": (lambda entry: (entry.name.casefold(), entry.root_id), False),
+    "nodes": (lambda entry: (entry.nodes, entry.root_id), True),
+}
+
+
+def _fits(entry: CatalogueEntry, facets: Mapping[str, Sequence[str]]) -> bool:
+    known = CatalogueEntry.__struct_fields__
+    unknown = facets.keys() - set(known)
+    if unknown:
+        raise UsageError(f"no facet {sorted(unknown)[0]!r}; there are {', '.join(known)}")
+    return all(getattr(entry, name) in values for name, values in facets.items())
+
+
+def _counted(values: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    return counts

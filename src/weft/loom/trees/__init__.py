@@ -1,0 +1,1 @@
+"""Trees of text in memory: their words, edits, settings and numbers."""

@@ -1,0 +1,119 @@
+"""Nodes from other programs: read as data, their ids kept, nothing of them trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.ids import NodeId
+from weft.loom.node import CHECKED_OUT, CONTEXT
+from weft.loom.trees.tree_edits import text_node
+from weft.messages import Node
+
+LONGEST_ID: Final = 200
+
+
+class ImportedNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One node of an import, checked."""
+
+    id: NodeId
+    parent_id: NodeId | None
+    node: Node
+    at: float
+    checked_out: bool = False
+
+
+def checked_nodes(records: Iterable[Any]) -> list[ImportedNode]:
+    """The nodes of an import, each after its parent where both are in it.
+
+    Raises:
+        UsageError: a record is no node, an id is there twice, or they go round in a circle.
+    """
+    found: dict[NodeId, ImportedNode] = {}
+    for number, record in enumerate(records):
+        fields = msgspec.to_builtins(record) if isinstance(record, msgspec.Struct) else record
+        if not isinstance(fields, Mapping):
+            raise UsageError(f"node {number} of the import is no map of fields")
+        if fields.get("kind") == "context":
+            continue
+        node = _checked(fields, number)
+        if node.id in found:
+            raise UsageError(f"the node {node.id!r} is in the import twice")
+        found[node.id] = node
+    return _parents_first(found)
+
+
+def _checked(fields: Mapping[str, Any], number: int) -> ImportedNode:
+    node_id = _id(fields.get("id"), f"node {number} of the import")
+    parent = fields.get("parent_id")
+    parent_id = None if parent in (None, "") else _id(parent, f"the parent of {node_id!r}")
+    text = fields.get("text") or ""
+    if not isinstance(text, str):
+        raise UsageError(f"the text of {node_id!r} is not text")
+    model = fields.get("model")
+    node = text_node(
+        node_id,
+        text,
+        parent=parent_id,
+        model=model if isinstance(model, str) else "",
+        strategy=_of(fields, "strategy", str) or None,
+        max_tokens=_of(fields, "max_tokens", int),
+        temperature=_of(fields, "temperature", (int, float)),
+        metadata=_metadata(fields),
+    )
+    context = fields.get("context")
+    if isinstance(context, str) and context:
+        node.metadata[CONTEXT] = context
+    return ImportedNode(
+        id=node_id,
+        parent_id=parent_id,
+        node=node,
+        at=_time(fields.get("created_at")),
+        checked_out=bool(fields.get(CHECKED_OUT)),
+    )
+
+
+def _metadata(fields: Mapping[str, Any]) -> dict[str, Any]:
+    given = fields.get("metadata")
+    metadata = dict(given) if isinstance(given, Mapping) else {}
+    for name in ("role", "bookmarked", "hidden", "rating", "partial"):
+        if fields.get(name):
+            metadata[name] = fields[name]
+    return {name: value for name, value in metadata.items() if isinstance(name, str)}
+
+
+def _of(fields: Mapping[str, Any], name: str, kind: Any) -> Any:
+    value = fields.get(name)
+    return value if isinstance(value, kind) and not isinstance(value, bool) else None
+
+
+def _id(given: Any, what: str) -> NodeId:
+    if not isinstance(given, str) or not given or len(given) > LONGEST_ID or "\0" in given:
+        raise UsageError(f"{what} has no id that can be stored: {given!r}")
+    return NodeId(given)
+
+
+def _time(given: Any) -> float:
+    if isinstance(given, int | float):
+        return float(given)
+    try:
+        return datetime.fromisoformat(str(given)).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _parents_first(found: Mapping[NodeId, ImportedNode]) -> list[ImportedNode]:
+    ordered: dict[NodeId, ImportedNode] = {}
+    for start in found.values():
+        line = [start]
+        while (above := found.get(line[-1].parent_id or NodeId(""))) and above.id not in ordered:
+            line.append(above)
+            if len(line) > len(found):
+                raise UsageError(f"the nodes of the import go round in a circle at {start.id!r}")
+        for each in reversed(line):
+            ordered.setdefault(each.id, each)
+    return list(ordered.values())

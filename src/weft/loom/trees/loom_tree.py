@@ -1,0 +1,580 @@
+"""One text tree in memory: read without waiting, written through its session's actor.
+
+A tree is the tree of a session.  Views change it by plain calls: what they write is seen at once by
+every view of this process and handed to the actor, which makes it durable in order.  Until then it
+stands in a fork of the tree (new nodes, texts) and in two small maps (marks, settings).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, Final
+
+import msgspec
+
+from weft.errors import AmbiguousId, NodeNotFound, SessionStopped, UsageError, WeftError
+from weft.events import ErrorRaised, Fact, FactBase, NodeMarked, SettingChanged
+from weft.ids import NodeId
+from weft.loom.host import LoomHost
+from weft.loom.node import (
+    BOOKMARK,
+    CONTEXT,
+    LOOM,
+    LoomNode,
+    NodeKind,
+    shown_metadata,
+)
+from weft.loom.trees.node_words import READ_WHOLE, NodeWords, folded_calls
+from weft.loop import Commit, branch_ends
+from weft.session import SessionActor, SessionPort, Subscription
+from weft.state import SessionState
+from weft.tree import ConversationTree, LogPosition, NodeSkeleton
+
+logger = logging.getLogger(__name__)
+
+MOST_UNDO: Final = 200
+"""Changes that can be taken back."""
+MOST_MATCHES: Final = 20
+
+UndoStep = Callable[[], Sequence[Fact]]
+"""What takes a change back; made when it is asked for, because revisions count on meanwhile."""
+
+
+class _PendingWrite(msgspec.Struct):
+    number: int
+    facts: tuple[Fact, ...]
+    """Each under a place that no log has."""
+
+
+class LoomTree:
+    """The tree of one session, as loom views read and write it."""
+
+    def __init__(self, port: SessionPort, actor: SessionActor | None, host: LoomHost) -> None:
+        self.port = port
+        self._actor = actor
+        """None where another process has the session: it can only be read."""
+        self._host = host
+        self.words = NodeWords(host.store)
+        self._ahead: ConversationTree | None = None
+        """The tree with what is not durable yet; None while everything is."""
+        self._marks: dict[NodeId, dict[str, tuple[int, Any]]] = {}
+        self._settings: dict[str, tuple[int, Any]] = {}
+        self._pending: list[_PendingWrite] = []
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._numbers = count(1)
+        self._places = count(1)
+        self._is_writing = False
+        self._undo: list[UndoStep] = []
+        self._sorted: list[NodeId] = []
+        self._events: Subscription | None = None
+        self.live_generations: set[str] = set()
+        """Those that run in this process; any other that is open was left by a dead one."""
+        self.views = 0
+        """How many views are open on it."""
+
+    # -- opening
+
+    async def load(self, around: NodeId | None = None) -> None:
+        """Have the words at hand that a view at `around` shows; those of a small tree all."""
+        tree = self.tree
+        if len(tree.nodes) <= READ_WHOLE or not self.words.can_look:
+            await self.words.load(tree.nodes.items())
+            return
+        near = self.near(around or self.root_id)
+        await self.words.load((node, tree.nodes[node]) for node in near)
+
+    async def load_all(self) -> None:
+        """Have all words at hand."""
+        await self.words.load(self.tree.nodes.items())
+
+    def hold(self) -> None:
+        """A view is open: the session stays loaded, and what others add to it is taken in."""
+        if self._events is None:
+            self._events = self.port.subscribe(after=self.state.seq, live=False)
+            self._host.start(self._follow, f"view of {self.port.session_id}")
+
+    async def _follow(self) -> None:
+        events = self._events
+        if events is not None:
+            async for event in events:
+                if isinstance(event, FactBase):
+                    self.words.take(event)
+
+    def release(self) -> None:
+        """No view is open any more."""
+        events, self._events = self._events, None
+        if events is not None:
+            self._host.start(events.aclose, f"view of {self.port.session_id}")
+
+    def near(self, node: NodeId) -> list[NodeId]:
+        """The nodes that a view at this one shows: its line, its children, what is below them."""
+        shown = dict.fromkeys(self.tree.line(node))
+        shown |= dict.fromkeys(self.children(node))
+        return [each for each in (*shown, *self.checked_out_below(node)) if each in self.tree.nodes]
+
+    async def settle_lost(self) -> None:
+        """Make partial nodes of what generations of a dead process left."""
+        open_ones = self.state.generations.started.keys() - self.live_generations
+        if not open_ones or self._actor is None:
+            return
+        found = await self._host.store.load_drafts(self.port.session_id)
+        drafts = {draft.node: draft.text for draft in found}
+        await self._actor.append(
+            lambda state: branch_ends(state, open_ones, drafts, self._host.cost)
+        )
+
+    # -- state
+
+    @property
+    def state(self) -> SessionState:
+        """The session's state as far as it is durable."""
+        return self.port.state
+
+    @property
+    def tree(self) -> ConversationTree:
+        """Nodes as this process sees them, with what is not durable yet."""
+        return self._ahead if self._ahead is not None else self.port.state.tree
+
+    @property
+    def is_open(self) -> bool:
+        """False once its session has stopped."""
+        return self.port.is_open
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether this process has the session."""
+        return self._actor is not None
+
+    @property
+    def actor(self) -> SessionActor:
+        """The session itself.
+
+        Raises:
+            UsageError: another process has it.
+        """
+        self.check_writable()
+        assert self._actor is not None
+        return self._actor
+
+    def check_writable(self) -> None:
+        """Refuse a view that wants to write where this process cannot.
+
+        Raises:
+            UsageError: another process has the session.
+        """
+        if self._actor is None:
+            raise UsageError(
+                f"another process has the tree {self.root_id!r}; open it with read_only=True, "
+                "or close it there"
+            )
+
+    @property
+    def name(self) -> str:
+        """What lists call the tree."""
+        return str(self.setting("title", "")) or self.state.title
+
+    @property
+    def root_id(self) -> NodeId:
+        """The first node.
+
+        Raises:
+            NodeNotFound: the session is empty.
+        """
+        roots = self.tree.roots
+        if not roots:
+            raise NodeNotFound(self.port.session_id)
+        return roots[0]
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """A setting of the tree."""
+        if name in self._settings:
+            value = self._settings[name][1]
+            return default if value is None else value
+        return self.state.settings.get(name, default)
+
+    def marks(self, node: NodeId) -> Mapping[str, Any]:
+        """The marks of a node by name."""
+        marks = self.tree.nodes[node].marks
+        ahead = self._marks.get(node)
+        if not ahead:
+            return marks
+        merged = {**marks, **{name: value for name, (_, value) in ahead.items()}}
+        return {name: value for name, value in merged.items() if value is not None}
+
+    # -- nodes
+
+    def find(self, node: str) -> NodeSkeleton | None:
+        """A node that is there and not deleted."""
+        held = self.tree.nodes.get(NodeId(node))
+        return None if held is None or held.hidden else held
+
+    def require(self, node: str) -> NodeSkeleton:
+        """The same.
+
+        Raises:
+            NodeNotFound: it is not.
+        """
+        held = self.find(node)
+        if held is None:
+            raise NodeNotFound(node)
+        return held
+
+    def resolve(self, reference: str) -> NodeId:
+        """The node that an id or the beginning of one means.
+
+        Raises:
+            NodeNotFound: none; an empty reference means none.
+            AmbiguousId: several, the newest first.
+        """
+        if reference and self.find(reference) is not None:
+            return NodeId(reference)
+        matches = self.with_prefix(reference) if reference else []
+        if not matches:
+            raise NodeNotFound(reference)
+        if len(matches) > 1:
+            raise AmbiguousId(reference, tuple(matches))
+        return matches[0]
+
+    def with_prefix(self, prefix: str) -> list[NodeId]:
+        """The nodes whose ids begin so, taken literally, the newest first."""
+        nodes = self.tree.nodes
+        if len(self._sorted) != len(nodes):
+            self._sorted = sorted(nodes)
+        found: list[NodeId] = []
+        for node in self._sorted[bisect_left(self._sorted, prefix) :]:
+            if not node.startswith(prefix) or len(found) == MOST_MATCHES:
+                break
+            if not nodes[node].hidden:
+                found.append(node)
+        return sorted(found, key=self.age_of, reverse=True)
+
+    def age_of(self, node: NodeId) -> tuple[float, int]:
+        """By this, nodes are in the order in which they came."""
+        held = self.tree.nodes[node]
+        first = held.earlier[0] if held.earlier else held.at
+        # What is not stored yet has a negative place, and is the newest.
+        return (first.seq if first.seq > 0 else 1e15 - first.seq), first.seq
+
+    def children(self, node: NodeId) -> tuple[NodeId, ...]:
+        """The children that are not deleted, oldest first."""
+        return self.tree.children(node)
+
+    def parent(self, node: NodeId) -> NodeId | None:
+        """The node above."""
+        return self.tree.nodes[node].parent
+
+    def text(self, node: NodeId, revision: int | None = None) -> str:
+        """This segment alone."""
+        return self.words.text(node, self.tree.nodes[node], revision)
+
+    def line(self, node: NodeId) -> list[NodeId]:
+        """The nodes from the root down to this one."""
+        return self.tree.line(node)
+
+    def line_texts(self, node: NodeId) -> list[tuple[NodeId, str]]:
+        """What each node of a line says there: the revision that the next one grew from, and of
+        the last the newest.
+        """
+        nodes, words = self.tree.nodes, self.words
+        found: list[tuple[NodeId, str]] = []
+        revision: int | None = None
+        at: NodeId | None = node
+        while at is not None and (held := nodes.get(at)) is not None:
+            found.append((at, words.text(at, held, revision)))
+            at, revision = held.parent, held.parent_revision
+        found.reverse()
+        return found
+
+    def full_text(self, node: NodeId) -> str:
+        """All text from the root down to this node."""
+        return "".join(text for _, text in self.line_texts(node))
+
+    def descendant_count(self, node: NodeId) -> int:
+        """How many nodes are below."""
+        return self.tree.descendant_count(node)
+
+    def subtree(self, top: NodeId) -> Iterator[NodeId]:
+        """A node and all below it that is not deleted, each after its parent."""
+        ahead = [top]
+        while ahead:
+            node = ahead.pop()
+            yield node
+            ahead += reversed(self.children(node))
+
+    def all_nodes(self) -> list[NodeId]:
+        """All nodes that are not deleted, in the order in which they came."""
+        return [node for node, held in self.tree.nodes.items() if not held.hidden]
+
+    def bookmarks(self) -> list[NodeId]:
+        """The marked nodes in the order in which they came."""
+        ahead = {node for node, marks in self._marks.items() if BOOKMARK in marks}
+        return [
+            node
+            for node, held in self.tree.nodes.items()
+            if (held.marked or node in ahead) and not held.hidden and self.marks(node).get(BOOKMARK)
+        ]
+
+    def context_of(self, node: NodeId) -> str:
+        """What models are told beside the text: the nearest above counts, an empty one too."""
+        for each in self.tree.ancestors(node):
+            held = self.tree.nodes[each]
+            if held.marked or each in self._marks:
+                context = self.marks(each).get(CONTEXT)
+                if context is not None:
+                    return str(context)
+        return str(self.setting("loom_context", ""))
+
+    # -- the checked-out line
+
+    def checked_out_child(self, node: NodeId) -> NodeId | None:
+        """The child that was selected last; None where none was, or it is gone."""
+        child = self.marks(node).get("checked_out")
+        held = self.find(child) if isinstance(child, str) else None
+        return NodeId(str(child)) if held is not None and held.parent == node else None
+
+    def checked_out_below(self, node: NodeId) -> list[NodeId]:
+        """The line that goes on from a node by the children that were selected last."""
+        found: list[NodeId] = []
+        at: NodeId | None = node
+        while at is not None:
+            children = self.children(at)
+            at = (self.checked_out_child(at) or children[0]) if children else None
+            if at is not None:
+                found.append(at)
+        return found
+
+    def active_node(self) -> NodeId:
+        """Where the tree was left; the nearest node above it that is not deleted."""
+        at: NodeId | None = NodeId(str(self.setting("loom_active", "")))
+        nodes = self.tree.nodes
+        while at is not None and (held := nodes.get(at)) is not None:
+            if not held.hidden:
+                return at
+            at = held.parent
+        return self.root_id
+
+    # -- as programs see them
+
+    def line_nodes(self, node: NodeId) -> list[LoomNode]:
+        """The nodes from the root down to this one, each with the text that it has on this line."""
+        line = self.line(node)
+        read = [self.tree.nodes[child].parent_revision for child in line[1:]]
+        return [self.node(each, at) for each, at in zip(line, (*read, None), strict=True)]
+
+    def node(self, node: NodeId, revision: int | None = None) -> LoomNode:
+        """A node with its text, in its newest revision or in an earlier one."""
+        held = self.tree.nodes[node]
+        head, marks = self.words.head(node, held), self.marks(node)
+        made = marks.get(LOOM)
+        loom: Mapping[str, Any] = made if isinstance(made, Mapping) else {}
+        is_text = isinstance(made, Mapping)
+        metadata = shown_metadata(marks)
+        if head.calls:
+            metadata["calls"] = folded_calls(head, held, self.words)
+        rating = marks.get("rating")
+        return LoomNode(
+            id=node,
+            parent_id=held.parent,
+            root_id=self.root_id,
+            text=self.words.text(node, held, revision),
+            revision=held.revision if revision is None else min(revision, held.revision),
+            parent_revision=held.parent_revision,
+            kind=_kind(held, is_text=is_text),
+            role=metadata.get("role") if is_text else held.role,
+            model=head.model or None,
+            strategy=loom.get("strategy"),
+            max_tokens=loom.get("max_tokens"),
+            temperature=loom.get("temperature"),
+            created_at=head.at,
+            partial=held.partial,
+            bookmarked=bool(marks.get(BOOKMARK)),
+            hidden=bool(marks.get("hidden")),
+            rating=rating if isinstance(rating, int) else None,
+            usage=head.usage,
+            cost_usd=head.usage.cost_usd if head.usage is not None else None,
+            metadata=metadata,
+        )
+
+    # -- writing
+
+    def write(self, facts: Sequence[Fact], undo: UndoStep | None = None) -> None:
+        """Take facts in at once, and hand them to the session.
+
+        Raises:
+            UsageError: another process has the session.
+            SessionStopped: it was stopped.
+        """
+        actor = self.actor
+        if not self.is_open:
+            raise SessionStopped(self.port.session_id, actor.stopped_because)
+        if not facts:
+            return
+        number = next(self._numbers)
+        batch = _PendingWrite(number, tuple(self._placed(fact) for fact in facts))
+        self._pending.append(batch)
+        self._apply(batch)
+        if undo is not None:
+            self._undo.append(undo)
+            del self._undo[:-MOST_UNDO]
+        if not self._is_writing:
+            self._is_writing = True
+            self._host.start(self._store_pending, f"loom of {self.port.session_id}")
+
+    def _placed(self, fact: Fact) -> Fact:
+        return msgspec.structs.replace(
+            fact,
+            session_id=self.port.session_id,
+            seq=-next(self._places),
+            at=fact.at or self._host.now(),
+        )
+
+    def _apply(self, batch: _PendingWrite) -> None:
+        for fact in batch.facts:
+            match fact:
+                case NodeMarked(node=node, mark=mark, value=value):
+                    self._marks.setdefault(node, {})[mark] = (batch.number, value)
+                case SettingChanged(name=name, value=value):
+                    self._settings[name] = (batch.number, value)
+                case _:
+                    self.words.take(fact)
+                    self._ahead_tree().apply(fact)
+
+    def _ahead_tree(self) -> ConversationTree:
+        if self._ahead is None:
+            self._ahead = _counted_fork(self.port.state.tree)
+        return self._ahead
+
+    async def _store_pending(self) -> None:
+        try:
+            while self._pending:
+                await self._store_batches(list(self._pending))
+        finally:
+            self._is_writing = False
+
+    async def _store_batches(self, batches: Sequence[_PendingWrite]) -> None:
+        facts = _newest_only([fact for batch in batches for fact in batch.facts])
+        plain = tuple(
+            msgspec.structs.replace(fact, session_id=type(fact.session_id)(""), seq=0)
+            for fact in facts
+        )
+        try:
+            stored = await self.actor.append(lambda state: Commit(facts=plain))
+        except WeftError as error:
+            await self._give_up(error)
+            return
+        for before, after in zip(facts, stored, strict=False):
+            self.words.moved(LogPosition(before.session_id, before.seq), after)
+        del self._pending[: len(batches)]
+        self._forget(batches[-1].number)
+        self._answer(batches[-1].number, None)
+
+    def _forget(self, number: int) -> None:
+        """What was written up to here is in the session's own state now."""
+        for node, marks in list(self._marks.items()):
+            kept = {name: held for name, held in marks.items() if held[0] > number}
+            if kept:
+                self._marks[node] = kept
+            else:
+                del self._marks[node]
+        self._settings = {name: held for name, held in self._settings.items() if held[0] > number}
+        self._ahead = None
+        for batch in self._pending:
+            for fact in batch.facts:
+                if not isinstance(fact, NodeMarked | SettingChanged):
+                    self._ahead_tree().apply(fact)
+
+    async def _give_up(self, error: WeftError) -> None:
+        """Nothing that was handed in is kept: what came later may build on what failed."""
+        last = self._pending[-1].number if self._pending else 0
+        self._pending.clear()
+        self._forget(last)
+        self._undo.clear()
+        logger.error("a change of a tree was not stored: %s", error)
+        raised = ErrorRaised(message=str(error), where="loom", error=type(error).__name__)
+        try:
+            await self.actor.append(lambda state: Commit(facts=(raised,)))
+        except WeftError:
+            logger.exception("nor was it noted", extra={"session": self.port.session_id})
+        self._answer(last, error)
+
+    def _answer(self, number: int, error: WeftError | None) -> None:
+        waiting, self._waiters = self._waiters, []
+        for upto, future in waiting:
+            if upto > number:
+                self._waiters.append((upto, future))
+            elif not future.done():
+                if error is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(error)
+
+    def saved(self) -> asyncio.Future[None]:
+        """Done when all that was written before this call is durable.  It need not be awaited: a
+        failure is on the session's record too.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not self._pending:
+            future.set_result(None)
+            return future
+        # Looked at here, so that the loop does not complain of a failure that nobody awaits.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._waiters.append((self._pending[-1].number, future))
+        return future
+
+    # -- taking back
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether a change can be taken back."""
+        return bool(self._undo)
+
+    def push_undo(self, undo: UndoStep) -> None:
+        """A change that was stored on another way can be taken back so."""
+        self._undo.append(undo)
+        del self._undo[:-MOST_UNDO]
+
+    def undo(self) -> bool:
+        """Take the last change back; False where there is none."""
+        if not self._undo:
+            return False
+        step = self._undo.pop()
+        self.write(step())
+        return True
+
+
+def _kind(held: NodeSkeleton, *, is_text: bool) -> NodeKind:
+    if not is_text:
+        return "message"
+    return "root" if held.parent is None else "text"
+
+
+def _counted_fork(tree: ConversationTree) -> ConversationTree:
+    """A fork that need not count again what the tree has counted."""
+    fork = tree.fork()
+    if (counts := tree.asked_counts()) is not None:
+        fork.__dict__["counts"] = counts.copied()
+    return fork
+
+
+def _newest_only(facts: Sequence[Fact]) -> list[Fact]:
+    """The facts without marks and settings that later ones replace: of a walk through a tree only
+    its end is stored.
+    """
+    seen: set[tuple[str, str]] = set()
+    kept: list[Fact] = []
+    for fact in reversed(facts):
+        key: tuple[str, str] | None = None
+        if isinstance(fact, NodeMarked):
+            key = (fact.node, fact.mark)
+        elif isinstance(fact, SettingChanged):
+            key = ("", fact.name)
+        if key is None or key not in seen:
+            kept.append(fact)
+        if key is not None:
+            seen.add(key)
+    kept.reverse()
+    return kept

@@ -1,0 +1,286 @@
+"""Changes of a text tree: facts, and what takes each of them back.
+
+Every function here writes to a `LoomTree` and returns at once; the tree sees to the rest.  Text is
+never overwritten: an edit is a new revision or a new node, a deletion hides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from weft.errors import UsageError
+from weft.events import (
+    Fact,
+    NewMessage,
+    NodeEdited,
+    NodeMarked,
+    NodesJoined,
+    NodeSplit,
+    SettingChanged,
+    SubtreeDeleted,
+    SubtreeRestored,
+)
+from weft.ids import NodeId, new_node_id
+from weft.loom.node import CONTEXT, LOOM, stored_marks
+from weft.loom.trees.loom_tree import LoomTree
+from weft.messages import Node, Part, Role, Text, Usage, clean_text, clean_value
+
+
+def text_parts(text: str) -> tuple[Part, ...]:
+    """A text as parts of a message; an empty one has none."""
+    return (Text(text=clean_text(text)),) if text else ()
+
+
+def text_node(
+    node_id: NodeId,
+    text: str,
+    *,
+    parent: NodeId | None,
+    parent_revision: int = 0,
+    model: str = "",
+    strategy: str | None = None,
+    max_tokens: int | None = None,
+    temperature: float | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    usage: Usage | None = None,
+) -> Node:
+    """A node of text as it is stored."""
+    how = {"strategy": strategy, "max_tokens": max_tokens, "temperature": temperature}
+    made = {name: value for name, value in how.items() if value is not None}
+    marks: dict[str, Any] = clean_value(stored_marks(metadata or {}))
+    role: Role = "assistant" if model else "user"
+    return Node(
+        id=node_id,
+        role=role,
+        parts=text_parts(text),
+        parent=parent,
+        parent_revision=parent_revision,
+        model=model,
+        usage=usage,
+        metadata={LOOM: made, **marks},
+    )
+
+
+def add_nodes(tree: LoomTree, nodes: Sequence[Node]) -> list[NodeId]:
+    """Add nodes, each after its parent; undone as one."""
+    ids = [node.id for node in nodes]
+    tops = [node.id for node in nodes if node.parent not in ids]
+    tree.write(
+        [NewMessage(node=node, advance=False) for node in nodes],
+        undo=lambda: [SubtreeDeleted(node=top) for top in tops],
+    )
+    return ids
+
+
+def add_child(tree: LoomTree, parent: NodeId, text: str, now: float, **how: Any) -> NodeId:
+    """Add a child that goes on from its parent's newest revision."""
+    held = tree.require(parent)
+    node = text_node(new_node_id(now), text, parent=parent, parent_revision=held.revision, **how)
+    return add_nodes(tree, [node])[0]
+
+
+def revise(tree: LoomTree, node: NodeId, text: str, carries: Sequence[NodeId] = ()) -> None:
+    """Give a node another text, as a new revision.  Its children keep the one that they grew from,
+    but for those named: theirs is the line that was edited.
+    """
+    before = tree.text(node)
+    tree.write(
+        [_revision(tree, node, text, carries)],
+        undo=lambda: [_revision(tree, node, before, carries)],
+    )
+
+
+def revise_line(tree: LoomTree, changed: Mapping[NodeId, str], tip: NodeId) -> None:
+    """Give several nodes of a line other texts; the line down to `tip` goes on from them."""
+    line = tree.line(tip)
+    below = dict(pairwise(line))
+    before = {node: text for node, text in tree.line_texts(tip) if node in changed}
+
+    def facts(texts: Mapping[NodeId, str]) -> list[Fact]:
+        return [
+            _revision(tree, node, text, (below[node],) if node in below else ())
+            for node, text in texts.items()
+        ]
+
+    tree.write(facts(changed), undo=lambda: facts(before))
+
+
+def _revision(tree: LoomTree, node: NodeId, text: str, carries: Sequence[NodeId]) -> NodeEdited:
+    revision = tree.tree.nodes[node].revision + 1
+    return NodeEdited(node=node, revision=revision, parts=text_parts(text), carries=tuple(carries))
+
+
+def mark(tree: LoomTree, node: NodeId, marks: Mapping[str, Any]) -> None:
+    """Set marks of a node; None removes one."""
+    before = {name: tree.marks(node).get(name) for name in marks}
+
+    def facts(values: Mapping[str, Any]) -> list[Fact]:
+        return [NodeMarked(node=node, mark=name, value=value) for name, value in values.items()]
+
+    tree.write(facts(marks), undo=lambda: facts(before))
+
+
+def change_settings(tree: LoomTree, settings: Mapping[str, Any]) -> None:
+    """Set settings of the tree; None removes one."""
+    before = {name: tree.setting(name) for name in settings}
+
+    def facts(values: Mapping[str, Any]) -> list[Fact]:
+        return [SettingChanged(name=name, value=value) for name, value in values.items()]
+
+    tree.write(facts(settings), undo=lambda: facts(before))
+
+
+def delete(tree: LoomTree, node: NodeId) -> int:
+    """Hide a node and all below it; returns how many were hidden."""
+    tree.require(node)
+    gone = tree.descendant_count(node) + 1
+    is_root = tree.parent(node) is None
+    hide: list[Fact] = [SubtreeDeleted(node=node)]
+    show: list[Fact] = [SubtreeRestored(node=node)]
+    if is_root:
+        # A list reads one row of each tree, and must not show one whose root is gone.
+        hide.append(SettingChanged(name="mode", value="loom_deleted"))
+        show.append(SettingChanged(name="mode", value=tree.setting("mode", "loom")))
+    tree.write(hide, undo=lambda: show)
+    return gone
+
+
+def restore(tree: LoomTree, node: NodeId) -> int:
+    """Show a deleted node and what is below it again; returns how many are shown.
+
+    Raises:
+        UsageError: it was not deleted.
+    """
+    if node not in tree.tree.deleted:
+        raise UsageError(f"{node!r} was not deleted")
+    show: list[Fact] = [SubtreeRestored(node=node)]
+    hide: list[Fact] = [SubtreeDeleted(node=node)]
+    if tree.tree.nodes[node].parent is None:
+        show.append(SettingChanged(name="mode", value="loom"))
+        hide.append(SettingChanged(name="mode", value="loom_deleted"))
+    tree.write(show, undo=lambda: hide)
+    # Below a parent that is deleted itself it stays unseen.
+    return tree.descendant_count(node) + 1 if tree.find(node) is not None else 0
+
+
+def split(tree: LoomTree, node: NodeId, position: int, now: float) -> NodeId:
+    """Cut a node in two; it keeps its id for the first part, and the second gets its children.
+
+    Raises:
+        UsageError: one of the parts would be empty.
+    """
+    held = tree.require(node)
+    text = tree.text(node)
+    if not 0 < position < len(text):
+        raise UsageError(f"a node of {len(text)} characters cannot be split at {position}")
+    head = tree.words.head(node, held)
+    how = tree.marks(node).get(LOOM)
+    tail = text_node(
+        new_node_id(now),
+        text[position:],
+        parent=node,
+        parent_revision=held.revision + 1,
+        model=head.model,
+        metadata={"split_from": node},
+        **(dict(how) if isinstance(how, Mapping) else {}),
+    )
+    # Only those that go on from this text: others grew from an earlier one, which stays.
+    moves = tuple(
+        child for child in held.children if tree.tree.nodes[child].parent_revision == held.revision
+    )
+    fact = NodeSplit(
+        node=node,
+        revision=held.revision + 1,
+        tail=tail,
+        parts=text_parts(text[:position]),
+        moves=moves,
+    )
+    tree.write([fact], undo=lambda: [_joined(tree, node, tail.id)])
+    return tail.id
+
+
+def join(tree: LoomTree, node: NodeId) -> NodeId:
+    """Join a node with its parent, which takes its text and its children; returns the parent.
+
+    Raises:
+        UsageError: it is a root.
+    """
+    held = tree.require(node)
+    parent = held.parent
+    if parent is None:
+        raise UsageError("a root has no parent to be joined with")
+    before, moved = tree.text(parent, held.parent_revision), held.children
+    tail = tree.node(node)
+    tree.write(
+        [_joined(tree, parent, node)], undo=lambda: [_parted(tree, parent, before, tail.id, moved)]
+    )
+    return parent
+
+
+def _joined(tree: LoomTree, parent: NodeId, child: NodeId) -> NodesJoined:
+    held = tree.tree.nodes[child]
+    text = tree.text(parent, held.parent_revision) + tree.text(child)
+    return NodesJoined(
+        node=parent,
+        revision=tree.tree.nodes[parent].revision + 1,
+        child=child,
+        parts=text_parts(text),
+        moves=held.children,
+    )
+
+
+def _parted(
+    tree: LoomTree, parent: NodeId, text: str, child: NodeId, moved: Sequence[NodeId]
+) -> NodeSplit:
+    revision = tree.tree.nodes[parent].revision + 1
+    tail = text_node(child, tree.text(child), parent=parent, parent_revision=revision)
+    return NodeSplit(
+        node=parent, revision=revision, tail=tail, parts=text_parts(text), moves=tuple(moved)
+    )
+
+
+def fork_line(
+    tree: LoomTree, line: Sequence[NodeId], texts: Sequence[str], first: int, now: float
+) -> NodeId:
+    """Write a line anew from its `first` node on, beside the old one; returns its last node.
+
+    A root that is written anew stands beside the first one, in the same tree: settings and context
+    are the tree's.
+    """
+    nodes: list[Node] = []
+    parent = line[first - 1] if first else None
+    revision = tree.tree.nodes[line[first]].parent_revision
+    for at in range(first, len(line)):
+        copied = _copy(tree, line[at], texts[at], parent, revision, now)
+        nodes.append(copied)
+        parent, revision = copied.id, 0
+    add_nodes(tree, nodes)
+    return nodes[-1].id
+
+
+def _copy(
+    tree: LoomTree, node: NodeId, text: str, parent: NodeId | None, revision: int, now: float
+) -> Node:
+    known = tree.node(node)
+    metadata = {name: value for name, value in known.metadata.items() if name in ("role", "label")}
+    if known.role is not None:
+        metadata["role"] = known.role
+    if known.text != text:
+        metadata["edited_from"] = node
+    copied = text_node(
+        new_node_id(now),
+        text,
+        parent=parent,
+        parent_revision=revision,
+        model=known.model or "",
+        strategy=known.strategy,
+        max_tokens=known.max_tokens,
+        temperature=known.temperature,
+        metadata=metadata,
+    )
+    context = tree.marks(node).get(CONTEXT)
+    if context is not None:
+        copied.metadata[CONTEXT] = context
+    return copied

@@ -1,0 +1,63 @@
+"""The settings of a tree: its name, its plan of models, what its views show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.loom.loom_state import TreeSettings
+from weft.loom.model_plan import ModelPlanEntry, checked_plan, stored_plan
+from weft.loom.trees.loom_tree import LoomTree
+
+_STORED: Final = {
+    "name": "title",
+    "model_plan": "model_plan",
+    "show_model_names": "show_model_names",
+    "logprobs": "logprobs",
+    "archived": "archived",
+    "metadata": "loom_metadata",
+}
+"""By the names of `TreeSettings`, those of the session's settings."""
+
+
+def plan_of(tree: LoomTree, default_model: str) -> tuple[ModelPlanEntry, ...]:
+    """The models of a tree; the default one where it names none."""
+    return stored_plan(tree.setting("model_plan")) or (ModelPlanEntry(model=default_model),)
+
+
+def settings_of(tree: LoomTree, default_model: str) -> TreeSettings:
+    """The settings of a tree."""
+    metadata = tree.setting("loom_metadata", {})
+    return TreeSettings(
+        name=tree.name,
+        model_plan=plan_of(tree, default_model),
+        show_model_names=bool(tree.setting("show_model_names", True)),
+        logprobs=int(tree.setting("logprobs", 0)),
+        archived=bool(tree.setting("archived", False)),
+        metadata=metadata if isinstance(metadata, Mapping) else {},
+    )
+
+
+def stored_settings(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Changes of settings as the session stores them; None keeps what is there.
+
+    Raises:
+        UsageError: there is no such setting.
+        InvalidPlan: the plan is wrong.
+    """
+    unknown = changes.keys() - _STORED.keys()
+    if unknown:
+        raise UsageError(
+            f"a tree has no setting {sorted(unknown)[0]!r}; there are {', '.join(_STORED)}"
+        )
+    stored = {_STORED[name]: value for name, value in changes.items() if value is not None}
+    if "model_plan" in stored:
+        plan = checked_plan(stored["model_plan"])
+        stored["model_plan"] = [msgspec.to_builtins(each) for each in plan]
+    if "title" in stored:
+        # A title that was given is not replaced by one that the first words make.
+        stored["auto_title"] = None
+    return stored
