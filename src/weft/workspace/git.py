@@ -219,6 +219,16 @@ class SafeGit:
             environ["GIT_WORK_TREE"] = work_tree
         return await self._call(args, environ, cwd=work_tree, stdin=stdin, on_output=on_output)
 
+    async def save(
+        self, *args: str, into: str, work_tree: str = "", stdin: bytes = b""
+    ) -> RunResult:
+        """Call git, with all that it prints in a new file, byte for byte."""
+        environ = {"GIT_DIR": str(self._records), **self._own_home()}
+        if work_tree:
+            environ["GIT_WORK_TREE"] = work_tree
+        redirected = ("/bin/sh", "-c", 'into="$1"; shift; exec "$@" > "$into"', "sh", into)
+        return await self._call(args, environ, cwd=work_tree, stdin=stdin, before=redirected)
+
     async def user_excludes(self) -> str:
         """The user's own ignore file for every repository: all that is read of their settings."""
         asked = ("--type=path", "--default", "~/.config/git/ignore", "--get", "core.excludesFile")
@@ -282,10 +292,11 @@ class SafeGit:
         cwd: str = "",
         stdin: bytes = b"",
         on_output: Callable[[str], None] | None = None,
+        before: tuple[str, ...] = (),
     ) -> RunResult:
         return await self._runner.run(
             ProcessCommand(
-                argv=(self._program, *_SWITCHES, *args),
+                argv=(*before, self._program, *_SWITCHES, *args),
                 cwd=cwd or str(self._home),
                 env=environ,
                 stdin=stdin,

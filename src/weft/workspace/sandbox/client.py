@@ -48,9 +48,11 @@ _KEPT = (
     "CAP_CHOWN",
     "CAP_FOWNER",
     "CAP_FSETID",
+    "CAP_NET_ADMIN",
 )
-"""What mounting an overlay and writing its work folder takes, and dropping all of it again.  They
-hold in the sandbox's user namespace and nowhere else, and no command ever has one.
+"""What it takes to mount an overlay and write its work folder, to switch on the loopback of a
+network of its own, and to drop all of it again.  They hold in the sandbox's user namespace and
+nowhere else, and no command ever has one.
 """
 
 
@@ -82,6 +84,12 @@ class MountPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in the place of a hidden file."""
     hidden: tuple[str, ...] = ()
     """Files and folders."""
+    pins: tuple[str, ...] = ()
+    """Folders whose content is seen before that of the first layer's folder, the first before the
+    others.
+    """
+    has_own_network: bool = False
+    """A network with nothing but a loopback; only of a view that is held."""
 
     def encoded(self) -> bytes:
         """As a cell reads it."""
@@ -90,7 +98,25 @@ class MountPlan(msgspec.Struct, frozen=True, kw_only=True):
             *_several(itertools.chain.from_iterable(self.temporary)),
             self.empty_file,
             *_several(self.hidden),
+            *_several(self.pins),
+            "own" if self.has_own_network else "",
         )
+
+
+class HeldNamespaces(msgspec.Struct, frozen=True, kw_only=True):
+    """A view that a cell holds, by descriptors of ours."""
+
+    root: int
+    """The project in the view; what lies below it is opened by `openat2`, from outside too."""
+    mounts: int
+    network: int
+    writable: tuple[str, ...]
+    """The folders that its commands may write to."""
+
+    def close(self) -> None:
+        """Let go of the descriptors; the view goes with the cell that holds it."""
+        for fd in (self.root, self.mounts, self.network):
+            os.close(fd)
 
 
 class ExecRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +184,9 @@ class Cell:
         self._channel: socket.socket | None = channel
         self._run: CellRun | None = None
         self._failure: tuple[int, str] | None = None
+        self._handed: list[int] | None = None
+        """What came with the view that it holds."""
+        self._answered = asyncio.Event()
         self.is_lost = False
         """It is gone, or about to go."""
         asyncio.get_running_loop().add_reader(channel.fileno(), self._on_packet)
@@ -166,6 +195,30 @@ class Cell:
         """Have the view for the next command made; it need not be waited for."""
         self._failure = None
         self._hand(b"plan", plan.encoded(), ())
+
+    async def hold(self, plan: MountPlan, lock: int) -> HeldNamespaces:
+        """Have a view made that stays until the cell is closed; `lock` is held as long.
+
+        Raises:
+            SandboxUnavailable: it could not be made, and why.
+        """
+        self._hand(b"hold", plan.encoded(), (lock,))
+        with anyio.move_on_after(START_SECONDS):
+            await self._answered.wait()
+        if self._handed is None:
+            code, stage = self._failure or (0, BROKEN)
+            self.signal(b"kill")
+            raise SandboxUnavailable(f"{stage}: {os.strerror(code)}" if code else stage)
+        root, mounts, network = self._handed
+        targets = [target for _, target in plan.temporary]
+        writable = [*(layer[0] for layer in plan.layers), *targets, "/dev"]
+        return HeldNamespaces(root=root, mounts=mounts, network=network, writable=tuple(writable))
+
+    def join(self, held: HeldNamespaces) -> None:
+        """Let the next command run in a view that another cell holds; it need not be waited for."""
+        self._failure = None
+        message = _message(*_several(held.writable))
+        self._hand(b"join", message, (held.mounts, held.network))
 
     def run(self, request: ExecRequest, descriptors: tuple[int, int, int]) -> CellRun:
         """Start a command with these for its input, output and errors; they stay ours to close."""
@@ -205,8 +258,9 @@ class Cell:
 
     def _on_packet(self) -> None:
         assert self._channel is not None
+        handed: list[int] = []
         try:
-            packet = self._channel.recv(_PACKET)
+            packet, handed, _, _ = socket.recv_fds(self._channel, _PACKET, 4)
         except BlockingIOError:
             return
         except OSError:
@@ -215,12 +269,16 @@ class Cell:
         if not packet:
             # Dead, but perhaps not all of it yet: the keeper says when.
             self._drop()
+        elif verb == b"held":
+            self._handed = handed
+            self._answered.set()
         elif verb == b"ended":
             self._finish(int(fields[0]))
         elif self._run is not None:
             self._finish(None, int(fields[0]), os.fsdecode(b"".join(fields[1:])))
         else:
             self._failure = (int(fields[0]), os.fsdecode(b"".join(fields[1:])))
+            self._answered.set()
 
     def _finish(self, status: int | None, errno: int = 0, stage: str = "") -> None:
         run, self._run = self._run, None
@@ -229,6 +287,7 @@ class Cell:
 
     def _drop(self) -> None:
         self.is_lost = True
+        self._answered.set()
         channel, self._channel = self._channel, None
         if channel is not None:
             asyncio.get_running_loop().remove_reader(channel.fileno())

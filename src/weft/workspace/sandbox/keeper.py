@@ -32,12 +32,18 @@ and says `ready` when it has started (`ready landlock` where the kernel has it),
 cell that ended.  Over its own socket a cell takes, in turns,
 
     plan         make a view; with the descriptor of a `KeeperMountPlan`
+    join         take the view that another cell holds; with the descriptors of a
+                 `KeeperJoinRequest` and of the two namespaces
     run          run a command in it; with the descriptors of a `KeeperExecRequest`, stdin, stdout
                  and stderr
+    hold         make a view and keep it, for cells that join it; with the descriptors of a
+                 `KeeperMountPlan` and of a lock, which is held as long as the view
 
 and says
 
     ended  STATUS         as `waitpid` has it: negative for a signal
+    held                  with the descriptors of the project in the view, and of its mount and
+                          network namespaces
     failed ERRNO STAGE    the view could not be made, or the command did not start
 
 The end of the keeper's socket is the end of the keeper and of every command; the end of a cell's,
@@ -80,6 +86,8 @@ CLONE_FS = 0x00000200
 CLONE_NEWNS = 0x00020000
 CLONE_NEWIPC = 0x08000000
 CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND = 32, 4096
 AT_FDCWD = -100
@@ -193,6 +201,18 @@ class KeeperMountPlan:
         """What is seen in the place of a hidden file; its mode lets no one read it."""
         self.hidden = fields.several()
         """Files and folders."""
+        self.pins = fields.several()
+        """Folders whose content is seen before that of the first project folder."""
+        self.has_own_network = fields.one() == "own"
+        """Only of a view that is held."""
+
+
+class KeeperJoinRequest:
+    """What a command needs besides the view that it joins."""
+
+    def __init__(self, fields: MessageFields) -> None:
+        self.writable = fields.several()
+        """Folders where it may open files for writing."""
 
 
 class KeeperExecRequest:
@@ -218,7 +238,8 @@ def environment(entries: list[str]) -> dict[str, str]:
 class MountView:
     """The view of the disk that a command is to have."""
 
-    def __init__(self, plan: KeeperMountPlan, password: int) -> None:
+    def __init__(self, plan: KeeperMountPlan, password: int, *, is_run_in: bool = True) -> None:
+        """`is_run_in` is false for a view that other cells join: no command starts from it."""
         self._password = password
         self._held: list[int] = []
         try:
@@ -230,7 +251,8 @@ class MountView:
                 os.close(fd)
         folders = [folder for folder, _, _ in plan.layers]
         targets = [target for _, target in plan.temporary]
-        self.starter = CommandStarter([*folders, *targets, "/dev"], password)
+        writable = [*folders, *targets, "/dev"]
+        self.starter = CommandStarter(writable, password) if is_run_in else None
 
     def _build(self, plan: KeeperMountPlan) -> None:
         # All that is mounted from somewhere is opened first: a mount may hide the place of the
@@ -238,8 +260,10 @@ class MountView:
         self.empty = self._hold(plan.empty_file)
         temporary = [(self._hold(source), target) for source, target in plan.temporary]
         hiding = [target for _, target in temporary]
+        pins = [plan.pins, *([] for _ in plan.layers)]
         attached = [
-            self._overlay(*layer, is_hidden=is_below(layer[0], hiding)) for layer in plan.layers
+            self._overlay(*layer, is_hidden=is_below(layer[0], hiding), pins=above)
+            for layer, above in zip(plan.layers, pins, strict=False)
         ]
         for source, target in temporary:
             if not os.path.isdir(target):  # it lay in one of those that were just replaced
@@ -259,14 +283,17 @@ class MountView:
         self._held.append(os.open(path, os.O_PATH))
         return f"/proc/self/fd/{self._held[-1]}"
 
-    def _overlay(self, folder: str, upper: str, work: str, *, is_hidden: bool) -> int:
-        """Lay the overlay over a folder.
+    def _overlay(
+        self, folder: str, upper: str, work: str, *, is_hidden: bool, pins: list[str]
+    ) -> int:
+        """Lay the overlay over a folder, with `pins` between the two.
 
         Returns a hold on it when another mount is going to hide it, else -1.
         """
         # By descriptor: a colon or a comma in a name would be read as the end of it.
-        lower, over, beside = (self._hold(path) for path in (folder, upper, work))
-        options = f"lowerdir={lower},upperdir={over},workdir={beside},userxattr"
+        *between, lower, over, beside = (self._hold(path) for path in (*pins, folder, upper, work))
+        below = ":".join([*between, lower])
+        options = f"lowerdir={below},upperdir={over},workdir={beside},userxattr"
         mount("overlay", folder, "overlay", MS_NOSUID | MS_NODEV, options)
         if not is_hidden:
             return -1
@@ -292,7 +319,44 @@ class MountView:
     def close(self) -> None:
         """Hold nothing of it any more."""
         os.close(self._held[0])
+        if self.starter is not None:
+            self.starter.close()
+
+
+class JoinedView:
+    """The view that another cell holds, for one command: its own processes in `/proc`, and what is
+    hidden from it alone.
+    """
+
+    empty = "/dev/null"
+    """Bubblewrap's `/dev` is read-only, and a device cannot be opened where `hide` binds it.  The
+    file that a view of its own binds lies in another namespace, from which nothing can be bound."""
+
+    def __init__(self, wanted: KeeperJoinRequest, namespaces: list[int], password: int) -> None:
+        for fd, kind in zip(namespaces, (CLONE_NEWNS, CLONE_NEWNET), strict=True):
+            own_call("setns", password, fd, kind)
+        # A copy of the mounts: the overlay in it is the same one, never a second over its upper
+        # layer, which the kernel would allow and then give no promise for.
+        own_call("unshare", password, CLONE_NEWNS | CLONE_NEWIPC)
+        mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        self.starter = CommandStarter(wanted.writable, password)
+
+    def close(self) -> None:
+        """Hold nothing of it any more."""
         self.starter.close()
+
+
+def raise_loopback() -> None:
+    """Switch the loopback of a new network on: without it a server cannot be reached by its own
+    tests.
+    """
+    asked = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    request = ctypes.create_string_buffer(struct.pack("16sH22x", b"lo", IFF_UP), 40)
+    try:
+        number = ctypes.c_ulong(SIOCSIFFLAGS)
+        checked(_libc.ioctl(ctypes.c_int(asked.fileno()), number, request), "loopback")
+    finally:
+        asked.close()
 
 
 def own_call(name: str, password: int, *arguments: object) -> int:
@@ -514,7 +578,9 @@ class CellInit:
         self._control = control
         self._outside = outside
         """The keeper's own view of the disk."""
-        self._view: MountView | None = None
+        self._network = -1
+        """The keeper's own network, while the cell is in another."""
+        self._view: MountView | JoinedView | None = None
 
     def live(self) -> None:
         """Do what is asked, one thing after the other, until the socket ends."""
@@ -541,6 +607,17 @@ class CellInit:
             if verb == b"plan":
                 self._make(KeeperMountPlan(MessageFields(descriptors[0])))
                 return b""
+            if verb == b"join":
+                wanted = KeeperJoinRequest(MessageFields(descriptors[0]))
+                self._network = os.open("/proc/self/ns/net", os.O_RDONLY)
+                self._view = JoinedView(wanted, descriptors[1:], self._config.password)
+                return b""
+            if verb == b"hold":
+                self._hold(KeeperMountPlan(MessageFields(descriptors[0])))
+                # Kept for good: the lock is free when the last who has it open is gone, and the
+                # view may outlive the process that asked for it by a moment.
+                del descriptors[1:]
+                return b""
             standard = descriptors[1:]
             del descriptors[1:]
             return b"ended\0%d" % self._run(
@@ -556,8 +633,21 @@ class CellInit:
         own_call("unshare", self._config.password, CLONE_NEWNS | CLONE_NEWIPC)
         self._view = MountView(plan, self._config.password)
 
+    def _hold(self, plan: KeeperMountPlan) -> None:
+        flags = CLONE_NEWNS | CLONE_NEWIPC | (CLONE_NEWNET if plan.has_own_network else 0)
+        own_call("unshare", self._config.password, flags)
+        if plan.has_own_network:
+            raise_loopback()
+        self._view = MountView(plan, self._config.password, is_run_in=False)
+        handed = [os.open(plan.layers[0][0], os.O_PATH | os.O_DIRECTORY)]
+        handed += [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in ("mnt", "net")]
+        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("3i", *handed))
+        self._control.sendmsg([b"held"], [rights])
+        for fd in handed:
+            os.close(fd)
+
     def _run(self, request: KeeperExecRequest, descriptors: list[int]) -> int:
-        if self._view is None:
+        if self._view is None or self._view.starter is None:
             raise KeeperFailure("no view", 0)
         try:
             hide(request.hidden, self._view.empty)
@@ -579,6 +669,10 @@ class CellInit:
             self._view.close()
             self._view = None
         own_call("setns", self._config.password, self._outside, CLONE_NEWNS)
+        if self._network >= 0:
+            own_call("setns", self._config.password, self._network, CLONE_NEWNET)
+            os.close(self._network)
+            self._network = -1
 
 
 def pass_on(number: int, frame: object) -> None:

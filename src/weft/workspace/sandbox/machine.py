@@ -350,6 +350,15 @@ class ProcessSandbox:
         )
         return CommandCell(self.keeper, cell, place, stamp)
 
+    def new_cell(self) -> Cell:
+        """A cell without a view."""
+        return self.keeper.cell(self._cell_config())
+
+    def hidden_paths(self, roots: Sequence[str]) -> list[str]:
+        """What a view that stays must not show, in these projects and elsewhere."""
+        self._hidden.stamp()
+        return [*self._hidden.of_machine(roots), *self._hidden.of_projects(roots)]
+
     def _let_go(self, box: CommandCell) -> None:
         box.cell.close()
         self.scratch.give_back(box.place)

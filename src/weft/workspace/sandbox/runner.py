@@ -191,7 +191,7 @@ class SandboxRunner(Runner):
     ) -> RunResult:
         with closing(OutputCapture(on_output)) as output, closing(OutputCapture(None)) as errors:
             request = self._sandbox.exec_request(command, self._roots)
-            running = _Running(cell, request, command, output, errors)
+            running = RunningCommand(cell, request, command, output, errors)
             try:
                 # What a command wrote until its time-out is committed, as it would be without a
                 # sandbox.
@@ -252,7 +252,7 @@ class SandboxRunner(Runner):
         )
 
 
-class _Running:
+class RunningCommand:
     """One command in its box."""
 
     def __init__(

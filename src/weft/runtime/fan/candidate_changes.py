@@ -1,0 +1,209 @@
+"""What a candidate changed: its overlay compared with the base.
+
+The upper layer alone does not tell: it also holds old contents that were pinned there because the
+user changed a file meanwhile, ignored files such as caches and dependencies, and the candidate's
+own commits.  None of those is part of its work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import anyio.to_thread
+import msgspec
+
+from weft.repo.file_paths import IgnoredPaths
+from weft.runtime.fan.base_files import BaseFile, BaseFiles
+from weft.tools.diff import unified
+from weft.workspace.sandbox.overlay_changes import OverlayChange, changes
+
+LARGEST: Final = 8 * 1024 * 1024
+"""Bytes of a file that are compared and carried; larger ones are named only."""
+MOST_IGNORED: Final = 20
+_CHECK_NAMES: Final = frozenset(
+    (
+        *("conftest.py", "pytest.ini", "tox.ini", "noxfile.py", "setup.cfg", "pyproject.toml"),
+        *("package.json", "jest.config.js", "jest.config.ts", "vitest.config.ts"),
+        *("vitest.config.js", "karma.conf.js", ".mocharc.json", "cargo.toml", "go.mod"),
+        *("build.gradle", "pom.xml", "rakefile", "phpunit.xml", "cmakelists.txt"),
+        *("makefile", "justfile"),
+    )
+)
+_TEST_FOLDERS: Final = frozenset(("test", "tests", "spec", "specs", "__tests__", "testdata"))
+
+
+class CandidateChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One path that a candidate left different from the base."""
+
+    path: str
+    before: BaseFile | None = None
+    """None where the base has nothing."""
+    after: BaseFile | None = None
+    """None where it was removed."""
+
+    @property
+    def text(self) -> str:
+        """The change as a unified diff."""
+        before, after = _text(self.before), _text(self.after)
+        if before is None or after is None:
+            return f"--- {self.path}\n+++ {self.path}\n(binary: {_sizes(self)})"
+        said = unified(before, after, self.path)
+        if self.before is None:
+            said = said.replace(f"--- {self.path}", "--- /dev/null", 1)
+        if self.after is None:
+            said = said.replace(f"+++ {self.path}", "+++ /dev/null", 1)
+        if not said and self.before is not None and self.after is not None:
+            modes = f"(mode {self.before.mode:o} to {self.after.mode:o})"
+            return f"--- {self.path}\n+++ {self.path}\n{modes}"
+        return said
+
+
+class CandidateDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a candidate changed."""
+
+    changes: tuple[CandidateChange, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """What is not carried: ignored files, special ones, larger ones; in sentences."""
+
+    @property
+    def text(self) -> str:
+        """As a unified diff."""
+        return "".join(f"{change.text.rstrip()}\n" for change in self.changes)
+
+    @property
+    def added(self) -> int:
+        """Lines that came."""
+        return self._count("+", "+++")
+
+    @property
+    def removed(self) -> int:
+        """Lines that went."""
+        return self._count("-", "---")
+
+    def _count(self, sign: str, head: str) -> int:
+        lines = (line for change in self.changes for line in change.text.splitlines())
+        return sum(line.startswith(sign) and not line.startswith(head) for line in lines)
+
+    @property
+    def group(self) -> str:
+        """Equal for diffs that come to the same: blanks at the ends of lines do not count."""
+        if not self.changes:
+            return ""
+        digest = hashlib.sha256()
+        for change in self.changes:
+            after = change.after.data if change.after is not None else b"\0gone"
+            lines = [line.strip() for line in after.splitlines() if line.strip()]
+            digest.update(os.fsencode(change.path) + b"\0" + b"\n".join(lines) + b"\0")
+        return digest.hexdigest()[:16]
+
+
+def touches_checks(paths: Iterable[str], command: str) -> list[str]:
+    """Those of these paths that are tests, configure them, or are named in the verify command."""
+    named = {word.strip("'\"`;&|()").removeprefix("./") for word in command.split()}
+    return [path for path in paths if _is_check(path) or path in named]
+
+
+def _is_check(path: str) -> bool:
+    *folders, name = path.lower().split("/")
+    stem = name.partition(".")[0]
+    return (
+        name in _CHECK_NAMES
+        or not _TEST_FOLDERS.isdisjoint(folders)
+        or stem.startswith("test_")
+        or stem.endswith(("_test", "_spec"))
+        or ".test." in name
+        or ".spec." in name
+    )
+
+
+async def candidate_diff(base: BaseFiles, upper: str) -> CandidateDiff:
+    """Compare what lies in an upper layer with the base.
+
+    Raises:
+        TooMuch: it is more than is carried over.
+        FinalToolError: the base cannot be read.
+    """
+    found = await anyio.to_thread.run_sync(changes, upper)
+    known = await base.paths()
+    ignored = base.ignored()
+    wanted, left_out = await anyio.to_thread.run_sync(_wanted, found, known, ignored)
+    before = await base.read(wanted)
+    after = await anyio.to_thread.run_sync(_after, upper, wanted)
+    changed = [
+        CandidateChange(path=path, before=before.get(path), after=after[path])
+        for path in sorted(wanted)
+        if not _is_same(before.get(path), after[path])
+    ]
+    return CandidateDiff(changes=tuple(changed), left_out=tuple(left_out))
+
+
+def _wanted(
+    found: Sequence[OverlayChange], known: set[str], ignored: IgnoredPaths
+) -> tuple[dict[str, OverlayChange | None], list[str]]:
+    """The paths to compare, each with what is in the layer (None: nothing is left there), and what
+    is left out.
+    """
+    wanted: dict[str, OverlayChange | None] = {}
+    left_out: list[str] = []
+    skipped = 0
+    seen = {change.path for change in found}
+    for change in found:
+        path = change.path
+        if path == ".git" or path.startswith(".git/") or "/.git/" in path:
+            continue
+        if change.kind == "gone" or change.is_opaque:
+            # A folder that is gone, or was made anew, takes all that the base has below it.
+            below = f"{path}/"
+            wanted |= {each: None for each in known if each.startswith(below) and each not in seen}
+        if change.kind == "folder" or (change.kind == "gone" and path not in known):
+            continue
+        if path not in known and ignored.holds(path, is_folder=False):
+            skipped += 1
+        elif change.kind == "special" or change.size > LARGEST:
+            left_out.append(
+                f"{path} ({'special file' if change.kind == 'special' else 'too large'})"
+            )
+        else:
+            wanted[path] = change
+    if skipped:
+        left_out.append(f"{skipped:,} ignored files")
+    return wanted, left_out
+
+
+def _after(upper: str, wanted: dict[str, OverlayChange | None]) -> dict[str, BaseFile | None]:
+    found: dict[str, BaseFile | None] = {}
+    for path, change in wanted.items():
+        name = f"{upper}/{path}"
+        if change is None or change.kind == "gone":
+            found[path] = None
+        elif change.kind == "link":
+            found[path] = BaseFile(change.mode, os.fsencode(os.readlink(name)))
+        else:
+            with open(name, "rb") as file:
+                found[path] = BaseFile(change.mode, file.read())
+    return found
+
+
+def _is_same(before: BaseFile | None, after: BaseFile | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    # Of a mode, what git keeps: its kind, and whether the user may execute it.
+    kind = stat.S_IFMT(before.mode) == stat.S_IFMT(after.mode)
+    return kind and before.data == after.data and not (before.mode ^ after.mode) & 0o100
+
+
+def _text(file: BaseFile | None) -> str | None:
+    if file is None:
+        return ""
+    if b"\0" in file.data:
+        return None
+    return file.data.decode(errors="replace")
+
+
+def _sizes(change: CandidateChange) -> str:
+    sizes = [len(file.data) if file is not None else 0 for file in (change.before, change.after)]
+    return f"{sizes[0]:,} to {sizes[1]:,} bytes"
