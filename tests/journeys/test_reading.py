@@ -209,3 +209,14 @@ async def test_a_pinned_message_is_marked(world: World) -> None:
         await session.pin(node)
         [mark] = await facts(session, NodeMarked)
         assert (mark.node, mark.mark, mark.value) == (node, "pin", True)
+
+
+@pytest.mark.requirement("session:unpin")
+async def test_a_message_that_is_pinned_no_more_is_marked_so(world: World) -> None:
+    async with world.open(ScriptedModel(["one"])) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("a")
+        [(node, _), _] = await session.messages_with_ids()
+        await session.pin(node)
+        await session.unpin(node)
+        assert [mark.value for mark in await facts(session, NodeMarked)] == [True, None]

@@ -293,6 +293,7 @@ ROWS: dict[str, Requirement] = {
         "Money and tokens can be limited, and the limit raised.", "api 3"
     ),
     "session:pin": Requirement("A pinned message is marked.", "api 3"),
+    "session:unpin": Requirement("A message that is pinned no more is marked so.", "api 3"),
     "session:todos": Requirement("The task list that the model keeps.", "api 3"),
     "session:add_system_message": Requirement(
         "Shown and kept; sent to the model only if asked.", "api 3"
