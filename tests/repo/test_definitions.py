@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weft.repo.definition_reader import DefinitionReader, definition_reader
+from weft.repo.definitions import cut_text
 from weft.repo.languages import GRAMMARS, language_of
 from weft.repo.source_reader import content_digest, read_content
 
@@ -58,7 +61,25 @@ def test_a_definition_knows_its_lines_and_its_signature() -> None:
     source = b"import a\n\nasync def total(\n    cart: int,\n) -> int:\n    return cart\n"
     (found,) = definition_reader("python").read(source)
     assert (found.first, found.last) == (3, 6)
-    assert found.signature == "async def total( cart: int, ) -> int"
+    assert found.signature == "async def total(cart: int) -> int"
+
+
+def test_a_signature_is_cut_between_words_and_never_into_a_string() -> None:
+    token = "ghp_" + "a1b2" * 9
+    for filler in range(60, 200):
+        source = f'def total({"a" * filler}, t="{token}", u=f(x)): pass\n'.encode()
+        (found,) = definition_reader("python").read(source)
+        assert token in found.signature or "ghp_" not in found.signature
+        row = cut_text(found.signature, 110)
+        assert token in row or "ghp_" not in row
+
+
+@given(st.text("ab (\"'`,é", max_size=40), st.integers(1, 40))
+def test_what_is_cut_is_a_beginning_with_a_mark(text: str, most: int) -> None:
+    cut = cut_text(text, most)
+    assert len(cut) <= most
+    assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
+    assert cut == text or all(cut.count(quote) % 2 == 0 for quote in "\"'`")
 
 
 def test_what_stands_before_a_definition_on_its_line_is_shown() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.repo import file_ranker
+from weft.repo import file_ranker, map_text
 from weft.repo.definitions import Definition
 from weft.repo.file_ranker import FileRanker, never_late
 from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, PastCommit
@@ -137,11 +137,16 @@ def test_the_rarest_words_are_scored_where_common_ones_take_too_long(
 _LINES = st.lists(st.text("aAbB_ \té9.", max_size=12), max_size=6)
 
 
-@given(_LINES, st.sets(st.sampled_from(["ab", "ba", "aab", "é", "bb"]), min_size=1))
-def test_words_are_found_in_bodies_as_in_each_identifier(lines: list[str], words: set[str]) -> None:
+@given(_LINES, st.sets(st.sampled_from(["ab", "ba", "aab", "é", "bb"]), min_size=1), st.booleans())
+def test_words_are_found_in_bodies_as_in_each_identifier(
+    lines: list[str], words: set[str], has_many: bool
+) -> None:
     text = "\n".join(lines)
     weights = dict.fromkeys(sorted(words), 1.0)
-    found = _BodyReader(weights, MapSource(lambda _: [], lambda _: text)).hits("a.py")
+    with pytest.MonkeyPatch.context() as patch:
+        if has_many:
+            patch.setattr(map_text, "_NAMES_SEARCHED", 0)
+        found = _BodyReader(weights, MapSource(lambda _: [], lambda _: text)).hits("a.py")
     expected = {
         (number, part)
         for number, line in enumerate(lines, 1)
@@ -151,6 +156,16 @@ def test_words_are_found_in_bodies_as_in_each_identifier(lines: list[str], words
     }
     assert set(zip(found.lines, found.words, strict=True)) == expected
     assert found.lines == sorted(found.lines)
+
+
+@pytest.mark.parametrize("names", [3, 5_000])
+def test_a_body_is_not_looked_through_when_it_is_too_late(names: int) -> None:
+    text = "\n".join(f"zone_{number} = 1" for number in range(names))
+    reader = _BodyReader(
+        {"zone": 1.0}, MapSource(lambda _: [], lambda _: text, is_late=lambda: True)
+    )
+    with pytest.raises(TimeoutError):
+        reader.hits("a.py")
 
 
 def test_a_map_that_may_look_at_few_letters_goes_by_the_names_behind_them() -> None:

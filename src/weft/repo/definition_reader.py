@@ -17,7 +17,7 @@ from typing import Final
 
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
-from weft.repo.definitions import Definition
+from weft.repo.definitions import Definition, cut_text
 from weft.repo.languages import GRAMMARS
 
 SIGNATURE_CHARS: Final = 160
@@ -120,10 +120,10 @@ def _by_keyword(source: bytes, errors: Query, root: Node) -> Iterator[tuple[int,
             counted = match.start(2)
             most = counted + 4 * SIGNATURE_CHARS
             line_end = source.find(b"\n", counted, most)
-            text = _text(source, match.start(), line_end if line_end >= 0 else most)
+            text = _shown(source, match.start(), line_end if line_end >= 0 else len(source))
             name = _text(source, *match.span(2))
             kind = _KEYWORD_KINDS.get(match[1], "function")
-            yield counted, Definition(name, kind, line, line, text[:SIGNATURE_CHARS])
+            yield counted, Definition(name, kind, line, line, text)
         looked = max(looked, end)
 
 
@@ -143,7 +143,17 @@ def _signature(source: bytes, node: Node) -> str:
     if body is None or end <= node.start_byte:
         line_end = source.find(b"\n", node.start_byte, node.end_byte)
         end = min(node.end_byte, line_end) if line_end >= 0 else node.end_byte
-    return _text(source, begin, min(end, begin + 4 * SIGNATURE_CHARS))[:SIGNATURE_CHARS]
+    return _shown(source, begin, end)
+
+
+def _shown(source: bytes, begin: int, end: int) -> str:
+    last = begin + 4 * SIGNATURE_CHARS
+    text = _text(source, begin, min(end, last))
+    # A signature on several lines, as it would be written on one.
+    for spread, closed in (("( ", "("), ("[ ", "["), (", )", ")"), (", ]", "]"), (" )", ")")):
+        text = text.replace(spread, closed)
+    # What was cut off in the bytes counts as cut, however short its blanks make the rest.
+    return cut_text(text, SIGNATURE_CHARS if end <= last else min(SIGNATURE_CHARS, len(text) - 1))
 
 
 def _text(source: bytes, begin: int, end: int) -> str:

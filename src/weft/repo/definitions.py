@@ -5,11 +5,12 @@ Plain values: a session's process reads them from the cache and never loads a pa
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
 
-READER_VERSION: Final = 2
+READER_VERSION: Final = 3
 """Raised when our own readers give something else for the same bytes: what is cached under an older
 one is read anew.
 """
@@ -36,6 +37,8 @@ class FileReading(msgspec.Struct, frozen=True):
     parts: dict[str, int]
     """The words that they are made of."""
 
+
+_BETWEEN_WORDS: Final = re.compile(r"[\s\"'`()\[\]{},;<>]")
 
 EMPTY: Final = FileReading([], {}, {})
 """Of a file that is no source: too large, binary, or written by a program on one line."""
@@ -69,6 +72,23 @@ def plain_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def cut_text(text: str, most: int) -> str:
+    """At most so many characters of a line of code, with a mark where something is left out.
+
+    Up to the end of a word and never into a string: the rest of a secret that was cut is not known
+    as one any more, and would be shown.
+    """
+    if len(text) <= most:
+        return text
+    kept = text[: most - 1]
+    if not _BETWEEN_WORDS.match(text, most - 1):
+        kept = kept[: max((match.end() for match in _BETWEEN_WORDS.finditer(kept)), default=0)]
+    for quote in "\"'`":
+        if kept.count(quote) % 2:
+            kept = kept[: kept.rindex(quote)]
+    return f"{kept.rstrip()}…"
 
 
 def plain_path(path: str) -> str:

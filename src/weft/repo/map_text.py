@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from weft.repo.definitions import Definition, plain_line, plain_path
+from weft.repo.definitions import Definition, cut_text, plain_line, plain_path
 from weft.repo.file_ranker import IsLate, check_time, never_late
 from weft.repo.words import IDENTIFIER, parts_of
 
@@ -37,6 +37,9 @@ _SMALLEST: Final = 20
 MOST_LETTERS: Final = 2_000_000
 """Letters of bodies that are looked at for a map: about a fifth of a second."""
 
+_NAMES_SEARCHED: Final = 16
+"""To search for more names takes longer than to look at every identifier."""
+_WHOLE_NAME: Final = re.compile(rf"(?<!\w){IDENTIFIER.pattern}")
 _PIECES: Final = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]+")
 
 Estimate = Callable[[str], int]
@@ -134,7 +137,7 @@ def _signatures(path: str, number: int, left: int, bodies: _BodyReader, source: 
 
 
 def _row(definition: Definition) -> str:
-    signature = plain_line(definition.signature[:_SIGNATURE_CHARS])
+    signature = plain_line(cut_text(definition.signature, _SIGNATURE_CHARS))
     # A heading is prose, and prose may be addressed to the reader: in quotes it is a quotation.
     return f'  "{signature}"\n' if definition.kind == "heading" else f"  {signature}\n"
 
@@ -177,6 +180,7 @@ class _BodyReader:
         self.weights = weights
         self._text = source.text
         self._left = source.letters
+        self._is_late = source.is_late
 
     def hits(self, path: str) -> _WordHits:
         """What is in a file."""
@@ -188,12 +192,25 @@ class _BodyReader:
         breaks = [each.start() for each in re.finditer("\n", text)]
         found = {
             (bisect_left(breaks, place) + 1, word)
-            for name, words in self._names(text).items()
-            for place in _places(name, text)
+            for place, words in self._places(text, self._names(text))
             for word in words
         }
         ordered = sorted(found)
         return _WordHits([line for line, _ in ordered], [word for _, word in ordered])
+
+    def _places(self, text: str, names: Mapping[str, list[str]]) -> Iterator[tuple[int, list[str]]]:
+        """Where these names stand in a text, each with its words."""
+        if len(names) <= _NAMES_SEARCHED:
+            for name, words in names.items():
+                check_time(self._is_late)
+                for place in _places_of(name, text):
+                    yield place, words
+            return
+        for number, match in enumerate(_WHOLE_NAME.finditer(text)):
+            if number % 1024 == 0:
+                check_time(self._is_late)
+            if (found := names.get(match[0])) is not None:
+                yield match.start(), found
 
     def _names(self, text: str) -> dict[str, list[str]]:
         """The identifiers in a text that have words of the request, with those words.
@@ -225,7 +242,7 @@ class _BodyReader:
         }
 
 
-def _places(name: str, text: str) -> Iterator[int]:
+def _places_of(name: str, text: str) -> Iterator[int]:
     """Where a name stands in a text, and not as a piece of a longer one."""
     place = text.find(name)
     while place >= 0:

@@ -15,7 +15,7 @@ import msgspec
 from tree_sitter import Node
 
 from weft.repo.definition_reader import definition_reader
-from weft.repo.definitions import MOST_BYTES, FoundReference, ReferenceOrder
+from weft.repo.definitions import MOST_BYTES, FoundReference, ReferenceOrder, cut_text
 from weft.repo.languages import language_of
 from weft.workspace import read_beneath
 
@@ -61,7 +61,7 @@ def _in_file(path: str, language: str, content: bytes, name: bytes) -> list[Foun
         begin = content.rfind(b"\n", 0, place) + 1
         end = content.find(b"\n", place)
         text = content[begin : end if end >= 0 else len(content)].decode("utf-8", "replace")
-        shown = text.strip()[:_LINE_CHARS]
+        shown = cut_text(text.strip(), _LINE_CHARS)
         found[line] = FoundReference(path, line, shown, line in defined)
     return list(found.values())
 
