@@ -6,6 +6,7 @@ part of this repository.
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import subprocess
@@ -68,6 +69,15 @@ def _best(work: Callable[[], object], repeats: int = REPEATS) -> float:
     return min(spent) * 1e3
 
 
+def _in_turns(works: Sequence[Callable[[], object]], repeats: int = REPEATS) -> list[float]:
+    """The least CPU time of each, in milliseconds; in turns, so that all meet the same machine."""
+    spent = [math.inf] * len(works)
+    for _ in range(repeats):
+        for number, work in enumerate(works):
+            spent[number] = min(spent[number], _best(work, 1))
+    return spent
+
+
 def _listing(base: Path) -> list[Row]:
     project = base / "listed"
     for folder in range(LISTED // 100):
@@ -79,8 +89,9 @@ def _listing(base: Path) -> list[Row]:
         subprocess.run(["git", *words], cwd=project, check=True)
     bare = ["git", "ls-files", "-co", "--exclude-standard", "-z"]
     runner = LocalRunner({"PATH": os.environ["PATH"], "HOME": str(base)})
-    floor = _best(lambda: subprocess.run(bare, cwd=project, check=True, capture_output=True))
-    ours = _best(lambda: anyio.run(list_project, runner, str(project), base / "scratch"))
+    git = partial(subprocess.run, bare, cwd=project, check=True, capture_output=True)
+    listed = partial(anyio.run, list_project, runner, str(project), base / "scratch")
+    floor, ours = _in_turns([git, listed], FRESH_REPEATS)
     listing = anyio.run(list_project, runner, str(project), base / "scratch")
     finder = PathFinder(listing.text)
     keys = [_timed(partial(finder.find, TYPED[:end])) for end in range(1, len(TYPED) + 1)]
@@ -118,10 +129,10 @@ def _symbols() -> list[Row]:
 
     # The best of each file, not of all together: other work on the machine hits some of each round.
     megabytes = sum(map(len, sources)) / 1e6
-    floor = megabytes / sum(_best(partial(bare, each)) for each in sources) * 1e3
-    ours = megabytes / sum(_best(partial(reader.read, each)) for each in sources) * 1e3
-    pools = [_PoolTask(root, paths, work) for work in (bare, symbols, whole)]
-    bare_pool, symbol_pool, whole_pool = _together(pools, megabytes)
+    both = [_in_turns([partial(bare, each), partial(reader.read, each)]) for each in sources]
+    floor, ours = (megabytes / sum(times) * 1e3 for times in zip(*both, strict=True))
+    pools = [_PoolTask(root, paths, work).run for work in (bare, symbols, whole)]
+    bare_pool, symbol_pool, whole_pool = (megabytes / spent * 1e3 for spent in _in_turns(pools))
     cores = f"{os.cpu_count()} workers"
     return [
         Row("index: definitions, one core", ours, "MB/s", floor, 0.85, "ratio", "more"),
@@ -154,15 +165,6 @@ class _PoolTask(NamedTuple):
 
         for _, outcome in WorkerPool(done, os.cpu_count() or 1).run(len(self.paths)):
             assert outcome is not None
-
-
-def _together(tasks: Sequence[_PoolTask], megabytes: float) -> list[float]:
-    """Megabytes in a second of CPU time, of each; in turns, so that all meet the same machine."""
-    spent: list[list[float]] = [[] for _ in tasks]
-    for _ in range(REPEATS):
-        for task, times in zip(tasks, spent, strict=True):
-            times.append(_best(task.run, 1))
-    return [megabytes / min(times) * 1e3 for times in spent]
 
 
 def write_sources(project: Path) -> None:

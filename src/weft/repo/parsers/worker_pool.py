@@ -7,6 +7,7 @@ takes over the rest of its share.  Workers end with their parent.
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import selectors
@@ -136,6 +137,9 @@ def _serve(work: Work, items: Iterable[int], frame: int, writer: int, parent: in
     # Never back into the caller: it would write the index, or run the exit handlers, a second time.
     try:
         _set_limits()
+        # What was there before is shared with the parent: the collector would look at all of it,
+        # and so copy it, page by page.
+        gc.freeze()
         done: list[bytes] = []
         for item in items:
             if os.getppid() != parent:
