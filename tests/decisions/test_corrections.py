@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.call_count import calls_made
 from weft.decisions.corrections import find_correction
 from weft.runtime.decisions.decision_source import may_correct
 
@@ -13,7 +14,8 @@ DATA = Path(__file__).parent / "data"
 
 
 def rows(name: str) -> list[list[str]]:
-    return [line.split("\t") for line in (DATA / name).read_text("utf-8").splitlines()]
+    lines = (DATA / name).read_text("utf-8").splitlines()
+    return [line.replace("\\n", "\n").split("\t") for line in lines]
 
 
 CORRECTIONS = rows("corrections.tsv")
@@ -50,12 +52,36 @@ def test_other_words_do_as_well() -> None:
     assert len(false) / len(others) <= 0.05, false
 
 
-@pytest.mark.parametrize(("name", "least"), [("unseen", 0.85), ("held_out", 0.80)])
+@pytest.mark.parametrize(("name", "least"), [("unseen", 0.85), ("held_out", 0.80), ("role", 0.80)])
 def test_corrections_without_a_no_are_captured_too(name: str, least: float) -> None:
     corrections, others = rows(f"{name}_corrections.tsv"), rows(f"{name}_no_corrections.tsv")
     assert sum(is_captured(*row) for row in corrections) / len(corrections) >= least
     false = [reply for proposal, reply in others if find_correction(proposal, reply)]
     assert len(false) / len(others) <= 0.05, false
+
+
+def test_a_correction_in_the_middle_of_a_long_message_is_found_and_what_is_pasted_is_not() -> None:
+    proposal = "I'll split the export into a job per customer and run them on Celery."
+    long = (
+        "Hi, thanks for the numbers. It took me a while to read all of it.\n\n"
+        "{}\n\nCan you also check that the files land in /exports? They were missing."
+    )
+    found = find_correction(proposal, long.format("Celery is overkill. Use a plain loop."))
+    assert found is not None
+    assert (found.chosen, found.quote) == (
+        "Use a plain loop",
+        "Celery is overkill. Use a plain loop.",
+    )
+    for pasted in ("> Celery is overkill. Use a plain loop.", "```\nno, use a loop instead\n```"):
+        assert find_correction(proposal, long.format(pasted)) is None
+
+
+@pytest.mark.parametrize(("length", "calls"), [(100, 1_500), (2_400, 10_000), (10_000, 50)])
+def test_a_look_costs_little(length: int, calls: int) -> None:
+    proposal = "I'll use Celery for the nightly export."
+    reply = ("We looked at it, but we should rather use cron and not Celery. " * 200)[:length]
+    find_correction(proposal, reply)
+    assert calls_made(lambda: find_correction(proposal, reply)) < calls
 
 
 @pytest.mark.parametrize(
@@ -78,7 +104,7 @@ def test_another_way_is_told_from_a_detail(proposal: str, reply: str, chosen: st
     assert (found and found.chosen) == chosen
 
 
-@pytest.mark.parametrize("name", ["", "more_", "unseen_", "held_out_"])
+@pytest.mark.parametrize("name", ["", "more_", "unseen_", "held_out_", "role_", "fresh_"])
 def test_the_first_look_keeps_no_correction_from_the_detector(name: str) -> None:
     for row in rows(f"{name}corrections.tsv"):
         assert may_correct(row[0], row[1]) or find_correction(row[0], row[1]) is None, row
@@ -104,7 +130,7 @@ def test_a_standing_order_is_known_as_such() -> None:
 
 @pytest.mark.parametrize(
     ("proposal", "reply"),
-    [("", "no, use X"), ("I'll do it.", ""), ("I'll do it.", "no, " + "use this " * 200)],
+    [("", "no, use X"), ("I'll do it.", ""), ("I'll do it.", "no, " + "use this " * 300)],
 )
 def test_without_a_proposal_or_in_a_long_text_there_is_none(proposal: str, reply: str) -> None:
     assert find_correction(proposal, reply) is None

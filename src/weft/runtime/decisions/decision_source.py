@@ -34,11 +34,22 @@ if TYPE_CHECKING:  # loaded with the first use
     from weft.runtime.decisions.decision_writers import DecisionWriters
     from weft.runtime.decisions.session_decisions import SessionDecisions
 
-LONGEST_CORRECTION: Final = 1_200
+LONGEST_CORRECTION: Final = 2_500
 """Characters of an answer that may be a correction, as `weft.decisions.corrections` has it."""
 _PLANS: Final = (
-    *("i'll", "ill ", "i will", "i'm going", "i am going", "im going", "i plan", "i'd", "i would"),
-    *("id ", "let me", "we could", "i can", "propose", "suggest", "recommend", "plan", "intend"),
+    *("i'll", "ill ", "i will", "i'm ", "i am ", "im ", "i've", "i have", "i plan", "i'd"),
+    *(
+        "i would",
+        "id ",
+        "let me",
+        "we could",
+        "i can",
+        "propose",
+        "suggest",
+        "recommend",
+        "plan",
+        "intend",
+    ),
     *("i want to", "we should", "next"),
 )
 """A plan has one of these in it."""

@@ -1,4 +1,4 @@
-"""Corrections: a user who answers a proposal with "no, not that; use X".
+"""Rules for clear corrections: "no, not that; use X".
 
 The answer is cut into clauses.  It corrects if one of them turns something down (and, where that
 alone could mean anything, names what the proposal is about) and another says what is wanted.  Told
@@ -11,13 +11,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
-from weft.decisions.entry import shortened
 from weft.decisions.words import words_of
 
 LONGEST_REPLY: Final = 1_200
-"""Characters of an answer that is looked at: a longer one is a task, not a correction."""
+"""Characters of a text that is looked at."""
 SHORT_ORDER: Final = 12
 """Words of an order that corrects by itself, without a no."""
 LONGEST_REMARK: Final = 12
@@ -148,23 +145,12 @@ _ASKS_FOR_ANOTHER: Final = re.compile(
 """A question that asks for another way, and not about this one."""
 
 
-class UserCorrection(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user turned down, and what they want."""
-
-    rejected: str
-    """What was proposed, in one line."""
-    chosen: str
-    """What is wanted instead; empty where it was not said."""
-    quote: str
-    """The user's own words."""
-    is_standing: bool = False
-    """They said that it holds always, or never."""
-
-
-def find_correction(proposal: str, reply: str) -> UserCorrection | None:
-    """The correction in a reply to a proposal; None where it corrects nothing."""
+def clear_correction(proposal: str, reply: str) -> tuple[str, set[str]] | None:
+    """What a reply to a proposal wants, and the words of what it turns down; None where it is not
+    clear that it corrects something.
+    """
     text = " ".join(reply.split())
-    if not proposal.strip() or not text or len(text) > LONGEST_REPLY:
+    if not text or len(text) > LONGEST_REPLY:
         return None
     if _AGREES.match(text) or _POLITE.match(text) or _DISPUTES.match(text):
         return None
@@ -176,22 +162,13 @@ def find_correction(proposal: str, reply: str) -> UserCorrection | None:
     if text.endswith("?") and not _is_answered_question(text):
         return None
     found = _turned_down(clauses, proposal)
-    if (found is None or not found[0]) and _is_plan(proposal):
-        from weft.decisions.counter_proposal import find_counter  # its patterns take 15 ms
+    if (found is None or not found[0]) and is_plan(proposal):
+        from weft.decisions.corrections.counter_proposal import find_counter  # patterns take 15 ms
 
-        found = find_counter(clauses, " ".join(_plans(proposal))) or found
+        found = find_counter(clauses, " ".join(plans_of(proposal))) or found
     if found is None and _NAMES.search(proposal) and _IS_NAMED.fullmatch(text):
         found = text, set()
-    if found is None:
-        return None
-    wanted, words = found
-    gist = _gist(proposal, words)
-    return UserCorrection(
-        rejected=shortened(gist),
-        chosen=shortened(wanted) if wanted else "",
-        quote=shortened(text, 600),
-        is_standing=bool(re.search(r"\b(?:never|always|everywhere)\b", text, re.I)),
-    )
+    return found
 
 
 def _is_answered_question(text: str) -> bool:
@@ -202,22 +179,22 @@ def _is_answered_question(text: str) -> bool:
 
 def _turned_down(clauses: list[str], proposal: str) -> tuple[str, set[str]] | None:
     """What is wanted, and the words of what was turned down; None where nothing was."""
-    proposed, is_plan = set(words_of(proposal)), _is_plan(proposal)
+    proposed, planned = set(words_of(proposal)), is_plan(proposal)
     reply = _ReadReply()
     for number, clause in enumerate(clauses):
-        _read_clause(clause, number, proposed, reply, is_plan=is_plan)
+        _read_clause(clause, number, proposed, reply, is_plan=planned)
     orders = [clause for clause in reply.rest if _WANTS.match(clause)]
     if reply.down == "certain":
         return ", ".join(reply.rest), reply.words
     # What could mean anything needs an order beside it, and counts against a plan alone.
-    if reply.down == "likely" and (orders or (is_plan and reply.rest)):
+    if reply.down == "likely" and (orders or (planned and reply.rest)):
         return ", ".join(reply.rest), reply.words
-    if reply.down in ("criticism", "weak") and is_plan and orders:
+    if reply.down in ("criticism", "weak") and planned and orders:
         return ", ".join(orders), reply.words
     is_short = number_of_words(reply.rest) in (1, 2, 3)
-    if reply.down == "criticism" and reply.is_named and is_plan and is_short:
+    if reply.down == "criticism" and reply.is_named and planned and is_short:
         return ", ".join(reply.rest), reply.words
-    if not reply.down and is_plan and number_of_words(clauses) <= SHORT_ORDER:
+    if not reply.down and planned and number_of_words(clauses) <= SHORT_ORDER:
         courses = [clause for clause in clauses if _CHANGES_COURSE.fullmatch(clause)]
         if courses:
             return ", ".join(courses), set()
@@ -284,13 +261,13 @@ def _is_remark(clause: str, proposed: set[str]) -> bool:
     return bool(set(words_of(clause)) & proposed) or bool({*words[:2]} & _PRONOUNS)
 
 
-def _is_plan(proposal: str) -> bool:
+def is_plan(proposal: str) -> bool:
     """Whether something is proposed, and not asked, reported or left to the user's choice."""
-    plans = _plans(proposal)
+    plans = plans_of(proposal)
     return bool(plans) and not all(re.search(r"\beither\b|\bor\b", each) for each in plans)
 
 
-def _plans(proposal: str) -> list[str]:
+def plans_of(proposal: str) -> list[str]:
     """The sentences that propose something."""
     sentences = [each for each in _SENTENCE.split(proposal) if each.strip()]
     return [each for each in sentences if _PROPOSES.search(each) and "?" not in each]
@@ -318,7 +295,7 @@ def number_of_words(clauses: list[str]) -> int:
     return sum(len(clause.split()) for clause in clauses)
 
 
-def _gist(proposal: str, words: set[str]) -> str:
+def gist(proposal: str, words: set[str]) -> str:
     """The sentence of a proposal that was turned down, without its beginning."""
     sentences = [each.strip() for each in _SENTENCE.split(proposal) if each.strip()]
     best = max(

@@ -153,7 +153,7 @@ class _Reading:
         words = _TOKEN.findall(plain.lower())
         if not words or _DETAIL.search(plain):
             return
-        is_added = bool(_ADDS.match(plain)) or bool({words[0], words[-1]} & _words("added"))
+        is_added = bool(_ADDS.match(plain)) or bool({words[0], words[-1]} & words_that("added"))
         if is_added and not _others(words, self._planned):
             return
         if self._names_other_way(plain, words) or _JUST.match(clause):
@@ -162,7 +162,7 @@ class _Reading:
         if self._finds_fault(plain, words):
             self._has_fault = True
             self._down |= set(words) & self._planned
-        elif words[0] in _words("verb"):
+        elif words[0] in words_that("verb"):
             self._take_order(clause, plain, words[1:])
         elif self._is_new(words) and not _TELLS.search(plain):
             self._fragments.append(clause)
@@ -172,12 +172,14 @@ class _Reading:
     def _take_order(self, clause: str, plain: str, words: list[str]) -> None:
         verb = plain.lower().split()[0]
         named = [
-            word for word in words if word not in _words("pronoun") and word not in _words("little")
+            word
+            for word in words
+            if word not in words_that("pronoun") and word not in words_that("little")
         ]
-        if all(_singular(word) in self._planned for word in named):
+        if all(singular(word) in self._planned for word in named):
             return
         # The same act done in another way is no detail of it.
-        is_same_act = verb in self._planned and words[0] not in _words("pronoun")
+        is_same_act = verb in self._planned and words[0] not in words_that("pronoun")
         (self._wanted if is_same_act and not _WITH.search(plain) else self._orders).append(clause)
 
     def result(self) -> tuple[str, set[str]] | None:
@@ -193,8 +195,9 @@ class _Reading:
 
     def _is_new(self, words: list[str]) -> bool:
         """Whether a clause names something that the plan does not, and is no remark on it."""
-        return words[0] not in _words("pronoun") and any(
-            _singular(word) not in self._planned and word not in _words("little") for word in words
+        return words[0] not in words_that("pronoun") and any(
+            singular(word) not in self._planned and word not in words_that("little")
+            for word in words
         )
 
     def _names_other_way(self, plain: str, words: list[str]) -> bool:
@@ -206,7 +209,11 @@ class _Reading:
             return True
         if self._has_other_number(words) or (_OBLIGES.match(plain) and self._is_new(words[2:])):
             return True
-        if _REPLACES.search(plain) and words[0] not in _words("pronoun") and self._is_new(words):
+        if (
+            _REPLACES.search(plain)
+            and words[0] not in words_that("pronoun")
+            and self._is_new(words)
+        ):
             return True
         if _PREFERS.match(plain) and self._is_new(words[1:] or words):
             return True
@@ -224,13 +231,13 @@ class _Reading:
         if found is None:
             return False
         what = _TOKEN.findall(found["what"].lower())
-        good = {"job", "sense", "do", *_words("better")}
+        good = {"job", "sense", "do", *words_that("better")}
         said = set(_TOKEN.findall(plain.lower()[len(found["what"]) :]))
-        is_other = bool(what) and what[0] not in _words("pronoun")
+        is_other = bool(what) and what[0] not in words_that("pronoun")
         is_other = is_other and not any(
-            word.endswith(plan) for word in map(_singular, what) for plan in self._planned
+            word.endswith(plan) for word in map(singular, what) for plan in self._planned
         )
-        is_other = is_other and not (_NUMBER.fullmatch(what[0]) or what[0] in _words("count"))
+        is_other = is_other and not (_NUMBER.fullmatch(what[0]) or what[0] in words_that("count"))
         return is_other and bool(said & good) and not _DENIES.search(found["what"])
 
     def _is_compared(self, plain: str) -> bool:
@@ -241,7 +248,12 @@ class _Reading:
                 continue
             what = next(word for word in found.groups() if word).lower()
             first = _TOKEN.findall(what)[:1]
-            is_other = not first or first[0] not in {*_words("pronoun"), "i", "we", *_words("verb")}
+            is_other = not first or first[0] not in {
+                *words_that("pronoun"),
+                "i",
+                "we",
+                *words_that("verb"),
+            }
             if is_other and _tokens(what) - self._planned and not _DENIES.search(what):
                 return True
         return False
@@ -262,17 +274,19 @@ class _Reading:
             return False
         what, where = _tokens(found["what"]), _tokens(found["where"])
         is_about_it = bool(what & self._planned) or (
-            plain.lower().split()[0] in _words("pronoun")
+            plain.lower().split()[0] in words_that("pronoun")
             and _PREPOSITION.match(found["where"]) is not None
         )
         return is_about_it and bool(where - self._planned) and len(where) <= 8
 
     def _finds_fault(self, plain: str, words: list[str]) -> bool:
-        if words[0] in _words("verb"):
+        if words[0] in words_that("verb"):
             return False
-        subject = {*map(_singular, words[:3])} & self._planned
-        is_named = bool({*map(_singular, words)} & self._planned) or words[0] in _words("pronoun")
-        is_bad = bool(set(words) & _words("fault")) and not set(words) & _words("better")
+        subject = {*map(singular, words[:3])} & self._planned
+        is_named = bool({*map(singular, words)} & self._planned) or words[0] in words_that(
+            "pronoun"
+        )
+        is_bad = bool(set(words) & words_that("fault")) and not set(words) & words_that("better")
         # What the user cannot do is no fault of the plan.
         is_denied = is_named and words[0] != "i" and bool(_DENIES.search(plain))
         # Who says something about a thing in a plan, and orders another one, finds fault with it.
@@ -280,13 +294,16 @@ class _Reading:
         is_remark = is_remark and words[-1] not in ("please", *subject)
         is_refused = words[-1] in ("no", "nope", "nah") and len(words) <= 2
         return (
-            is_bad or is_denied or is_refused or (is_remark and not set(words) & _words("better"))
+            is_bad
+            or is_denied
+            or is_refused
+            or (is_remark and not set(words) & words_that("better"))
         )
 
 
 def _others(words: list[str], planned: set[str]) -> set[str]:
     """The words of a plan in whose place an answer names another one."""
-    named = {_singular(word) for word in words} - planned - _words("little")
+    named = {singular(word) for word in words} - planned - words_that("little")
     return {
         old
         for group in _alternatives()
@@ -300,22 +317,34 @@ def _others(words: list[str], planned: set[str]) -> set[str]:
 def _tokens(text: str) -> set[str]:
     """The words of a text that say something, without their plural."""
     return {
-        _singular(word) for word in _TOKEN.findall(text.lower()) if word not in _words("little")
+        singular(word) for word in _TOKEN.findall(text.lower()) if word not in words_that("little")
     }
 
 
-def _singular(word: str) -> str:
+def singular(word: str) -> str:
+    """A word without the ending of its plural."""
     is_plural = len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
     return word[:-1] if is_plural else word
 
 
 @cache
-def _alternatives() -> tuple[frozenset[str], ...]:
-    rows = read_table(__file__, "alternatives.tsv", 2)
-    return tuple(frozenset(map(_singular, words.split())) for _, words in rows)
+def alternatives_by_word() -> dict[str, frozenset[int]]:
+    """A word → the groups of things, of which a plan takes one, that it belongs to."""
+    found: dict[str, set[int]] = {}
+    for number, group in enumerate(_alternatives()):
+        for word in group:
+            found.setdefault(word, set()).add(number)
+    return {word: frozenset(numbers) for word, numbers in found.items()}
 
 
 @cache
-def _words(kind: str) -> frozenset[str]:
+def _alternatives() -> tuple[frozenset[str], ...]:
+    rows = read_table(__file__, "alternatives.tsv", 2)
+    return tuple(frozenset(map(singular, words.split())) for _, words in rows)
+
+
+@cache
+def words_that(kind: str) -> frozenset[str]:
+    """The words of a kind in the table: `fault`, `better`, `verb`, …"""
     rows = read_table(__file__, "counter_words.tsv", 2)
     return frozenset(word for name, words in rows if name == kind for word in words.split())

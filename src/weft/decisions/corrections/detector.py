@@ -1,0 +1,125 @@
+"""Corrections: a user who answers a proposal with "no, not that; use X", or only with "X".
+
+An answer is judged in windows of sentences, so that a correction is found in the middle of a long
+message.  What was pasted (code, logs, mails) is not the user's word.  A window is judged by its
+features (`reply_score`), and by the rules for what is clear (`rules`); what is wanted is taken from
+the rules where they found it, else from its clauses.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from weft.decisions.corrections.reply_score import (
+    JudgedPlan,
+    ReplyWindow,
+    score,
+    signs,
+    wanted_clauses,
+)
+from weft.decisions.corrections.rules import clear_correction, gist, is_plan, plans_of
+from weft.decisions.entry import shortened
+from weft.decisions.words import words_of
+
+LONGEST_REPLY: Final = 2_500
+"""Characters of an answer that is looked at: a longer one is a task, not a correction."""
+SHORT_REPLY: Final = 3
+"""Sentences of an answer that is judged as a whole."""
+WINDOW: Final = 2
+"""Sentences that are judged together in a longer one."""
+MOST_WINDOWS: Final = 3
+"""Windows of a longer one that are judged: those with most signs."""
+LEAST_SCORE: Final = 1.9
+"""What makes a correction: chosen so that less than one of twenty other answers is taken for
+one."""
+RULES_COUNT: Final = 3.0
+"""What it counts that the rules find one, too."""
+
+_FENCED: Final = re.compile(r"^```.*?(?:^```|\Z)", re.MULTILINE | re.DOTALL)
+_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+_PASTED: Final = re.compile(
+    r"^\s*(?:>|\$ |at |File \"|Traceback|\d{4}-\d\d-\d\d[ T]\d\d:|"
+    r"\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG)\b)|\w{0,40}(?:Error|Exception): |\berror: |"
+    r"^(?: {4}|\t)|\bdef \w+\(|[{};]\s*$|^\w+\([^)]*\)$"
+)
+"""A line that a program or another person wrote."""
+_STANDING: Final = re.compile(r"\b(?:never|always|everywhere)\b", re.I)
+
+
+class UserCorrection(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user turned down, and what they want."""
+
+    rejected: str
+    """What was proposed, in one line."""
+    chosen: str
+    """What is wanted instead; empty where it was not said."""
+    quote: str
+    """The user's own words."""
+    is_standing: bool = False
+    """They said that it holds always, or never."""
+
+
+def find_correction(proposal: str, reply: str) -> UserCorrection | None:
+    """The correction in a reply to a proposal; None where it corrects nothing."""
+    if not proposal.strip() or not reply.strip() or len(reply) > LONGEST_REPLY:
+        return None
+    plan = judged_plan(proposal)
+    judged = [(score(plan, each), each.text) for each in _likeliest(plan, windows(reply))]
+    if not judged:
+        return None
+    total, text = max(judged)
+    # The rules cost more than the features: asked of one window only, and where they matter.
+    clear = clear_correction(proposal, text) if total + RULES_COUNT > LEAST_SCORE else None
+    if total + (RULES_COUNT if clear else 0.0) <= LEAST_SCORE:
+        return None
+    wanted, words = clear or (", ".join(wanted_clauses(plan, text)), set(words_of(text)))
+    return UserCorrection(
+        rejected=shortened(gist(proposal, words)),
+        chosen=shortened(wanted.strip(" ,")),
+        quote=shortened(text, 600),
+        is_standing=_STANDING.search(text) is not None,
+    )
+
+
+def judged_plan(proposal: str) -> JudgedPlan:
+    """What an answer is compared with: the sentences that propose something, or all of it."""
+    plans = plans_of(proposal)
+    text = " ".join(plans) or proposal
+    return JudgedPlan(text, is_plan=is_plan(proposal), asks="?" in proposal)
+
+
+def windows(reply: str) -> list[ReplyWindow]:
+    """The parts of an answer that are judged."""
+    own = _own_words(reply)
+    said = [each.strip() for each in _SENTENCE.split(own) if each and each.strip()]
+    is_part = len(said) > SHORT_REPLY
+    size = WINDOW if is_part else SHORT_REPLY
+    starts = range(len(said) - WINDOW + 1) if is_part else range(min(1, len(said)))
+    return [
+        ReplyWindow(
+            text=" ".join(" ".join(said[start : start + size]).split()),
+            opening=said[0],
+            is_part=is_part,
+            is_pasted=own != reply,
+        )
+        for start in starts
+    ]
+
+
+def _likeliest(plan: JudgedPlan, parts: list[ReplyWindow]) -> list[ReplyWindow]:
+    """The windows that are worth a look."""
+    if len(parts) <= MOST_WINDOWS:
+        return parts
+    counted = sorted(((-signs(plan, each.text), n) for n, each in enumerate(parts)))
+    return [parts[n] for count, n in counted[:MOST_WINDOWS] if count]
+
+
+def _own_words(reply: str) -> str:
+    """An answer without what was pasted into it."""
+    lines = _FENCED.sub("\n", reply).split("\n")
+    if len(lines) == 1:
+        return reply
+    return "\n".join(line for line in lines if _PASTED.search(line) is None)
