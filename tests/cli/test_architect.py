@@ -276,7 +276,7 @@ async def test_the_mode_is_switched_on_and_off_and_a_task_can_go_along(app: App)
 
 def test_without_a_user_a_plan_needs_bypass_and_that_is_said(weft: WeftProgram) -> None:
     model = weft.script(PLAN, "Done.")
-    done = weft.run("-p", "--architect", "-m", model, "make them")
+    done = weft.call("-p", "--architect", "-m", model, "make them")
     assert done.returncode == 1
     assert "--permission-mode bypass" in done.stderr
     assert not list(weft.project.iterdir())
@@ -285,7 +285,7 @@ def test_without_a_user_a_plan_needs_bypass_and_that_is_said(weft: WeftProgram) 
 def test_without_a_user_and_with_bypass_a_plan_is_carried_out(weft: WeftProgram) -> None:
     editor = weft.script(*WRITE)
     planner = weft.script([call("submit", summary="Make it.", steps=[step(1)])], "Done.")
-    done = weft.run(
+    done = weft.call(
         "-p",
         "--yolo",
         "--verbose",

@@ -30,7 +30,7 @@ def test_a_line_that_is_wrong_is_reported_and_ends_nothing(weft: WeftProgram) ->
         '{"type":"user","message":{"content":[{"type":"video"}]}}',
         "",
     ]
-    done = weft.run(*PRINT, "-m", weft.script("One."), stdin="\n".join([*wrong, user("a")]))
+    done = weft.call(*PRINT, "-m", weft.script("One."), stdin="\n".join([*wrong, user("a")]))
     told = kinds(lines(done.stdout))
     assert told.count("system/error") == 3
     assert told[-1] == "result/success"
@@ -39,7 +39,7 @@ def test_a_line_that_is_wrong_is_reported_and_ends_nothing(weft: WeftProgram) ->
 
 def test_a_message_that_fails_is_a_result_and_the_next_one_works(weft: WeftProgram) -> None:
     model = weft.script([{"do": "error", "error": "RequestRefused", "message": "no"}], "Fine.")
-    done = weft.run(*PRINT, "-m", model, stdin=f"{user('')}\n{user('a')}\n{user('b')}\n")
+    done = weft.call(*PRINT, "-m", model, stdin=f"{user('')}\n{user('a')}\n{user('b')}\n")
     results = [each for each in lines(done.stdout) if each["type"] == "result"]
     assert [each["is_error"] for each in results[:2]] == [True, True]
     assert "empty" in results[0]["error"]
@@ -196,7 +196,7 @@ def test_files_go_back_for_the_other_side_and_the_conversation_stays(weft: WeftP
     driver.send(user("b"))
     driver.until("result")
     session = str(weft.sessions()[0]["id"])
-    tree = json.loads(weft.run("session", "tree", session, "--json").stdout)
+    tree = json.loads(weft.call("session", "tree", session, "--json").stdout)
     said = [each["id"] for each in tree["messages"] if each["role"] == "user"]
     driver.send(control("r1", subtype="rewind_files", user_message_id=said[1], dry_run=True))
     seen = driver.until("control_response")[-1]["response"]["response"]
@@ -237,8 +237,8 @@ def test_the_first_line_and_initialize_tell_what_the_project_brings(weft: WeftPr
 
 def test_plan_is_a_permission_mode_too_and_contradictions_are_named(weft: WeftProgram) -> None:
     model = weft.script([call("write", path="a.txt", content="x")], "Planned.")
-    assert weft.run("-p", "--plan", "-m", model, "go").returncode == 0
+    assert weft.call("-p", "--plan", "-m", model, "go").returncode == 0
     assert not (weft.project / "a.txt").exists()
-    done = weft.run("-p", "--plan", "--yolo", "-m", model, "go")
+    done = weft.call("-p", "--plan", "--yolo", "-m", model, "go")
     assert done.returncode == 2
     assert "--plan and the permission mode bypass contradict each other" in done.stderr

@@ -14,8 +14,8 @@ from weft.view import NoteBlock, TableBlock
 
 def newest(weft: WeftProgram) -> tuple[str, str]:
     """Model and level of the newest session, as it is exported."""
-    [row, *_] = json.loads(weft.run("session", "list", "--json").stdout)
-    exported = weft.run("session", "export", row["id"], "-f", "json")
+    [row, *_] = json.loads(weft.call("session", "list", "--json").stdout)
+    exported = weft.call("session", "export", row["id"], "-f", "json")
     about = json.loads(exported.stdout)["session"]
     return about["model"], about.get("thinking", "")
 
@@ -35,7 +35,7 @@ def test_the_effort_stands_behind_the_model_or_is_an_option(
     weft: WeftProgram, behind: str, options: tuple[str, ...], level: str
 ) -> None:
     model = weft.script("Hello.")
-    assert weft.run("-p", "-m", model + behind, *options, "hi").stdout == "Hello.\n"
+    assert weft.call("-p", "-m", model + behind, *options, "hi").stdout == "Hello.\n"
     assert newest(weft) == (model, level)
 
 
@@ -48,16 +48,16 @@ def test_a_session_goes_on_with_the_effort_that_it_is_told(weft: WeftProgram) ->
 
 def test_the_configured_model_has_an_effort_behind_it_too(weft: WeftProgram) -> None:
     model = weft.script("Hello.")
-    assert weft.run("-p", "--set", f"model.default={model}:low", "hi").stdout == "Hello.\n"
+    assert weft.call("-p", "--set", f"model.default={model}:low", "hi").stdout == "Hello.\n"
     assert newest(weft) == (model, "low")
 
 
 def test_the_configured_effort_is_that_of_new_sessions(weft: WeftProgram) -> None:
     model = weft.script("Hello.")
     effort = ("--set", "model.effort=high")
-    assert weft.run("-p", *effort, "-m", model, "hi").stdout == "Hello.\n"
+    assert weft.call("-p", *effort, "-m", model, "hi").stdout == "Hello.\n"
     assert newest(weft) == (model, "high")
-    assert weft.run("-p", *effort, "-m", f"{model}:off", "hi").stdout == "Hello.\n"
+    assert weft.call("-p", *effort, "-m", f"{model}:off", "hi").stdout == "Hello.\n"
     assert newest(weft) == (model, "off")
     refused = weft.call("-p", "--set", "model.effort=wild", "-m", model, "hi")
     assert refused.returncode == 2
@@ -84,11 +84,11 @@ def levelled(weft: WeftProgram, *levels: str, **known: object) -> str:
 def test_a_run_says_on_standard_error_which_level_is_used(
     weft: WeftProgram, levels: tuple[str, ...], options: tuple[str, ...], said: str
 ) -> None:
-    done = weft.run("-p", "-m", levelled(weft, *levels), *options, "hi")
+    done = weft.call("-p", "-m", levelled(weft, *levels), *options, "hi")
     assert done.stdout == "Hello.\n"
     assert said in done.stderr
     assert bool(said) == bool(done.stderr)
-    again = weft.run("-p", "-c", "hi")
+    again = weft.call("-p", "-c", "hi")
     assert (again.stdout, again.stderr) == ("Hello.\n", ""), "it was said"
 
 

@@ -124,7 +124,7 @@ def test_without_a_user_a_command_from_a_file_is_expanded_too(weft: WeftProgram)
     model = weft.script(
         {"when": {"user_says": "hello to Ada"}, "steps": [text("Hello, Ada.")]}, "What?"
     )
-    done = weft.run("-p", "-m", model, "/greet Ada")
+    done = weft.call("-p", "-m", model, "/greet Ada")
     assert (done.stdout, done.returncode) == ("Hello, Ada.\n", 0)
     message = {"type": "user", "message": {"role": "user", "content": "/greet Ada"}}
     streams = ("--input-format", "stream-json", "--output-format", "stream-json")
@@ -136,7 +136,7 @@ def test_without_a_user_a_command_that_needs_permission_is_refused_in_one_senten
     weft: WeftProgram,
 ) -> None:
     command(weft.project, "danger", "!`touch made`")
-    done = weft.run("-p", "-m", weft.script("Never."), "/danger")
+    done = weft.call("-p", "-m", weft.script("Never."), "/danger")
     assert done.returncode == 2
     assert done.stderr == (
         "weft: /danger: `touch made` was not run. "
@@ -236,7 +236,7 @@ def test_without_a_user_nothing_is_trusted_and_that_is_said_in_one_line(
     weft: WeftProgram,
 ) -> None:
     hook(weft.project)
-    done = weft.run("-p", "--yolo", "-m", weft.script("Hello."), "hi")
+    done = weft.call("-p", "--yolo", "-m", weft.script("Hello."), "hi")
     assert (done.returncode, done.stdout) == (0, "Hello.\n")
     assert done.stderr.count("\n") == 1
     assert "this folder is not trusted, so its hooks are ignored" in done.stderr

@@ -29,7 +29,7 @@ def test_the_verbs_are_the_same_as_print(weft: WeftProgram, verb: str) -> None:
 
 
 def test_without_a_terminal_a_prompt_is_answered(weft: WeftProgram) -> None:
-    assert weft.run("-m", weft.script("Hello."), "hi").stdout == "Hello.\n"
+    assert weft.call("-m", weft.script("Hello."), "hi").stdout == "Hello.\n"
 
 
 def test_what_is_piped_in_reaches_the_model_behind_the_prompt(weft: WeftProgram) -> None:
@@ -38,7 +38,7 @@ def test_what_is_piped_in_reaches_the_model_behind_the_prompt(weft: WeftProgram)
 
 
 def test_json_is_one_object_with_the_whole_result(weft: WeftProgram) -> None:
-    done = weft.run("-p", "-m", weft.script("Hello."), "--output-format", "json", "hi")
+    done = weft.call("-p", "-m", weft.script("Hello."), "--output-format", "json", "hi")
     (line,) = lines(done.stdout)
     assert (line["type"], line["subtype"], line["result"]) == ("result", "success", "Hello.")
     assert line["session_id"] == weft.sessions()[0]["id"]
@@ -78,7 +78,7 @@ def test_a_very_long_answer_comes_whole_in_every_format(weft: WeftProgram) -> No
 
 def test_what_a_terminal_could_obey_is_escaped_in_json_and_the_same_json(weft: WeftProgram) -> None:
     evil = "a\x1b]0;x\x07\x9b31m\u202e\x7f\U000e0041z"
-    done = weft.run("-p", "-m", weft.script(evil), "--output-format", "json", "hi")
+    done = weft.call("-p", "-m", weft.script(evil), "--output-format", "json", "hi")
     assert not any(letter in done.stdout for letter in "\x1b\x07\x9b\u202e\x7f\U000e0041")
     assert lines(done.stdout)[0]["result"] == evil
     assert weft.run("-p", "-m", weft.script(evil), "hi").stdout == f"{evil}\n", (
@@ -88,7 +88,7 @@ def test_what_a_terminal_could_obey_is_escaped_in_json_and_the_same_json(weft: W
 
 def test_what_needs_permission_is_denied_with_a_reason_and_never_waits(weft: WeftProgram) -> None:
     model = weft.script([call("shell", command="touch made")], "I could not.")
-    done = weft.run("-p", "-m", model, "hi")
+    done = weft.call("-p", "-m", model, "hi")
     assert (done.returncode, done.stdout) == (0, "I could not.\n")
     assert "1 tool call was denied: no one to approve it in -p mode" in done.stderr
     assert not (weft.project / "made").exists()
@@ -108,14 +108,16 @@ def test_what_needs_permission_is_denied_with_a_reason_and_never_waits(weft: Wef
 )
 def test_permission_can_be_given_beforehand(weft: WeftProgram, flags: list[str]) -> None:
     model = weft.script([call("shell", command="touch made")], "Done.")
-    done = weft.run("-p", "-m", model, *flags, "hi")
+    done = weft.call("-p", "-m", model, *flags, "hi")
     assert (done.returncode, done.stdout, done.stderr) == (0, "Done.\n", "")
     assert (weft.project / "made").exists()
 
 
 def test_edits_can_be_allowed_and_commands_not(weft: WeftProgram) -> None:
     steps = [call("write", path="a.txt", content="x"), call("shell", command="touch made")]
-    done = weft.run("-p", "-m", weft.script(steps, "Ok."), "--permission-mode", "acceptEdits", "hi")
+    done = weft.call(
+        "-p", "-m", weft.script(steps, "Ok."), "--permission-mode", "acceptEdits", "hi"
+    )
     assert done.stdout == "Ok.\n"
     assert (weft.project / "a.txt").read_text() == "x"
     assert not (weft.project / "made").exists()
@@ -123,14 +125,14 @@ def test_edits_can_be_allowed_and_commands_not(weft: WeftProgram) -> None:
 
 def test_a_denied_rule_beats_everything(weft: WeftProgram) -> None:
     model = weft.script([call("write", path="a.txt", content="x")], "No.")
-    done = weft.run("-p", "-m", model, "--yolo", "--disallowedTools", "write(a.txt)", "hi")
+    done = weft.call("-p", "-m", model, "--yolo", "--disallowedTools", "write(a.txt)", "hi")
     assert done.stdout == "No.\n"
     assert not (weft.project / "a.txt").exists()
 
 
 def test_tools_can_be_chosen_and_taken_away(weft: WeftProgram) -> None:
     def tools(*flags: str) -> list[str]:
-        done = weft.run(
+        done = weft.call(
             "-p", "-m", weft.script("x"), "--output-format", "stream-json", *flags, "hi"
         )
         found: list[str] = lines(done.stdout)[0]["tools"]
@@ -169,7 +171,7 @@ def test_a_rule_in_the_settings_that_would_do_nothing_is_refused(
 def test_a_denied_rule_counts_in_the_spelling_of_other_agents(weft: WeftProgram) -> None:
     (weft.project / ".env").write_text("SECRET=hunter22\n")
     model = weft.script([call("read", path=".env")], "No.")
-    done = weft.run(
+    done = weft.call(
         *("-p", "-m", model, "--yolo", "--output-format", "stream-json"),
         *("--disallowedTools", "Read(./.env)", "hi"),
     )
@@ -181,7 +183,7 @@ def test_agents_are_taken_away_by_the_name_that_other_agents_have_for_them(
     weft: WeftProgram,
 ) -> None:
     model = weft.script([call("agent", prompt="Look around.")], "No.")
-    done = weft.run(
+    done = weft.call(
         *("-p", "-m", model, "--yolo", "--output-format", "stream-json"),
         *("--set", "permissions.deny=Task", "hi"),
     )
@@ -193,9 +195,9 @@ def test_an_added_folder_is_open_to_it(weft: WeftProgram, tmp_path: Path) -> Non
     other.mkdir()
     (other / "b.txt").write_text("from the other folder")
     model = weft.script([call("read", path=str(other / "b.txt"))], "Read.")
-    without = weft.run("-p", "-m", model, "--output-format", "stream-json", "hi").stdout
+    without = weft.call("-p", "-m", model, "--output-format", "stream-json", "hi").stdout
     assert "from the other folder" not in without
-    within = weft.run(
+    within = weft.call(
         "-p", "-m", model, "--output-format", "stream-json", "--add-dir", str(other), "hi"
     )
     assert "from the other folder" in within.stdout
@@ -212,19 +214,19 @@ def test_a_session_goes_on_where_it_was(weft: WeftProgram) -> None:
 
 def test_a_session_is_found_by_its_id_the_beginning_of_it_or_its_title(weft: WeftProgram) -> None:
     model = weft.script("One.", "Two.", "Three.", "Four.")
-    weft.run("-p", "-m", model, "--session-id", "my-own-id", "-n", "The Title", "first")
+    weft.call("-p", "-m", model, "--session-id", "my-own-id", "-n", "The Title", "first")
     for given in ("my-own-id", "my-own", "the title"):
-        assert weft.run("-p", "-r", given, "next").returncode == 0
+        assert weft.call("-p", "-r", given, "next").returncode == 0
     assert [row["id"] for row in weft.sessions()] == ["my-own-id"]
 
 
 def test_a_fork_shares_the_past_and_leaves_the_old_session_alone(weft: WeftProgram) -> None:
     model = weft.script("One.", "Two.", [call("shell", command="touch made")], "Four.")
-    weft.run("-p", "-m", model, "first")
-    assert weft.run("-p", "-c", "--fork", "second").stdout == "Two.\n"
+    weft.call("-p", "-m", model, "first")
+    assert weft.call("-p", "-c", "--fork", "second").stdout == "Two.\n"
     counts = sorted(row["message_count"] for row in weft.sessions())
     assert len(counts) == 2
-    done = weft.run("-p", "-c", "--fork", "third")
+    done = weft.call("-p", "-c", "--fork", "third")
     assert (done.returncode, done.stdout) == (0, "Four.\n"), "what a fork asks for is denied, too"
     assert not (weft.project / "made").exists()
 
@@ -234,9 +236,9 @@ def test_only_without_the_sandbox_does_bypass_reach_the_whole_disk(weft: WeftPro
     model = weft.script([call("shell", command=f"touch {outside}")], "Done.")
     if shutil.which("bwrap") is None:
         pytest.skip("this machine has no sandbox")
-    weft.run("-p", "-m", model, "--permission-mode", "bypass", "hi")
+    weft.call("-p", "-m", model, "--permission-mode", "bypass", "hi")
     assert not outside.exists(), "the sandbox did not hold"
-    weft.run("-p", "-m", model, "--permission-mode", "bypass", "--no-sandbox", "hi")
+    weft.call("-p", "-m", model, "--permission-mode", "bypass", "--no-sandbox", "hi")
     assert outside.exists()
 
 
@@ -248,12 +250,12 @@ def test_an_ephemeral_run_keeps_nothing(weft: WeftProgram) -> None:
 def test_limits_end_the_run_with_a_failure_and_say_why(weft: WeftProgram) -> None:
     (weft.project / "a.txt").write_text("x")
     model = weft.script([text("Look."), call("read", path="a.txt")], "Never said.")
-    done = weft.run("-p", "-m", model, "--max-turns", "1", "hi")
+    done = weft.call("-p", "-m", model, "--max-turns", "1", "hi")
     assert done.returncode == 1
     assert "limit of model answers" in done.stderr
-    json_ = weft.run("-p", "-m", model, "--max-turns", "1", "--output-format", "json", "hi")
+    json_ = weft.call("-p", "-m", model, "--max-turns", "1", "--output-format", "json", "hi")
     assert lines(json_.stdout)[0]["subtype"] == "error_max_turns"
-    money = weft.run(
+    money = weft.call(
         "-p", "-m", model, "--max-budget-usd", "0.000001", "--output-format", "json", "hi"
     )
     assert lines(money.stdout)[0]["subtype"] == "error_max_budget_usd"
@@ -266,9 +268,9 @@ def test_a_schema_gives_a_checked_value(weft: WeftProgram, tmp_path: Path) -> No
     )
     model = weft.script([call("submit", n=42)], "Done.")
     for given in (str(schema), schema.read_text()):
-        done = weft.run("-p", "-m", model, "--json-schema", given, "hi")
+        done = weft.call("-p", "-m", model, "--json-schema", given, "hi")
         assert (done.returncode, json.loads(done.stdout)) == (0, {"n": 42})
-    json_ = weft.run(
+    json_ = weft.call(
         "-p", "-m", model, "--json-schema", str(schema), "--output-format", "json", "hi"
     )
     assert lines(json_.stdout)[0]["structured_output"] == {"n": 42}
@@ -276,15 +278,15 @@ def test_a_schema_gives_a_checked_value(weft: WeftProgram, tmp_path: Path) -> No
 
 def test_the_last_answer_can_go_to_a_file(weft: WeftProgram, tmp_path: Path) -> None:
     path = tmp_path / "answer.txt"
-    assert weft.run("-p", "-m", weft.script("Hello."), "-o", str(path), "hi").stdout == "Hello.\n"
+    assert weft.call("-p", "-m", weft.script("Hello."), "-o", str(path), "hi").stdout == "Hello.\n"
     assert path.read_text() == "Hello.\n"
 
 
 def test_the_system_prompt_can_be_replaced_and_added_to(weft: WeftProgram) -> None:
     model = weft.script({"when": {"system_says": "PIRATE"}, "steps": [text("Arr.")]}, "Hello.")
-    assert weft.run("-p", "-m", model, "hi").stdout == "Hello.\n"
+    assert weft.call("-p", "-m", model, "hi").stdout == "Hello.\n"
     for flag in ("--system-prompt", "--append-system-prompt"):
-        assert weft.run("-p", "-m", model, flag, "Be a PIRATE", "hi").stdout == "Arr.\n"
+        assert weft.call("-p", "-m", model, flag, "Be a PIRATE", "hi").stdout == "Arr.\n"
 
 
 @pytest.mark.parametrize("format_", ["text", "json"])
@@ -292,7 +294,7 @@ def test_the_first_retry_is_said_on_standard_error(weft: WeftProgram, format_: s
     """Minutes without a word look like a program that hangs."""
     refusal = [{"do": "error", "message": "it is overloaded"}]
     model = weft.script(refusal, refusal, "Hello.", by="position")
-    done = weft.run("-p", "-m", model, "--output-format", format_, "hi")
+    done = weft.call("-p", "-m", model, "--output-format", format_, "hi")
     assert "Hello." in done.stdout
     (told,) = done.stderr.splitlines()
     assert told.startswith("· it is overloaded; trying again in ")
@@ -301,13 +303,13 @@ def test_the_first_retry_is_said_on_standard_error(weft: WeftProgram, format_: s
 def test_verbose_tells_what_is_done_on_standard_error(weft: WeftProgram) -> None:
     (weft.project / "a.txt").write_text("x")
     model = weft.script([call("read", path="a.txt")], "Done.")
-    done = weft.run("-p", "--verbose", "-m", model, "hi")
+    done = weft.call("-p", "--verbose", "-m", model, "hi")
     assert done.stdout == "Done.\n"
     assert "read a.txt: done" in done.stderr
 
 
 def test_a_setting_can_be_set_for_one_run(weft: WeftProgram) -> None:
-    done = weft.run("-p", "--set", f"model.default={weft.script('From the setting.')}", "hi")
+    done = weft.call("-p", "--set", f"model.default={weft.script('From the setting.')}", "hi")
     assert done.stdout == "From the setting.\n"
 
 

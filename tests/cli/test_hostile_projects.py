@@ -50,7 +50,7 @@ def test_a_run_goes_on_without_a_trap_and_says_so_in_one_line(
     (weft.home / ".ssh").mkdir()
     outside = Outside(tmp_path / "around")
     trap(weft.project / slot, outside, SLOTS[slot])
-    done = weft.run("-p", "-m", weft.script("Fine."), "hi")
+    done = weft.call("-p", "-m", weft.script("Fine."), "hi")
     assert (done.returncode, done.stdout) == (0, "Fine.\n")
     [told] = left_out(done.stderr)
     assert f"/{slot}: it is " in told
@@ -104,7 +104,7 @@ def test_broken_settings_of_a_folder_stop_no_other_command(
 ) -> None:
     (weft.project / ".weft").mkdir()
     (weft.project / ".weft" / "config.toml").write_text("[session]\nmax_turns =\n")
-    done = weft.run(*arguments)
+    done = weft.call(*arguments)
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
 
@@ -112,9 +112,9 @@ def test_broken_settings_of_a_folder_stop_no_other_command(
 def test_the_settings_say_what_of_them_is_left_out(weft: WeftProgram) -> None:
     (weft.project / ".weft").mkdir()
     (weft.project / ".weft" / "config.toml").write_text("[session]\nmax_turns =\n")
-    [told] = left_out(weft.run("config").stderr)
+    [told] = left_out(weft.call("config").stderr)
     assert ".weft/config.toml is not valid TOML: Invalid value (at line 2" in told
-    assert "is not valid TOML" in weft.run("doctor").stdout
+    assert "is not valid TOML" in weft.call("doctor").stdout
 
 
 @pytest.mark.anyio

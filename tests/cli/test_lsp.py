@@ -18,7 +18,7 @@ def with_servers(weft: WeftProgram, *names: str) -> dict[str, str]:
 
 
 def test_servers_on_path_are_listed_with_what_they_look_at(weft: WeftProgram) -> None:
-    done = weft.run("lsp", env=with_servers(weft, "ty", "pyright-langserver", "ruff", "gopls"))
+    done = weft.call("lsp", env=with_servers(weft, "ty", "pyright-langserver", "ruff", "gopls"))
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     assert [line[0] for line in lines] == ["server", "ty", "pyright", "ruff", "gopls"]
@@ -27,7 +27,7 @@ def test_servers_on_path_are_listed_with_what_they_look_at(weft: WeftProgram) ->
 
 
 def test_without_a_server_that_is_said(weft: WeftProgram) -> None:
-    done = weft.run("lsp", "status", env=with_servers(weft))
+    done = weft.call("lsp", "status", env=with_servers(weft))
     assert done.returncode == 0
     assert "no language server on PATH" in done.stderr + done.stdout
 
@@ -44,20 +44,20 @@ def test_a_configured_server_that_is_not_there_is_listed_as_missing(weft: WeftPr
     weft.config.mkdir(parents=True)
     settings = '[lsp.servers.nim]\ncommand = ["nimls"]\nsuffixes = [".nim"]\n'
     (weft.config / "config.toml").write_text(settings)
-    done = weft.run("lsp", env=with_servers(weft))
+    done = weft.call("lsp", env=with_servers(weft))
     assert "nim     not found" in done.stdout
 
 
 def test_a_wrong_table_is_refused_in_a_sentence(weft: WeftProgram) -> None:
     weft.config.mkdir(parents=True)
     (weft.config / "config.toml").write_text("[lsp.servers.nim]\nargs = []\n")
-    done = weft.run("lsp")
+    done = weft.call("lsp")
     assert done.returncode == 2
     assert "lsp.servers.nim" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_restart_is_asked_for_whether_or_not_one_runs(weft: WeftProgram) -> None:
-    done = weft.run("lsp", "restart")
+    done = weft.call("lsp", "restart")
     assert done.returncode == 0, done.stderr
     assert (weft.data / "language-servers" / "restart").exists()

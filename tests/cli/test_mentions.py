@@ -34,7 +34,7 @@ def outside_of(project: Path, content: str = "OUTSIDE") -> Path:
 def sent(weft: WeftProgram) -> list[dict[str, Any]]:
     """The parts of the first message of the newest session."""
     newest = weft.sessions()[0]["id"]
-    exported = json.loads(weft.run("session", "export", newest, "--format", "json").stdout)
+    exported = json.loads(weft.call("session", "export", newest, "--format", "json").stdout)
     first = next(node for node in exported["nodes"] if node["role"] == "user")
     parts: list[dict[str, Any]] = first["revisions"][0]["parts"]
     return parts
@@ -55,7 +55,9 @@ def test_p_attaches_a_file_and_leaves_the_prompt_as_it_was_typed(weft: WeftProgr
 
 def test_p_attaches_lines_and_says_which_file_is_missing(weft: WeftProgram) -> None:
     (weft.project / "calc.py").write_text("one\ntwo\nthree\n")
-    done = weft.run("-p", "-m", weft.script("Fine."), "Explain @calc.py:1-2 and @nofile.py to @bob")
+    done = weft.call(
+        "-p", "-m", weft.script("Fine."), "Explain @calc.py:1-2 and @nofile.py to @bob"
+    )
     assert done.stdout == "Fine.\n"
     assert done.stderr == "weft: there is no file 'nofile.py'; nothing of it is attached\n"
     assert sent(weft)[1:] == [{"type": "file", "name": "calc.py (lines 1-2)", "text": "one\ntwo\n"}]
@@ -68,7 +70,7 @@ def test_p_says_which_file_is_missing_that_a_command_names(weft: WeftProgram, sa
     command(weft.project, "look", "Look at @$1 and @calc.py, @bob")
     command(weft.project, "none", "Look.")
     (weft.project / "calc.py").write_text("one\n")
-    done = weft.run("-p", "-m", weft.script("Fine."), said)
+    done = weft.call("-p", "-m", weft.script("Fine."), said)
     assert done.stdout == "Fine.\n"
     assert done.stderr == "weft: there is no file 'nofile.py'; nothing of it is attached\n"
 
@@ -81,7 +83,7 @@ def test_p_ends_with_one_sentence_that_names_add_dir_for_a_file_outside(
     command(weft.project, "look", "Look at @$1")
     command(weft.project, "none", "Just do it.")
     prompt = said.format(outside)
-    refused = weft.run("-p", "-m", weft.script("Never."), prompt)
+    refused = weft.call("-p", "-m", weft.script("Never."), prompt)
     assert refused.returncode == 2
     assert refused.stdout == ""
     assert refused.stderr == (
@@ -90,7 +92,7 @@ def test_p_ends_with_one_sentence_that_names_add_dir_for_a_file_outside(
     )
     assert weft.sessions() == []
     added = ("--add-dir", str(outside.parent))
-    done = weft.run("-p", *added, "-m", weft.script("Fine."), prompt)
+    done = weft.call("-p", *added, "-m", weft.script("Fine."), prompt)
     assert (done.stdout, done.stderr) == ("Fine.\n", "")
     assert {"type": "file", "name": str(outside), "text": "OUTSIDE"} in sent(weft)
 
@@ -100,7 +102,7 @@ def test_p_counts_a_link_that_leads_outside_as_outside(weft: WeftProgram, said: 
     outside = outside_of(weft.project)
     (weft.project / "link").symlink_to(outside)
     command(weft.project, "look", "Look at @$1")
-    done = weft.run("-p", "-m", weft.script("Never."), said)
+    done = weft.call("-p", "-m", weft.script("Never."), said)
     assert done.returncode == 2
     assert f"'{outside}' is outside the project" in done.stderr
 
@@ -109,7 +111,7 @@ def test_p_counts_a_link_that_leads_outside_as_outside(weft: WeftProgram, said: 
 def test_p_masks_secrets_in_files(weft: WeftProgram, said: str) -> None:
     (weft.project / "key.txt").write_text(f"key = {KEY}")
     command(weft.project, "look", "Look at @$1")
-    done = weft.run("-p", "-m", weft.script("Fine."), said)
+    done = weft.call("-p", "-m", weft.script("Fine."), said)
     assert (done.stdout, done.returncode) == ("Fine.\n", 0)
     assert sent(weft)[1]["text"].startswith("key = [redacted")
 
@@ -130,7 +132,7 @@ def test_p_says_in_one_sentence_what_cannot_be_attached(
     os.mkfifo(weft.project / "pipe")
     (weft.project / "data").write_bytes(b"\0\1\2")
     command(weft.project, "look", "Look at @$1")
-    done = weft.run("-p", "-m", weft.script("Never."), said)
+    done = weft.call("-p", "-m", weft.script("Never."), said)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"weft: {told}")
     assert done.stderr.count("\n") == 1
@@ -140,16 +142,16 @@ def test_p_says_in_one_sentence_what_cannot_be_attached(
 def test_a_command_from_a_file_attaches_what_stands_behind_it_once(weft: WeftProgram) -> None:
     (weft.project / "a.txt").write_text("CONTENT")
     command(weft.project, "look", "Look.")
-    weft.run("-p", "-m", weft.script("Fine."), "/look @a.txt")
+    weft.call("-p", "-m", weft.script("Fine."), "/look @a.txt")
     assert [part["type"] for part in sent(weft)] == ["text", "file"]
 
 
 def test_p_takes_an_image_from_anywhere_and_refuses_what_is_none(weft: WeftProgram) -> None:
     (weft.home / "shot").write_bytes(picture())
     (weft.home / "text.png").write_text("no image")
-    done = weft.run("-p", "-m", weft.script("Fine."), "-i", str(weft.home / "shot"), "hi")
+    done = weft.call("-p", "-m", weft.script("Fine."), "-i", str(weft.home / "shot"), "hi")
     assert (done.returncode, done.stderr) == (0, "")
-    done = weft.run("-p", "-m", weft.script("Never."), "-i", str(weft.home / "text.png"), "hi")
+    done = weft.call("-p", "-m", weft.script("Never."), "-i", str(weft.home / "text.png"), "hi")
     assert done.returncode == 2
     assert "text.png' is not an image that models take; those are PNG, JPEG" in done.stderr
 

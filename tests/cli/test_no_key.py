@@ -49,7 +49,7 @@ def test_a_run_without_a_key_says_what_to_do_in_three_lines_and_exits_3(weft: We
 )
 @pytest.mark.process  # `doctor` looks for programs
 def test_a_command_that_is_named_can_be_pasted(weft: WeftProgram, words: tuple[str, ...]) -> None:
-    done = weft.run(*words)
+    done = weft.call(*words)
     said = done.stdout + done.stderr
     named = re.findall(r"`(weft auth login[^`]*|-m [^`]*)`", said)
     assert any(each.startswith("weft auth login ") for each in named), said

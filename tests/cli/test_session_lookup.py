@@ -52,14 +52,14 @@ async def test_a_deleted_session_whose_past_a_fork_shares_is_not_found(app: App)
         await find_id(app, "ses_parent")
 
 
-NOWHERE = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-"""A server that is not there: the run fails after its message was stored."""
+REFUSED = [{"do": "error", "error": "RequestRefused"}]
+"""An answer that is asked for once: the run fails after its message was stored."""
 
 
 @pytest.mark.process
 def test_a_run_that_failed_is_not_what_the_next_one_continues(weft: WeftProgram) -> None:
     assert weft.run("-p", "-m", weft.script("One."), "the good one").returncode == 0
-    failed = weft.run("-p", "-m", "openai:gpt-5.5", "the failed one", env=NOWHERE)
+    failed = weft.run("-p", "-m", weft.script(REFUSED), "the failed one")
     assert failed.returncode == 1
     done = weft.run("-p", "-c", "-m", weft.script("One.", "Two."), "go on")
     assert (done.returncode, done.stdout) == (0, "Two.\n")
@@ -69,6 +69,6 @@ def test_a_run_that_failed_is_not_what_the_next_one_continues(weft: WeftProgram)
 
 @pytest.mark.process
 def test_where_every_run_failed_the_last_one_is_continued(weft: WeftProgram) -> None:
-    assert weft.run("-p", "-m", "openai:gpt-5.5", "again", env=NOWHERE).returncode == 1
+    assert weft.run("-p", "-m", weft.script(REFUSED), "again").returncode == 1
     done = weft.run("-p", "-c", "-m", weft.script("At last."), "try once more")
     assert (done.returncode, done.stdout) == (0, "At last.\n")

@@ -18,7 +18,7 @@ from weft.cli.options import VERBS
 
 def said(weft: WeftProgram, prompt: str, title: str) -> str:
     """A session with one turn; returns its id."""
-    weft.run("-p", "-m", weft.script("An answer.", "Another."), "-n", title, prompt)
+    weft.call("-p", "-m", weft.script("An answer.", "Another."), "-n", title, prompt)
     return str(next(row["id"] for row in weft.sessions() if row["title"] == title))
 
 
@@ -27,36 +27,36 @@ def test_sessions_are_listed_per_folder_newest_first_and_searched(
 ) -> None:
     said(weft, "about apples", "First")
     said(weft, "about pears", "Second")
-    listed = weft.run("session", "list").stdout
+    listed = weft.call("session", "list").stdout
     assert listed.index("Second") < listed.index("First")
-    assert "Second" not in weft.run("session", "list", "apples").stdout
+    assert "Second" not in weft.call("session", "list", "apples").stdout
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    nothing = weft.run("session", "list", cwd=elsewhere)
+    nothing = weft.call("session", "list", cwd=elsewhere)
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert "--all" in nothing.stderr
-    assert "First" in weft.run("session", "list", "--all", cwd=elsewhere).stdout
-    assert "First" in weft.run("session", "list", "-C", str(weft.project), cwd=elsewhere).stdout
-    assert len(json.loads(weft.run("session", "list", "--json", "--limit", "1").stdout)) == 1
+    assert "First" in weft.call("session", "list", "--all", cwd=elsewhere).stdout
+    assert "First" in weft.call("session", "list", "-C", str(weft.project), cwd=elsewhere).stdout
+    assert len(json.loads(weft.call("session", "list", "--json", "--limit", "1").stdout)) == 1
 
 
 def test_a_session_is_shown_renamed_forked_and_deleted(weft: WeftProgram) -> None:
     session = said(weft, "hello there", "Old")
-    assert "hello there" in weft.run("session", "show", "old").stdout
-    shown = json.loads(weft.run("session", "show", session, "--json").stdout)
+    assert "hello there" in weft.call("session", "show", "old").stdout
+    shown = json.loads(weft.call("session", "show", session, "--json").stdout)
     assert [message["role"] for message in shown["messages"]] == ["user", "assistant"]
-    assert weft.run("session", "rename", session, "New", "title").returncode == 0
+    assert weft.call("session", "rename", session, "New", "title").returncode == 0
     assert weft.sessions()[0]["title"] == "New title"
-    forked = weft.run("session", "fork", session, "--at", "0", "-n", "Forked").stdout.strip()
-    assert weft.run("-p", "-r", forked, "go on").stdout == "An answer.\n", (
+    forked = weft.call("session", "fork", session, "--at", "0", "-n", "Forked").stdout.strip()
+    assert weft.call("-p", "-r", forked, "go on").stdout == "An answer.\n", (
         "it shares the question, not the answer"
     )
-    refused = weft.run("session", "delete", session)
+    refused = weft.call("session", "delete", session)
     assert refused.returncode == 2
     assert "--yes" in refused.stderr
-    assert weft.run("session", "rm", "-y", session).returncode == 0
+    assert weft.call("session", "rm", "-y", session).returncode == 0
     assert [row["title"] for row in weft.sessions()] == ["Forked"]
-    assert "hello there" in weft.run("session", "show", forked).stdout, "what a fork shares stays"
+    assert "hello there" in weft.call("session", "show", forked).stdout, "what a fork shares stays"
 
 
 @pytest.mark.process
@@ -77,7 +77,7 @@ def test_a_deleted_session_is_not_readable_in_the_data_folder_and_its_log_lines_
     with log.open("a") as file:
         file.writelines(lines)
     log.with_suffix(".log.1").write_text(lines[1] + before)
-    assert weft.run("session", "delete", "-y", gone).returncode == 0
+    assert weft.call("session", "delete", "-y", gone).returncode == 0
     assert files_holding(weft.data, "xylophone7") == []
     assert log.read_text() == before + lines[0]
     assert log.with_suffix(".log.1").read_text() == before
@@ -86,37 +86,37 @@ def test_a_deleted_session_is_not_readable_in_the_data_folder_and_its_log_lines_
 
 def test_a_delete_says_what_stays_because_a_fork_reads_it(weft: WeftProgram) -> None:
     session = said(weft, "hello there", "Old")
-    forked = weft.run("session", "fork", session).stdout.strip()
-    told = weft.run("session", "delete", "-y", session)
+    forked = weft.call("session", "fork", session).stdout.strip()
+    told = weft.call("session", "delete", "-y", session)
     assert told.returncode == 0
     assert f"{session}: its messages stay stored until {forked} is deleted too" in told.stderr
-    assert weft.run("session", "delete", "-y", forked).stderr == ""
+    assert weft.call("session", "delete", "-y", forked).stderr == ""
 
 
 @pytest.mark.parametrize("format_", ["json", "jsonl"])
 def test_an_export_can_be_imported(weft: WeftProgram, tmp_path: Path, format_: str) -> None:
     session = said(weft, "hello there", "Title")
     path = tmp_path / f"out.{format_}"
-    assert weft.run("session", "export", session, "-o", str(path)).returncode == 0
-    imported = weft.run("session", "import", str(path), "-n", "Back").stdout.strip()
-    assert "hello there" in weft.run("session", "show", imported).stdout
-    assert weft.run("-p", "-r", "back", "more").stdout == "Another.\n"
+    assert weft.call("session", "export", session, "-o", str(path)).returncode == 0
+    imported = weft.call("session", "import", str(path), "-n", "Back").stdout.strip()
+    assert "hello there" in weft.call("session", "show", imported).stdout
+    assert weft.call("-p", "-r", "back", "more").stdout == "Another.\n"
 
 
 def test_an_export_for_people_goes_to_standard_output(weft: WeftProgram) -> None:
     session = said(weft, "hello there", "Title")
-    assert "# Title" in weft.run("session", "export", session).stdout
-    assert weft.run("session", "export", session, "-f", "html").stdout.startswith("<!")
+    assert "# Title" in weft.call("session", "export", session).stdout
+    assert weft.call("session", "export", session, "-f", "html").stdout.startswith("<!")
 
 
 def test_stats_add_up(weft: WeftProgram) -> None:
     said(weft, "a", "A")
-    assert "1 session, 1 turn, 2 messages" in weft.run("stats").stdout
+    assert "1 session, 1 turn, 2 messages" in weft.call("stats").stdout
     said(weft, "b", "B")
-    numbers = json.loads(weft.run("stats", "--json").stdout)
+    numbers = json.loads(weft.call("stats", "--json").stdout)
     assert (numbers["sessions"], numbers["turns"], numbers["messages"]) == (2, 2, 4)
     assert numbers["cost_usd"] > 0
-    assert "2 sessions, 2 turns" in weft.run("stats").stdout
+    assert "2 sessions, 2 turns" in weft.call("stats").stdout
 
 
 def test_config_shows_each_value_with_its_source(weft: WeftProgram) -> None:
@@ -214,7 +214,7 @@ def test_models_are_listed_with_window_and_price(weft: WeftProgram) -> None:
 
 def test_a_key_is_kept_where_only_the_user_can_read_it_and_never_shown(weft: WeftProgram) -> None:
     secret = "sk-ant-planted-0123456789"
-    done = weft.call("auth", "login", "anthropic", stdin=f"{secret}\n".encode())
+    done = weft.run("auth", "login", "anthropic", stdin=f"{secret}\n".encode())
     path = weft.config / "auth.json"
     assert done.returncode == 0
     assert path.stat().st_mode & 0o777 == 0o600
@@ -222,7 +222,7 @@ def test_a_key_is_kept_where_only_the_user_can_read_it_and_never_shown(weft: Wef
     everything = [
         weft.call("auth", "list"),
         weft.call("auth", "list", "--json"),
-        weft.run("doctor"),
+        weft.call("doctor"),
         weft.call("config"),
         done,
     ]
@@ -260,7 +260,7 @@ def test_a_damaged_key_file_is_said_without_its_content(weft: WeftProgram) -> No
 
 
 def findings(weft: WeftProgram, **env: str) -> dict[str, dict[str, str]]:
-    done = weft.run("doctor", "--json", env=env)
+    done = weft.call("doctor", "--json", env=env)
     return {each["what"]: each for each in json.loads(done.stdout)}
 
 
@@ -279,7 +279,7 @@ def test_doctor_finds_out_what_is_there(weft: WeftProgram) -> None:
     } <= set(found)
     assert found["data"]["state"] == found["store"]["state"] == "ok"
     assert found["keys"]["state"] == "missing"
-    assert weft.run("doctor").returncode == 0, "what is missing is no failure"
+    assert weft.call("doctor").returncode == 0, "what is missing is no failure"
 
 
 def test_doctor_runs_no_program_of_the_folder_it_is_called_in(
@@ -324,14 +324,14 @@ def test_doctor_tries_the_whole_sandbox_and_says_what_it_is_made_of(weft: WeftPr
 
 
 def test_doctor_fails_when_something_is_wrong(weft: WeftProgram, tmp_path: Path) -> None:
-    weft.run("-p", "-m", weft.script("x"), "hi")
+    weft.call("-p", "-m", weft.script("x"), "hi")
     database = weft.data / "weft.db"
     content = bytearray(database.read_bytes())
     content[5000:9000] = b"\xff" * 4000
     for leftover in weft.data.glob("weft.db-*"):
         leftover.unlink()
     database.write_bytes(content)
-    done = weft.run("doctor")
+    done = weft.call("doctor")
     assert done.returncode == 1
     assert "✗ store" in done.stdout
     assert "Traceback" not in done.stderr
@@ -392,4 +392,4 @@ def test_the_installed_program_is_the_same(weft: WeftProgram) -> None:
 def test_a_tool_result_with_windows_line_ends_reads_well(weft: WeftProgram) -> None:
     (weft.project / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
     model = weft.script([call("read", path="dos.txt")], "Read.\r\nReally.")
-    assert weft.run("-p", "-m", model, "hi").stdout == "Read.\r\nReally.\n"
+    assert weft.call("-p", "-m", model, "hi").stdout == "Read.\r\nReally.\n"

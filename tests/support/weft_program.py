@@ -87,7 +87,7 @@ class WeftProgram:
     def call(
         self,
         *arguments: str,
-        stdin: bytes = b"",
+        stdin: str | bytes = b"",
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
@@ -95,7 +95,8 @@ class WeftProgram:
         too dear.
         """
         environment = {**self.environment, **(env or {})}
-        with in_process(environment, cwd or self.project, stdin) as (output, error):
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        with in_process(environment, cwd or self.project, given) as (output, error):
             code = main(list(arguments))
             sys.stdout.flush()
             sys.stderr.flush()
@@ -133,7 +134,7 @@ class WeftProgram:
 
     def sessions(self) -> list[dict[str, Any]]:
         """What `session list` knows of this project."""
-        listed: list[dict[str, Any]] = json.loads(self.run("session", "list", "--json").stdout)
+        listed: list[dict[str, Any]] = json.loads(self.call("session", "list", "--json").stdout)
         return listed
 
 
