@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 from math import log2
+from operator import add, mul
 from typing import Final
 
 import msgspec
@@ -197,14 +198,21 @@ def _sums(
     # Leaves first: each node hands its sums on to its parent once.
     for node in reversed(nodes):
         own = utility(node, is_expanded=node.id in below)
-        totals[node.id] = own + sum(totals[child.id] for child in below.get(node.id, ()))
-        levels = [own, *by_distance.pop(node.id, ())][:FARTHEST]
-        discounted[node.id] = sum(map(float.__mul__, levels, weights))
-        if node.parent_id is not None:
-            above = by_distance.setdefault(node.parent_id, [])
-            above += [0.0] * (len(levels) - len(above))
-            for distance, value in enumerate(levels):
-                above[distance] += value
+        levels = [own, *by_distance.pop(node.id, ())]
+        totals[node.id] = totals.get(node.id, 0.0) + own
+        discounted[node.id] = sum(map(mul, levels, weights))
+        if node.parent_id is None:
+            continue
+        totals[node.parent_id] = totals.get(node.parent_id, 0.0) + totals[node.id]
+        del levels[FARTHEST - 1 :]
+        above = by_distance.get(node.parent_id)
+        if above is None:
+            by_distance[node.parent_id] = levels
+        else:
+            # The longer one is kept and the shorter added to it: a line below a fork costs nothing.
+            shorter, longer = sorted((above, levels), key=len)
+            longer[: len(shorter)] = map(add, shorter, longer)
+            by_distance[node.parent_id] = longer
     return totals, discounted
 
 
