@@ -171,6 +171,7 @@ def test_models_think_as_little_as_they_can_and_have_room_for_it(
         ("local:smollm2", 3),
         ("ollama:llama3.2", 3),
         ("openai:gpt-4o", 3),
+        ("openai:davinci-002", 3),
         ("deepseek:deepseek-v4-pro", 3),
         ("myserver:anything", 3),
         ("openai:gpt-6.1-sol", None),

@@ -94,7 +94,7 @@ def text_abilities(info: ModelInfo) -> TextAbilities:
         prefills=_prefills(info.provider, name),
         fills_gaps=completes and _FILLS_GAPS.search(name) is not None,
         fim=_family(info.provider, name),
-        logprobs=_has_logprobs(info),
+        logprobs=_has_logprobs(info) or (completes and is_base),
     )
 
 
