@@ -26,6 +26,7 @@ from weft.providers.base import (
     ThinkingPiece,
     UsageSeen,
 )
+from weft.providers.logprobs import ScoredPiece, TokenLogprob
 from weft.providers.script import (
     Break,
     CallRaw,
@@ -82,6 +83,20 @@ async def test_text_comes_in_the_pieces_asked_for_then_usage_then_the_end() -> N
         UsageSeen(Usage(input_tokens=100, output_tokens=2)),
         StreamFinished(reason="stop"),
     ]
+
+
+async def test_tokens_come_with_their_probabilities_where_they_are_asked_for() -> None:
+    token = (" Paris", -0.1, ((" Lyon", -3.0),))
+    model = ScriptedModel([SayText(text=" Paris", tokens=(token,))] * 2)
+    scored = await play(model, msgspec.structs.replace(asked("go"), logprobs=1))
+    assert scored[0] == ScoredPiece(" Paris", (TokenLogprob(*token),))
+    assert (await play(model, asked("go")))[0] == TextPiece(" Paris")
+
+
+async def test_raw_text_counts_as_what_the_user_says() -> None:
+    answer = ScriptedAnswer(when=When(user_says="upon a"), steps=(SayText(text=" time"),))
+    raw = ModelRequest(model="m", messages=(), prompt="Once upon a")
+    assert (await play(ScriptedModel([answer]), raw))[0] == TextPiece(" time")
 
 
 async def test_thinking_is_closed_with_its_signature() -> None:

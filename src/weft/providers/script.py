@@ -24,6 +24,11 @@ class SayText(StepBase, frozen=True, tag="text"):
 
     text: str
     chunk: int = 0
+    tokens: tuple[tuple[str, float, tuple[tuple[str, float], ...]], ...] = ()
+    """The tokens of the text: each with its logprob and its alternatives.
+
+    For requests that ask for them; then each comes as a piece of its own.
+    """
 
 
 class Think(StepBase, frozen=True, tag="thinking"):

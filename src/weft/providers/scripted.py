@@ -230,6 +230,10 @@ class _Player:
 
     async def _step(self, step: Step) -> AsyncGenerator[StreamEvent]:
         match step:
+            case SayText() if step.tokens and self._request.logprobs is not None:
+                for scored in _scored(step):
+                    await self._pause_if_due(scored.text)
+                    yield scored
             case SayText():
                 for piece in _pieces(step.text, step.chunk):
                     await self._pause_if_due(piece)
@@ -401,6 +405,8 @@ def _user_text(message: ChatMessage | CallResults) -> str:
 
 
 def _newest_user_text(request: ModelRequest) -> str:
+    if request.prompt is not None:
+        return request.prompt
     for message in reversed(request.messages):
         if isinstance(message, ChatMessage) and message.role == "user":
             # What Weft says of the environment stands behind what the user said.
@@ -408,6 +414,12 @@ def _newest_user_text(request: ModelRequest) -> str:
                 continue
             return text
     return ""
+
+
+def _scored(step: SayText) -> list[TextPiece]:
+    from weft.providers.logprobs import ScoredPiece, TokenLogprob  # only the loom asks for them
+
+    return [ScoredPiece(token[0], (TokenLogprob(*token),)) for token in step.tokens]
 
 
 def _pieces(text: str, chunk: int) -> list[str]:
