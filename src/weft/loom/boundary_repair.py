@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from weft.loom.continuation import Strategy
-from weft.loom.short_words import COMPOUNDS, SHORT_WORDS
+from weft.loom.short_words import COMPOUNDS, SECOND_HALVES, SHORT_WORDS
 
 LAG: Final = 32
 """Characters that are held back at most."""
@@ -164,7 +164,9 @@ class StreamRepair:
         self._pending = self._pending[size:]
         self._at += size
         self._text.append(text)
-        self._seen = (self._seen + text)[-_HISTORY:]
+        self._seen += text
+        if len(self._seen) > 2 * _HISTORY:
+            self._seen = self._seen[-_HISTORY:]
         return text
 
     # --- decisions -----------------------------------------------------------------------
@@ -203,15 +205,17 @@ class StreamRepair:
 
     def _belongs(self, word: str) -> bool:
         """Whether the word goes right behind the one before it, without a space."""
-        left = _LAST_WORD.search(self._seen[-LOOK_BEHIND:])
-        if left is None:
-            return False
-        if _PUNCTUATION.fullmatch(word):
-            return not self._spaces_punctuation or word[0] in ".,"
-        if _CONTRACTION.fullmatch(word):
-            return True
+        if word[0] in _MARKS:
+            is_after_word = self._seen[-1:].isalnum()
+            if _PUNCTUATION.fullmatch(word):
+                return is_after_word and (not self._spaces_punctuation or word[0] in ".,")
+            return is_after_word and _CONTRACTION.fullmatch(word) is not None
         right = _FIRST_WORD.match(word)
-        return right is not None and f"{left[0]}{right[0]}".lower() in COMPOUNDS
+        # Nearly every word is no second half, and need not be looked at with the one before it.
+        if right is None or right[0].lower() not in SECOND_HALVES:
+            return False
+        left = _LAST_WORD.search(self._seen[-LOOK_BEHIND:])
+        return left is not None and f"{left[0]}{right[0]}".lower() in COMPOUNDS
 
     def _tail(self) -> int:
         """Where half a word at the end begins, with the white space before it."""
@@ -228,6 +232,7 @@ _GAP: Final = re.compile(r"(\s*)(\S*)")
 _LAST_WORD: Final = re.compile(r"\w+$")
 _FIRST_WORD: Final = re.compile(r"[^\W\d_]+")
 _ONE_BREAK: Final = re.compile(r"[ \t]*\n[ \t]*")
+_MARKS: Final = frozenset(",.;:!?'’")
 _PUNCTUATION: Final = re.compile(r"[,.;:!?][\"'”’)\]]*")
 _CONTRACTION: Final = re.compile(r"['’](?:s|t|re|ve|ll|d|m)[,.;:!?\"”)]*", re.IGNORECASE)
 _SPACED: Final = re.compile(r"\w[ \u00a0\u202f][;:!?](?:\s|$)")

@@ -41,3 +41,6 @@ COMPOUNDS: Final = frozenset(_JOINED.split())
 
 Not `anyone`, `nobody` or `inside`: their halves do (`any one of them`, `no body was found`).
 """
+
+SECOND_HALVES: Final = frozenset(word[at:] for word in COMPOUNDS for at in range(1, len(word)))
+"""What may be torn off one of them."""

@@ -84,7 +84,7 @@ def read_tokens(data: bytes) -> list[TokenLogprob]:
     completion of OpenAI and vLLM: lists side by side.  Ollama and Responses: a list `logprobs` of
     the event itself.
     """
-    if b'"logprobs"' not in data and b'"completion_probabilities"' not in data:
+    if b'"logprobs"' not in data:
         return []
     try:
         event: Any = msgspec.json.decode(data)

@@ -18,7 +18,9 @@ MOST_BYTES: Final = 512 * 1024 * 1024
 """Of a file; exports of years of chats have a fifth of that."""
 LONGEST_TEXT: Final = 16 * 1024 * 1024
 """Characters of one node."""
-LONGEST_ID: Final = 512
+LONGEST_ID: Final = 200
+"""Characters; a store takes no longer ones."""
+_LONGEST_NAME: Final = 512
 _MILLISECONDS: Final = 1e11
 """From here on a number is one of milliseconds: as seconds it would be in the year 5138."""
 _LATEST: Final = 253_402_300_799.0
@@ -75,7 +77,7 @@ def as_id(value: Any, where: str) -> str:
     """
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or "\0" in value:
         raise UsageError(f"{where} has no id")
     if len(value) > LONGEST_ID:
         raise UsageError(f"{where} has an id of {len(value)} characters; {LONGEST_ID} are allowed")
@@ -99,7 +101,7 @@ def as_text(value: Any, where: str) -> str:
 
 def short_text(value: Any) -> str:
     """A name or a title: text, or nothing where it is none."""
-    return clean_text(value)[:LONGEST_ID] if isinstance(value, str) else ""
+    return clean_text(value)[:_LONGEST_NAME] if isinstance(value, str) else ""
 
 
 def number(value: Any) -> float | None:
