@@ -34,8 +34,6 @@ def encode_raw(request: ModelRequest, info: ModelInfo) -> Json:
         "stream": True,
         "options": sampling_options(request, info),
     }
-    if request.suffix:
-        body["suffix"] = request.suffix
     if request.logprobs is not None:
         body |= {"logprobs": True, "top_logprobs": request.logprobs}
     return body
