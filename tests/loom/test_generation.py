@@ -185,7 +185,7 @@ async def test_an_unknown_model_is_a_failure_of_its_branch(plain_world: World) -
 
 
 async def test_row_cancelled_keeps_what_was_paid_for_as_partial_nodes(world: World) -> None:
-    slow = model("slow", *[(SayText(text=" half"), Stall(gate="g"))] * 2)
+    slow = model("slow", *[(SayText(text=" half done"), Stall(gate="g"))] * 2)
     async with world.open(slow) as app:
         view = await view_of(app, {"model": "scripted:slow", "n_branches": 2})
         events: list[GenerationEvent] = []
@@ -196,7 +196,9 @@ async def test_row_cancelled_keeps_what_was_paid_for_as_partial_nodes(world: Wor
                 view.cancel()
         closing = events[-1]
         assert isinstance(closing, GenerationCancelled)
-        assert [(node.text, node.partial) for node in closing.new_nodes] == [(" half", True)] * 2
+        assert [(node.text, node.partial) for node in closing.new_nodes] == [
+            (" half done", True)
+        ] * 2
         # All new ones are selected and shown, the place stays.
         assert view.get_state().current_node_id == view.root_id
         assert await app.store.load_drafts(await app.loom.session_of(view.root_id)) == []
@@ -210,7 +212,7 @@ async def test_row_cancelled_keeps_what_was_paid_for_as_partial_nodes(world: Wor
 
 
 async def test_row_cancelled_can_drop_what_had_come(plain_world: World) -> None:
-    slow = model("slow", (SayText(text=" half"), Stall(gate="g")))
+    slow = model("slow", (SayText(text=" half done"), Stall(gate="g")))
     async with plain_world.open(slow) as app:
         view = await view_of(app, {"model": "scripted:slow"})
         closing: Any = None
@@ -223,7 +225,7 @@ async def test_row_cancelled_can_drop_what_had_come(plain_world: World) -> None:
 
 
 async def test_row_cancelled_when_the_consumer_leaves_the_loop(world: World) -> None:
-    slow = model("slow", (SayText(text=" half"), Stall(gate="g")))
+    slow = model("slow", (SayText(text=" half done"), Stall(gate="g")))
     async with world.open(slow) as app:
         view = await view_of(app, {"model": "scripted:slow"})
         async for _ in view.generate():
@@ -231,11 +233,11 @@ async def test_row_cancelled_when_the_consumer_leaves_the_loop(world: World) -> 
         gc.collect()
         await until(lambda: not view.get_state().is_generating)
         [node] = await app.loom.children(view.root_id)
-        assert (node.text, node.partial) == (" half", True)
+        assert (node.text, node.partial) == (" half done", True)
 
 
 async def test_row_cancelled_by_aclose_in_another_task(world: World) -> None:
-    slow = model("slow", (SayText(text=" half"), Stall(gate="g")))
+    slow = model("slow", (SayText(text=" half done"), Stall(gate="g")))
     async with world.open(slow) as app:
         view = await view_of(app, {"model": "scripted:slow"})
         run = view.generate()
@@ -302,7 +304,7 @@ async def test_usage_and_cost_are_recorded_for_each_branch(world: World) -> None
 
 async def test_a_race_stops_with_the_first_or_at_a_cost(world: World) -> None:
     fast = model("fast", " soon", price_input=1.0, price_output=1.0)
-    slow = model("slow", *[(SayText(text=" half"), Stall(gate="g"))] * 2)
+    slow = model("slow", *[(SayText(text=" half done"), Stall(gate="g"))] * 2)
     async with world.open(fast, slow) as app:
         plan = [{"model": "scripted:slow"}, {"model": "scripted:fast"}]
         view = await view_of(app, *plan)
@@ -315,7 +317,7 @@ async def test_a_race_stops_with_the_first_or_at_a_cost(world: World) -> None:
 
 
 async def test_two_generations_of_one_view_are_refused_and_two_views_may(world: World) -> None:
-    slow = model("slow", *[(SayText(text=" half"), Stall(gate="g"))] * 2)
+    slow = model("slow", *[(SayText(text=" half done"), Stall(gate="g"))] * 2)
     async with world.open(slow) as app:
         view = await view_of(app, {"model": "scripted:slow"})
         other = await app.loom.open(view.root_id)
@@ -352,21 +354,24 @@ async def test_context_goes_along_and_a_retry_helps_where_nothing_has_come(world
 
 
 async def test_a_branch_that_breaks_off_is_a_failure_with_a_partial_node(world: World) -> None:
-    broken = model("b", (SayText(text=" half"), Fail(error="ProviderUnavailable", status=500)))
+    broken = model("b", (SayText(text=" half done"), Fail(error="ProviderUnavailable", status=500)))
     async with world.open(broken) as app:
         view = await view_of(app, {"model": "scripted:b"})
         closing = (await events_of(view.generate()))[-1]
         assert isinstance(closing, GenerationError)
         [failure] = closing.failures
         [node] = await app.loom.children(view.root_id)
-        assert (failure.partial_node, node.text, node.partial) == (node.id, " half", True)
+        assert (failure.partial_node, node.text, node.partial) == (node.id, " half done", True)
 
 
 async def test_drafts_of_a_dead_process_become_partial_nodes_and_money_is_counted(
     world: World,
 ) -> None:
     slow = model(
-        "slow", *[(SayText(text=" half"), Stall(gate="g"))] * 3, price_input=1.0, price_output=1.0
+        "slow",
+        *[(SayText(text=" half done"), Stall(gate="g"))] * 3,
+        price_input=1.0,
+        price_output=1.0,
     )
     app = world.open(slow)
     await app.__aenter__()
@@ -389,7 +394,7 @@ async def test_drafts_of_a_dead_process_become_partial_nodes_and_money_is_counte
 
 
 async def test_a_prompt_to_the_session_settles_lost_branches_first(world: World) -> None:
-    slow = model("slow", (SayText(text=" half"), Stall(gate="g")))
+    slow = model("slow", (SayText(text=" half done"), Stall(gate="g")))
     app = world.open(slow)
     await app.__aenter__()
     view = await view_of(app, {"model": "scripted:slow"})
@@ -404,3 +409,47 @@ async def test_a_prompt_to_the_session_settles_lost_branches_first(world: World)
         await session.send_message("go on")
         texts = [node.text for node in await app.loom.tree(view.root_id)]
         assert " half" in texts
+
+
+async def test_row_fault_a_fim_model_in_the_plan_raises_nothing(plain_world: World) -> None:
+    writer = model("w", "there", " was")
+    async with plain_world.open(writer) as app:
+        view = await view_of(
+            app,
+            {"model": "ollama:starcoder2:3b", "strategy": "fim"},
+            {"model": "scripted:w"},
+            {"model": "nowhere:x", "strategy": "no such"},
+        )
+        view.update_context("in verse")
+        assert view.get_state().n_branches == 3
+        prompts = view.prompt_entries()
+        assert [each.model for each in prompts] == [
+            "ollama:starcoder2:3b", "scripted:w", "nowhere:x",
+        ]  # fmt: skip
+        assert prompts[1].strategy == "system"
+        assert "in verse" in prompts[1].parts[0].text
+        assert any("Once" in part.text for part in prompts[0].parts)
+
+
+async def test_a_seam_is_mended_and_the_node_says_so(plain_world: World) -> None:
+    writer = model("w", "there was a loom")
+    async with plain_world.open(writer) as app:
+        view = await view_of(app, {"model": "scripted:w"}, text="Once upon a time")
+        events = await events_of(view.generate())
+        done = events[-1]
+        assert isinstance(done, GenerationComplete)
+        assert done.completions == (" there was a loom",)
+        # What was streamed is what is stored.
+        assert tokens(events) == {0: " there was a loom"}
+        assert done.new_nodes[0].metadata["healed"] is True
+
+
+async def test_a_branch_is_held_to_its_limit_whatever_the_vendor_sends(
+    plain_world: World,
+) -> None:
+    writer = model("w", " word" * 1000)
+    async with plain_world.open(writer) as app:
+        view = await view_of(app, {"model": "scripted:w", "max_tokens": 10})
+        done = (await events_of(view.generate()))[-1]
+        assert isinstance(done, GenerationComplete)
+        assert 0 < len(done.completions[0]) <= 60

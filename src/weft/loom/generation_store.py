@@ -22,7 +22,7 @@ from weft.loom.trees import tree_edits
 from weft.loom.trees.loom_tree import LoomTree
 from weft.loom.trees.tree_settings import settings_of, stored_settings
 from weft.messages import clean_text
-from weft.providers import Model
+from weft.providers import Model, ModelInfo
 from weft.store import RowPlace, SessionRow
 
 if TYPE_CHECKING:
@@ -140,6 +140,14 @@ class GenerationStore:
             if not isinstance(model, str):
                 raise
             return model
+
+    def model_info(self, name: str) -> ModelInfo:
+        """What is known of a model; of an unknown one, what holds of most."""
+        try:
+            return self.host.model(name).info
+        except WeftError:
+            provider, _, model = name.partition(":")
+            return ModelInfo(provider=provider, name=model)
 
     async def session_of(self, node_id: str) -> SessionId:
         """The session whose tree has a node; `app.sessions.fork_session(it, at=node)` begins a

@@ -17,7 +17,7 @@ import msgspec
 from weft.errors import NodeElsewhere, NodeNotFound, StaleEdit, UsageError
 from weft.events import Fact, NodeMarked, SettingChanged
 from weft.ids import NodeId
-from weft.loom.loom_state import LoomState, ViewMode
+from weft.loom.loom_state import LoomState, ModelPrompt, ViewMode
 from weft.loom.model_plan import (
     ModelPlanEntry,
     checked_plan,
@@ -395,6 +395,24 @@ class LoomSession:
         """
         self._mark(self.current_node_id, {CONTEXT: text})
         return self.get_state()
+
+    def prompt_entries(self) -> tuple[ModelPrompt, ...]:
+        """What each enabled model would be sent now."""
+        from weft.loom.branches.branch_request import shown_prompt  # few look at it
+        from weft.loom.continuation import ContinuationOptions
+
+        current = self.current_node_id
+        text, context = self._tree.full_text(current), self._tree.context_of(current)
+        found: list[ModelPrompt] = []
+        for entry in self.model_plan:
+            if entry.enabled:
+                options = ContinuationOptions(
+                    max_tokens=entry.max_tokens, temperature=entry.temperature, context=context
+                )
+                info = self._store.model_info(entry.model)
+                strategy, parts = shown_prompt(info, entry.strategy, text, options)
+                found.append(ModelPrompt(entry.model, strategy, parts))
+        return tuple(found)
 
     # -- generating
 

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from weft.ids import NodeId
+from weft.loom.continuation import PromptEntry
 from weft.loom.model_plan import ModelPlanEntry
 from weft.loom.node import LoomNode, TextSegment
 from weft.messages import NOTHING_USED, Usage
@@ -53,6 +54,14 @@ class LoomState(msgspec.Struct, frozen=True, kw_only=True):
     """The tree has messages of several roles, and they are to be told apart."""
     can_undo: bool = False
     is_generating: bool = False
+
+
+class ModelPrompt(msgspec.Struct, frozen=True):
+    """What one model is sent."""
+
+    model: str
+    strategy: str
+    parts: tuple[PromptEntry, ...]
 
 
 class TreeSettings(msgspec.Struct, frozen=True, kw_only=True):

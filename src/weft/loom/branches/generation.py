@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
 import anyio
@@ -40,7 +40,7 @@ from weft.events import (
     UsageRecorded,
 )
 from weft.ids import NodeId, new_id, new_node_id
-from weft.loom.branches.branch_request import BranchOptions, branch_request, strategy_for
+from weft.loom.branches.branch_request import BranchStream, branch_request
 from weft.loom.branches.generation_events import (
     BranchFailure,
     ClosingEvent,
@@ -50,11 +50,12 @@ from weft.loom.branches.generation_events import (
     GenerationError,
     GenerationEvent,
 )
+from weft.loom.continuation import ContinuationOptions, Strategy, choose_strategy
 from weft.loom.model_plan import MOST_BRANCHES, ModelPlanEntry
 from weft.loom.trees.tree_edits import text_node
 from weft.loop import Commit, TurnLimits, wait_before_retry, with_retry_time
 from weft.messages import NOTHING_USED, Node, Usage
-from weft.providers import Model, StreamFinished, TextPiece, UsageSeen
+from weft.providers import Model, StreamEvent, StreamFinished, TextPiece, UsageSeen
 
 if TYPE_CHECKING:
     from weft.loom.host import LoomHost
@@ -98,10 +99,12 @@ class StopRule(msgspec.Struct, frozen=True):
 class _Branch:
     """One branch on its way."""
 
-    def __init__(self, number: int, slot: BranchSlot, model_idx: int) -> None:
+    def __init__(self, number: int, slot: BranchSlot, model_idx: int, stream: BranchStream) -> None:
         self.number = number
         self.slot = slot
         self.model_idx = model_idx
+        self.stream = stream
+        self.strategy: Strategy = "system"
         self.model: Model | None = None
         self.pieces: list[str] = []
         self.length = 0
@@ -279,10 +282,11 @@ class GenerationWork:
 
     def _add_slot(self, entry: ModelPlanEntry, model_idx: int, now: float) -> None:
         number = len(self._branches)
-        strategy, model = entry.strategy, None
+        strategy: Strategy = "system"
+        model = None
         try:
             model = self._host.model(entry.model)
-            strategy = strategy_for(model.info, entry.strategy)
+            strategy = choose_strategy(model.info, entry.strategy or None)
         except WeftError as error:
             problem: WeftError | None = error
         else:
@@ -294,8 +298,10 @@ class GenerationWork:
             max_tokens=entry.max_tokens,
             temperature=entry.temperature,
         )
-        branch = _Branch(number, slot, model_idx)
-        branch.model = model
+        branch = _Branch(
+            number, slot, model_idx, BranchStream(self._text, strategy, entry.max_tokens)
+        )
+        branch.model, branch.strategy = model, strategy
         if problem is not None:
             branch.failure = self._failure(branch, problem)
         self._branches.append(branch)
@@ -353,12 +359,13 @@ class GenerationWork:
         info = branch.model.info
         request = branch_request(
             info,
+            branch.strategy,
             self._text,
-            BranchOptions(
+            ContinuationOptions(
                 max_tokens=branch.slot.max_tokens,
                 temperature=branch.slot.temperature,
                 context=self._context,
-                strategy=branch.slot.strategy,
+                seed=branch.slot.seed,
                 session_id=self._tree.port.session_id,
             ),
         )
@@ -367,16 +374,11 @@ class GenerationWork:
             try:
                 branch.is_out = True
                 async with branch.model.stream(request) as events:
-                    is_finished = False
-                    async for event in events:
-                        if type(event) is TextPiece:
-                            self._take(branch, event.text)
-                        elif type(event) is UsageSeen:
-                            branch.usage = event.usage
-                        elif type(event) is StreamFinished:
-                            is_finished = True
-                if not is_finished:
+                    finished = await self._read(branch, events)
+                if finished is None and not branch.stream.is_full:
                     raise ProviderUnavailable("the model's answer broke off")
+                was_cut = finished is None or finished.reason == "length"
+                self._take(branch, branch.stream.finish(was_cut=was_cut))
                 return
             except ProviderError as error:
                 wait = wait_before_retry(error, retries=retries, waited=waited, limits=limits)
@@ -386,6 +388,22 @@ class GenerationWork:
                 retries, waited = retries + 1, waited + wait
                 branch.is_out = False
             await self._host.sleep(wait)
+
+    async def _read(
+        self, branch: _Branch, events: AsyncIterator[StreamEvent]
+    ) -> StreamFinished | None:
+        """Take the text in, up to the branch's limit; returns what the vendor says of the end."""
+        async for event in events:
+            # A piece may come with the probabilities of its tokens: it is text all the same.
+            if isinstance(event, TextPiece):
+                self._take(branch, branch.stream.feed(event.text))
+                if branch.stream.is_full:
+                    return None
+            elif type(event) is UsageSeen:
+                branch.usage = event.usage
+            elif type(event) is StreamFinished:
+                return event
+        return None
 
     def _take(self, branch: _Branch, text: str) -> None:
         if not text:
@@ -422,8 +440,10 @@ class GenerationWork:
     def _ending(self, branch: _Branch, *, keeps: bool = True) -> list[Fact]:
         """What goes on record of a branch that is over."""
         facts: list[Fact] = []
-        text, usage = branch.text, self._used(branch)
-        has_node = bool(text.strip()) and keeps
+        # What was held back for the seam belongs to the node, whoever ended the branch.
+        self._take(branch, branch.stream.finish(was_cut=False))
+        usage = self._used(branch)
+        has_node = bool(branch.text.strip()) and keeps
         if has_node:
             facts.append(NewMessage(node=self._node(branch, usage), advance=False))
         if branch.is_out:
@@ -448,6 +468,9 @@ class GenerationWork:
         metadata: dict[str, object] = {"gen_id": self.gen_id, "slot": branch.number}
         if not branch.is_whole:
             metadata["partial"] = True
+        if branch.stream.result().is_healed:
+            # The text is not letter for letter what the model wrote.
+            metadata["healed"] = True
         return text_node(
             branch.slot.node_id,
             branch.text,
