@@ -20,6 +20,7 @@ from typing import Any
 
 from weft import api, sync
 from weft.api.decisions import ProjectDecisions
+from weft.api.fan import Fan, FanEvents
 from weft.api.inspection import Joined
 from weft.api.model_query import AnswerStream
 from weft.app import App, open_app, run
@@ -47,6 +48,8 @@ CLASSES: dict[type, tuple[str, ...]] = {
     SessionListEvents: (),
     RepoEvents: (),
     AppIndex: (),
+    FanEvents: (),
+    Fan: (),
     AppMemory: (),
     api.Session: ("id: SessionId",),
     api.ImportReport: ("session: Session", "dropped: dict[str, int]"),
@@ -78,6 +81,7 @@ ASYNC_ONLY: dict[type, set[str]] = {
 
 ITEMS = {
     Subscription: "Event",
+    FanEvents: "FactBase",
     AnswerStream: "Delta",
     SessionListEvents: "SessionsChanged",
     RepoEvents: "RepoUpdated",

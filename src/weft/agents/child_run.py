@@ -296,7 +296,10 @@ class ChildRun:
             text=self._text,
             used=dict(state.ledger.models),
             descendants=self._host.agent_tree.descendants(self.child),
-            files=() if self._wanted.project_path else _net(self._files, self._wanted),
+            # What a child did in a copy, or in an overlay, is no change of the parent's project.
+            files=()
+            if self._wanted.project_path or self._wanted.place
+            else _net(self._files, self._wanted),
         )
 
     # -- requests

@@ -47,6 +47,10 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Each with an `input_id`, so that it is done once.
     """
+    place: str = ""
+    """The overlay that a candidate works in, by its name; empty for the project."""
+    forks: bool = False
+    """It begins with the line of its parent, up to the node that it is for."""
     rules: tuple[PermissionRule, ...] = ()
     """What the user has approved for it already, in a plan."""
 

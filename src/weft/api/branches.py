@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from weft.api.handle import SessionBase, input_id_of
 from weft.errors import UsageError
@@ -24,6 +24,7 @@ from weft.session import (
 )
 
 if TYPE_CHECKING:  # as below
+    from weft.api.fan import Fan
     from weft.view.tree import TreeMessage, TreeView
 
 
@@ -142,6 +143,46 @@ class BranchCalls(SessionBase):
         """
         command = UndoRewind(preview=preview, overwrite=tuple(overwrite), **self._by(input_id))
         return await self._call(command)
+
+    async def generate_branches(
+        self,
+        prompt: str,
+        n: int = 4,
+        models: Sequence[str] = (),
+        verify: str | None = None,
+        *,
+        verify_runs: int = 1,
+        base: Literal["now", "head"] = "now",
+        stop: Literal["all", "verified"] = "all",
+        budget_usd: float | None = None,
+    ) -> Fan:
+        """Begin `n` candidates for one task from the present message, each a session of its own in
+        an overlay over the project, and return while they work.
+
+        `models` are taken in turn; without any, all use the session's.  `verify` is a command that
+        is run for each when it has ended, and on the base.  `base`: the project as it is, or as its
+        last commit has it.  `stop="verified"` stops the others when one has passed; `budget_usd`
+        stops all when it is used up.  What a candidate changes reaches the project with `keep`.
+
+        Raises:
+            UsageError: nothing keeps candidates apart on this machine, the session is in plan mode,
+                or the arguments are not right.
+        """
+        from weft.api.fan import begin_fan  # few sessions fan out
+
+        await self._port()
+        return await begin_fan(
+            self._host,
+            self.id,
+            prompt=prompt,
+            n=n,
+            models=models,
+            verify=verify or "",
+            verify_runs=verify_runs,
+            base=base,
+            stop=stop,
+            budget_usd=budget_usd,
+        )
 
     async def _place(self, to: str | int | None) -> tuple[NodeId | None, str]:
         """The node that is meant, and the checkpoint, where it is meant by that."""

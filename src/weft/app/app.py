@@ -53,6 +53,7 @@ from weft.workspace.process.search_path import find_program
 
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
     from weft.api.decisions import ProjectDecisions
+    from weft.api.fan import Fan, FanSummary
     from weft.app.index import AppIndex
     from weft.app.memory import AppMemory
     from weft.hooks.config import HookTable
@@ -230,6 +231,22 @@ class App:
             raise UsageError(IS_OFF)
 
         return AppIndex(self.project_path, self._indexes())
+
+    async def fan(self, fan_id: str) -> Fan:
+        """A fan-out by its id or the unique beginning or end of it, at work here or stored.
+
+        Raises:
+            UsageError: there is none, or several; or its session is open in another process.
+        """
+        from weft.api.fan import open_fan  # few runs look at one
+
+        return await open_fan(self.host, fan_id)
+
+    async def fans(self) -> list[FanSummary]:
+        """The fan-outs of this project, the newest first."""
+        from weft.api.fan import list_fans  # as above
+
+        return await list_fans(self.host, self.project_path)
 
     @property
     def memory(self) -> AppMemory:

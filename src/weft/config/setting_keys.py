@@ -105,6 +105,15 @@ KEYS: dict[str, SettingKey] = {
         default=30,
         about="Maximum number of model answers for one step of a plan in architect mode.",
     ),
+    "fan.at_once": SettingKey(
+        kind=int, default=4, about="Candidates of a fan-out that work at the same time."
+    ),
+    "fan.max_disk": SettingKey(
+        kind=int, default=2 * 1024**3, about="Bytes that one candidate may write."
+    ),
+    "fan.verify_seconds": SettingKey(
+        kind=int, default=600, about="How long one run of a fan-out's verify command may take."
+    ),
     "history.quota": SettingKey(
         kind=int,
         default=1024 * 1024 * 1024,

@@ -115,6 +115,16 @@ class AgentTrees:
         host = self._hosts[session_id] = SessionAgentHost(self, session_id, tree, tools)
         return host
 
+    def host_of(self, session_id: SessionId) -> SessionAgentHost:
+        """The host of a session that is open here.
+
+        Raises:
+            SessionNotFound: it is not.
+        """
+        if session_id not in self._hosts:
+            raise SessionNotFound(session_id)
+        return self._hosts[session_id]
+
     def settings(self, tools: SessionTools) -> TurnSettings:
         """The settings that the turns of a session with these tools would have."""
         none = SessionId("")
@@ -433,7 +443,7 @@ class SessionAgentHost:
             raise SessionStopped(self.session_id, "the program is closing")
         return await sessions.port(self.session_id)
 
-    async def append(self, build: Build, *, wake: bool = False) -> None:
+    async def append(self, build: Build, *, wake: bool = False) -> Sequence[Fact]:
         """Put on the session's own record what happens in this process, such as the end of a
         background command (`SessionActor.append`).
         """
@@ -441,7 +451,7 @@ class SessionAgentHost:
         actor = self._trees.actor_of(self.session_id)
         if actor is None:
             raise SessionStopped(self.session_id, "another process has taken it over")
-        await actor.append(build, wake=wake)
+        return await actor.append(build, wake=wake)
 
     async def resolution(self, request_id: RequestId) -> PermissionResolved | QuestionAnswered:
         port = await self._trees.sessions.port(self.session_id)

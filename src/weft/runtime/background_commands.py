@@ -56,7 +56,7 @@ class CommandHost(Protocol):
         """Run a task in the background of the turns."""
         ...
 
-    async def append(self, build: Build, *, wake: bool = False) -> None:
+    async def append(self, build: Build, *, wake: bool = False) -> object:
         """Put something on record.
 
         With `wake`, what then waits starts a turn if the session is at rest.

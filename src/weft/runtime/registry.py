@@ -27,7 +27,7 @@ from weft.errors import (
     UsageError,
     WeftError,
 )
-from weft.events import CallOrigin, CommandCause, Fact, SessionCreated
+from weft.events import CallOrigin, CommandCause, Fact, ForkPoint, SessionCreated
 from weft.ids import BlobId, SessionId
 from weft.loop import TurnHooks
 from weft.messages import Usage
@@ -56,6 +56,7 @@ from weft.session import (
 from weft.state import SessionState
 from weft.store import Lease, SessionRow, Store
 from weft.tools import BuiltinTool, Tool
+from weft.workspace import Runner, Workspace
 from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
@@ -66,6 +67,7 @@ if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.runtime.ports.wait_signs import WaitSigns
     from weft.runtime.session_topic import SessionListEvents, SessionTopic
     from weft.runtime.snapshots.project_snapshots import ProjectFiles, ProjectSnapshots
+    from weft.runtime.workspaces.file_history import FileHistoryRunner
 
 logger = logging.getLogger(__name__)
 
@@ -221,7 +223,7 @@ class SessionRegistry:
             state, snapshot_seq = await load_with_snapshot(session_id, store)
             await self._find_moved(state)
             environment = self._environment(
-                session_id, state.about.project_path, state.about.parent, store
+                session_id, state.about.project_path, state.about.parent, store, _place_of(state)
             )
         except BaseException:
             await store.release_lease(lease)
@@ -322,7 +324,10 @@ class SessionRegistry:
         assert isinstance(created, SessionCreated)
         created = await self._of_project(created, store)
         facts = (created, *facts[1:])
-        environment = self._environment(session_id, created.project_path, created.parent, store)
+        place = str(created.settings.get("place", "")) or _place_of(state)
+        environment = self._environment(
+            session_id, created.project_path, created.parent, store, place
+        )
         lease = await store.take_lease(session_id)
         actor = SessionActor(
             state,
@@ -404,7 +409,8 @@ class SessionRegistry:
 
     async def open_child(self, parent: SessionId, wanted: ChildRequest) -> SessionPort:
         """A session that works for another, with no more than that one has."""
-        child, about = wanted.child, (await self.port(parent)).state.about
+        above = (await self.port(parent)).state
+        child, about = wanted.child, above.about
         self.keep_tools(child, self.table_of(parent))
         self.lent[child] = self.lent.get(parent, {})
         self.keep_asking(child, self._asking.get(parent, "wait"))
@@ -412,6 +418,9 @@ class SessionRegistry:
         # After a crash the parent's turn asks again for the child that it had named: the same one
         # goes on.
         if child in self.ports or await store.last_seq(child):
+            if wanted.place and child not in self.ports:
+                # The user has it go on, and what it does stays in its overlay as before.
+                self.granted[child] = GrantedPermissions(trusted_mode=True)
             return await self.port(child)
         settings = {
             "tools": list(wanted.tools),
@@ -422,6 +431,8 @@ class SessionRegistry:
             "depth": wanted.depth,
             "thinking": wanted.model.effort if wanted.model.effort != "default" else None,
         }
+        # What works for a candidate works in its overlay, too.
+        settings["place"] = wanted.place or _place_of(above)
         created = SessionCreated(
             project_path=wanted.project_path or about.project_path,
             project_id=about.project_id,
@@ -432,7 +443,14 @@ class SessionRegistry:
         )
         # The parent's mode bounds it anyway (`ceiling`), and is the one that holds in this process.
         self.granted[child] = GrantedPermissions(trusted_mode=True, rules=wanted.rules)
-        return await self.create(child, (created, *wanted.facts), store=store)
+        past = None
+        if wanted.forks:
+            # It shares the parent's line up to its head, and nothing is awaited in between.
+            above = (await self.port(parent)).state
+            point = ForkPoint(session_id=parent, seq=above.seq, node=wanted.origin.node)
+            created = msgspec.structs.replace(created, fork=point)
+            past = above.fork(child)
+        return await self.create(child, (created, *wanted.facts), store=store, past=past)
 
     def granted_to_fork(self, source: SessionId) -> GrantedPermissions:
         """A fork inherits what was denied and no grants; the mode holds only if it holds for its
@@ -525,27 +543,39 @@ class SessionRegistry:
         return self._hooks[session_id]
 
     def _environment(
-        self, session_id: SessionId, project_path: str, parent: CallOrigin | None, store: Store
+        self,
+        session_id: SessionId,
+        project_path: str,
+        parent: CallOrigin | None,
+        store: Store,
+        place: str = "",
     ) -> SessionEnvironment:
+        """`place` names the overlay that a candidate of a fan-out works in."""
         services = self._services
         lent = self.lent.setdefault(session_id, {})
         host = self.agents.host(session_id, parent, SessionTools(self.table_of(session_id), lent))
         hooks = self._find_hooks(session_id, project_path)
-        plain = services.workspaces.workspace(project_path)
-        files = services.workspaces.file_history(project_path, store)
-        workspace = SessionWorkspace(
-            plain,
-            files,
-            store.blob,
-            services.workspaces.sandbox,
-            services.workspaces.added,
-            partial(_snapshots, files, project_path, store),
+        plain: Workspace
+        if place:
+            plain, files, workspace, languages = self._candidate(project_path, store, place)
+        else:
+            plain = services.workspaces.workspace(project_path)
+            files = services.workspaces.file_history(project_path, store)
+            workspace = SessionWorkspace(
+                plain,
+                files,
+                store.blob,
+                services.workspaces.sandbox,
+                services.workspaces.added,
+                partial(_snapshots, files, project_path, store),
+            )
+            languages = SessionLanguages(services, workspace)
+        # The index is of the project, and not of an overlay.
+        is_indexed = services.config.get("repo.index") and not place
+        index = partial(_index, services, project_path) if is_indexed else None
+        decisions = DecisionsOnDemand(
+            services, store, plain, workspace.read_guard.forbids, only_reads=bool(place)
         )
-        languages = SessionLanguages(services, workspace)
-        index = (
-            partial(_index, services, project_path) if services.config.get("repo.index") else None
-        )
-        decisions = DecisionsOnDemand(services, store, plain, workspace.read_guard.forbids)
         contexts = ToolContexts(
             workspace, files, host, services.redact, languages, index=index, decisions=decisions
         )
@@ -585,7 +615,8 @@ class SessionRegistry:
                     services.saved_rules.add, project_path, text
                 ),
                 asking=asking,
-                ceiling=self.agents.ceiling(parent),
+                # What a candidate does stays in its overlay until the user keeps it.
+                ceiling=None if place else self.agents.ceiling(parent),
                 # Looked up at each decision: what the user denies the parent holds for agents that
                 # already run.
                 inherited=(lambda: ()) if above is None else above.known,
@@ -598,6 +629,30 @@ class SessionRegistry:
             is_awaited=lambda: self.signs().others_wait(session_id, store.meeting_folder),
             title=lambda state: state.about.short_title,
         )
+
+    def _candidate(
+        self, project_path: str, store: Store, place: str
+    ) -> tuple[Workspace, FileHistoryRunner, SessionWorkspace, SessionLanguages]:
+        """What a candidate of a fan-out reaches the machine through, in place of the project."""
+        from weft.runtime.fan.candidate_parts import (  # few sessions are candidates
+            CandidateFiles,
+            ClosedRunner,
+            ClosedWorkspace,
+            NoLanguages,
+        )
+
+        workspaces = self._services.workspaces
+        view = workspaces.views.get(place)
+        runner: Runner
+        plain: Workspace
+        if view is None:
+            plain = ClosedWorkspace(project_path, place)
+            runner = ClosedRunner(lambda: workspaces.runner, place)
+        else:
+            plain, runner = view.workspace(), view.runner(workspaces.runner)
+        files = CandidateFiles(project_path, runner)
+        workspace = SessionWorkspace(plain, runner, store.blob, is_confined=True)
+        return plain, files, workspace, NoLanguages(self._services, workspace)
 
     def _rules(self, project_path: str) -> tuple[PermissionRule, ...]:
         """The standing rules of a session on a project."""
@@ -853,6 +908,11 @@ def _set_or_drop(kept: dict[SessionId, T], session_id: SessionId, value: T | Non
         kept.pop(session_id, None)
     else:
         kept[session_id] = value
+
+
+def _place_of(state: SessionState) -> str:
+    """The overlay that a session was made for; empty for most."""
+    return str(state.settings.get("place", ""))
 
 
 def _snapshots(

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up t
     from weft.project.mentions import AskRead
     from weft.runtime.command_expansion import MarkdownCommands
     from weft.runtime.due_sessions import DueSessions
+    from weft.runtime.fan.fan_run import FanRun
     from weft.runtime.snapshots.forbidden_contents import ForbiddenContents
     from weft.runtime.workspaces.file_view import ProjectFile
     from weft.tools import OutputSchema
@@ -81,6 +82,8 @@ class SessionHost:
         self.services = services
         self.registry = SessionRegistry(services)
         self._due: DueSessions | None = None
+        self.fan_runs: dict[str, FanRun] = {}
+        """The fan-outs that were begun or taken up here, by their ids."""
         self._forbidden: WeakKeyDictionary[SessionPort, ForbiddenContents] = WeakKeyDictionary()
         self.on_woken: Callable[[SessionPort], None] = lambda port: None
         """Called with each session that goes on here because its wait is over."""

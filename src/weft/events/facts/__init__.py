@@ -12,6 +12,15 @@ from weft.events.facts.agents import (
     ArchitectStep,
     ChildFinished,
     ChildStarted,
+    FanBase,
+    FanCandidateDropped,
+    FanCandidateEnded,
+    FanCandidateStarted,
+    FanClosed,
+    FanKept,
+    FanSlot,
+    FanStarted,
+    FanVerified,
     PlanDecided,
     PlanEdited,
 )
@@ -113,6 +122,15 @@ __all__ = [
     "ErrorRaised",
     "Fact",
     "FailedCommand",
+    "FanBase",
+    "FanCandidateDropped",
+    "FanCandidateEnded",
+    "FanCandidateStarted",
+    "FanClosed",
+    "FanKept",
+    "FanSlot",
+    "FanStarted",
+    "FanVerified",
     "FileChange",
     "FileTouched",
     "FinishReason",
@@ -225,4 +243,11 @@ Fact: TypeAlias = (
     | PlanEdited
     | PlanDecided
     | ArchitectStep
+    | FanStarted
+    | FanCandidateStarted
+    | FanCandidateEnded
+    | FanVerified
+    | FanKept
+    | FanCandidateDropped
+    | FanClosed
 )

@@ -29,7 +29,6 @@ from weft.repo.project_watch import ProjectWatch
 from weft.runtime.fan.base_files import BaseFile, BaseFiles
 from weft.workspace.atomic_write import TEMPORARY
 from weft.workspace.safe_open import make_folders, open_beneath
-from weft.workspace.sandbox.overlay_changes import is_gone
 from weft.workspace.views.held_view import HeldView
 
 LOOK_SECONDS: Final = 2.0
@@ -106,7 +105,10 @@ class BaseWatch:
     async def _pin(self, views: Iterable[HeldView], paths: Iterable[str]) -> None:
         base = self._base
         # The pin layer lies above the project: what it has cannot change.
-        open_paths = [path for path in paths if not base.is_pinned(path)]
+        wanted = list(paths)
+        open_paths = await anyio.to_thread.run_sync(
+            lambda: [path for path in wanted if not base.is_pinned(path)]
+        )
         if not open_paths:
             return
         try:
@@ -175,8 +177,7 @@ def pin_old(view: HeldView, paths: Iterable[str], old: dict[str, BaseFile]) -> N
     Blocks.
     """
     for path in paths:
-        upper = view.place.upper
-        if os.path.lexists(f"{upper}/{path}") or is_gone(upper, path):
+        if view.has_own(path):
             continue
         try:
             _put(view.root_fd, path, old.get(path))

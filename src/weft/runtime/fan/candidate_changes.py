@@ -120,6 +120,25 @@ def _is_check(path: str) -> bool:
     )
 
 
+def compared(one: CandidateDiff, other: CandidateDiff, first: str, second: str) -> str:
+    """How the files of one candidate differ from those of another, as a unified diff."""
+    ones = {change.path: change for change in one.changes}
+    others = {change.path: change for change in other.changes}
+    said: list[str] = []
+    for path in sorted(ones | others):
+        mine, yours = ones.get(path), others.get(path)
+        # What only one of them changed is as the base has it with the other.
+        known = mine or yours
+        assert known is not None
+        before = mine.after if mine is not None else known.before
+        after = yours.after if yours is not None else known.before
+        if not is_same(before, after):
+            text = CandidateChange(path=path, before=before, after=after).text
+            said.append(text.replace(f"--- {path}", f"--- {path} ({first})", 1))
+            said[-1] = said[-1].replace(f"+++ {path}", f"+++ {path} ({second})", 1)
+    return "".join(f"{each.rstrip()}\n" for each in said)
+
+
 async def candidate_diff(base: BaseFiles, upper: str) -> CandidateDiff:
     """Compare what lies in an upper layer with the base.
 
@@ -136,7 +155,7 @@ async def candidate_diff(base: BaseFiles, upper: str) -> CandidateDiff:
     changed = [
         CandidateChange(path=path, before=before.get(path), after=after[path])
         for path in sorted(wanted)
-        if not _is_same(before.get(path), after[path])
+        if not is_same(before.get(path), after[path])
     ]
     return CandidateDiff(changes=tuple(changed), left_out=tuple(left_out))
 
@@ -188,7 +207,8 @@ def _after(upper: str, wanted: dict[str, OverlayChange | None]) -> dict[str, Bas
     return found
 
 
-def _is_same(before: BaseFile | None, after: BaseFile | None) -> bool:
+def is_same(before: BaseFile | None, after: BaseFile | None) -> bool:
+    """Whether two versions of a file are the same, as far as git keeps them."""
     if before is None or after is None:
         return before is after
     # Of a mode, what git keeps: its kind, and whether the user may execute it.

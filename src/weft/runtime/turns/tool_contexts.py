@@ -72,8 +72,14 @@ class DecisionsOnDemand:
         store: Store,
         workspace: Workspace,
         forbids: Callable[[str], str],
+        *,
+        only_reads: bool = False,
     ) -> None:
-        """`forbids` says why a file may not be read; empty where it may be."""
+        """`forbids` says why a file may not be read; empty where it may be.
+
+        `only_reads`: nothing of the session is noted, for it is one of several tries.
+        """
+        self._only_reads = only_reads
         self._services = services
         self._store = store
         self._workspace = workspace
@@ -122,6 +128,7 @@ class DecisionsOnDemand:
         return (
             any(isinstance(fact, _NOTED) and not _is_opening(fact) for fact in facts)
             and self.is_on
+            and not self._only_reads
             and self.load().wants(facts, state)
         )
 

@@ -11,9 +11,10 @@ from weft.config.settings import Config
 from weft.workspace import Runner, SessionBoundaries
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.sandbox.machine import ProcessSandbox, SandboxOptions, SandboxReport
-from weft.workspace.sandbox.overlay_commit import ChangeJudge
+from weft.workspace.sandbox.overlay_commit import ChangeJudge, OverlayCommit
 from weft.workspace.sandbox.overlay_recovery import RecoveredCommand, forget_records, settle
 from weft.workspace.sandbox.runner import SandboxRunner
+from weft.workspace.sandbox.scratch import ScratchPlace
 
 
 class SandboxFactory:
@@ -78,6 +79,44 @@ class SandboxFactory:
             is_required=self._is_required,
             kept_bytes=self._kept_bytes,
             aside_bytes=self._aside_bytes,
+        )
+
+    @property
+    def machine(self) -> ProcessSandbox:
+        """The sandbox itself."""
+        return self._sandbox
+
+    def commit_of(
+        self,
+        place: ScratchPlace,
+        *,
+        judge: ChangeJudge,
+        boundaries: SessionBoundaries,
+        base_of: Callable[[str], bytes | None],
+        started_ns: int,
+        label: str,
+        inner: Runner,
+    ) -> OverlayCommit:
+        """Brings what lies in a place into the project, under the same checks as a command's
+        changes; what a crash leaves of it is found by the label.
+        """
+        from weft.workspace.sandbox.git_guard import GitGuard  # few sessions keep a candidate
+
+        scratch, root = self._sandbox.scratch, place.roots[0]
+        threads = DiskThreads.of(root)
+        return OverlayCommit(
+            place,
+            started_ns=started_ns,
+            judge=judge,
+            boundaries=boundaries,
+            shown=lambda _, path: path,
+            base_of=base_of,
+            aside=scratch.aside(),
+            threads=threads,
+            guard=lambda: GitGuard(inner, threads, lambda: scratch.folder),
+            kept_bytes=self._kept_bytes,
+            aside_bytes=self._aside_bytes,
+            tidy=lambda: scratch.settle(place, label),
         )
 
     @property

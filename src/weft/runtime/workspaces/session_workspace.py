@@ -55,12 +55,16 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         sandbox: Callable[[], SandboxFactory | None] = lambda: None,
         added: Sequence[str] = (),
         snapshots: Callable[[ForbiddenAmong], ProjectSnapshots] | None = None,
+        *,
+        is_confined: bool = False,
     ) -> None:
         """`sandbox` gives the one that commands run in; None where they run as they are.
 
         `added` names further folders that the session may work in; `snapshots` makes what takes
-        those of its log, and is given what says which files may not be read.
+        those of its log, and is given what says which files may not be read.  `is_confined`:
+        nothing that the runner runs reaches the project, so there is nothing to report of it.
         """
+        self._is_confined = is_confined
         self._make_snapshots = snapshots
         self._inner = workspace
         self._state: Callable[[], SessionState | None] = lambda: None
@@ -191,6 +195,8 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
 
     def _reporting(self) -> Runner:
         """Runs commands as they are, and reports what they changed beyond what they may."""
+        if self._is_confined:
+            return self._runner
         from weft.runtime.workspaces.violation_report import ViolationReportingRunner
 
         return ViolationReportingRunner(

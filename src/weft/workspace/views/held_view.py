@@ -34,6 +34,7 @@ from weft.workspace.process.disk_guard import DiskGuard, full_sentence
 from weft.workspace.safe_open import open_beneath
 from weft.workspace.sandbox.client import Cell, HeldNamespaces, MountPlan, SandboxUnavailable
 from weft.workspace.sandbox.machine import ProcessSandbox
+from weft.workspace.sandbox.overlay_changes import is_gone
 from weft.workspace.sandbox.removals import folder_size
 from weft.workspace.sandbox.runner import RunningCommand
 
@@ -174,6 +175,13 @@ class HeldView:
         if self._held is None:
             raise RetryableToolError("the overlay of this session is not open")
         return self._held.root
+
+    def has_own(self, path: str) -> bool:
+        """Whether a path is other than the project's by what was written in the view, or by a pin:
+        then no change of the project shows through.  Blocks.
+        """
+        layers = (self.place.upper, *self._pins)
+        return any(os.path.lexists(f"{layer}/{path}") or is_gone(layer, path) for layer in layers)
 
     def joined_cell(self) -> Cell:
         """A cell for one command in the view."""

@@ -1,0 +1,527 @@
+"""`Fan`, the handle on a fan-out: several candidates for one task, compared, and one kept.
+
+Everything it tells is on the session's record; a handle in another process tells the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from weft.errors import StoreError, UsageError, WeftError
+from weft.events import FactBase, FanSlot, decode
+from weft.ids import SessionId
+from weft.runtime.session_host import SessionHost
+from weft.session import Subscription
+
+if TYPE_CHECKING:
+    from weft.runtime.fan.candidate_changes import CandidateDiff
+    from weft.runtime.fan.fan_index import FanEntry
+    from weft.runtime.fan.fan_places import FanPlaces
+    from weft.runtime.fan.fan_record import CandidateRecord, FanRecord
+    from weft.runtime.fan.fan_run import FanRun
+    from weft.runtime.fan.kept_candidate import KeepOutcome
+
+_PAGE: Final = 1000
+_LOOK_SECONDS: Final = 0.2
+"""How often a reader of events looks whether there will be more."""
+_ENDED: Final = object()
+MOST: Final = 64
+NEW_SECONDS: Final = 600.0
+"""A fan-out that is not on record is a leftover only after so long."""
+
+CandidateStatus: TypeAlias = Literal[
+    "working", "verifying", "done", "failed", "interrupted", "stopped", "kept", "pruned"
+]
+
+
+class FanCandidate(msgspec.Struct, frozen=True, kw_only=True):
+    """One candidate, as tables show it; they come ranked, the best first."""
+
+    index: int
+    model: str
+    session: str
+    state: CandidateStatus
+    verify: str = ""
+    """`passed`, `flaky`, `failed`; empty where it was not verified."""
+    verify_passed: int = 0
+    verify_runs: int = 0
+    base_verify: str = ""
+    """What the check said of the base itself."""
+    touches_checks: bool = False
+    base_tests: str = ""
+    """What it said of a candidate that changed tests, with the tests as the base has them."""
+    files: tuple[str, ...] = ()
+    added: int = 0
+    removed: int = 0
+    agree: int = 0
+    """How many candidates came to the same change."""
+    of: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    reason: str = ""
+    text: str = ""
+    isolation: str = "overlay"
+    is_best: bool = False
+    """The one to keep: first of those that finished, and passed where there is a check."""
+
+
+class FanSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One fan-out in a list."""
+
+    id: str
+    session: str
+    prompt: str
+    at: float
+    planned: int
+    ended: int
+    passed: int
+    kept: tuple[int, ...] = ()
+    is_closed: bool = False
+
+
+class FanEvents:
+    """An iterator over the facts of a fan-out; it ends when the fan-out is settled."""
+
+    def __init__(self, fan: Fan, after: int) -> None:
+        self._fan = fan
+        self._after = after
+        self._events: Subscription | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> FactBase:
+        if self._events is None:
+            self._events = await self._fan._subscribe(self._after)
+        while True:
+            # Before the look at what there is: what comes after it is then waited for.
+            is_settled, event = self._fan.is_settled, None
+            with anyio.move_on_after(_LOOK_SECONDS):
+                event = await anext(self._events, _ENDED)
+            if event is _ENDED or (event is None and is_settled):
+                self.close()
+                raise StopAsyncIteration
+            if isinstance(event, FactBase) and getattr(event, "fan_id", "") == self._fan.id:
+                return event
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._events is not None:
+            self._events.close()
+
+
+class Fan:
+    """One fan-out of a session."""
+
+    def __init__(self, host: SessionHost, session_id: SessionId, run: FanRun) -> None:
+        self._host = host
+        self._session_id = session_id
+        self._run = run
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self._run.record.fan_id
+
+    @property
+    def session_id(self) -> SessionId:
+        """The session that it belongs to."""
+        return self._session_id
+
+    @property
+    def prompt(self) -> str:
+        """The task."""
+        return self._run.record.started.prompt
+
+    @property
+    def verify_command(self) -> str:
+        """The check; empty where there is none."""
+        return self._run.record.started.verify
+
+    @property
+    def is_settled(self) -> bool:
+        """True when nothing of it is at work here."""
+        return self._run.settled.is_set()
+
+    async def wait(self) -> None:
+        """Wait until every candidate has ended and is verified, or the stop rule ended all.
+
+        Cancelling the wait stops nothing.
+        """
+        await self._run.settled.wait()
+
+    def events(self, after: int | None = None) -> FanEvents:
+        """The facts of this fan-out, from its beginning or after a `seq`, until it is settled."""
+        start = self._run.record.started.seq - 1 if after is None else after
+        return FanEvents(self, start)
+
+    async def _subscribe(self, after: int) -> Subscription:
+        port = await self._host.port(self._session_id)
+        return port.subscribe(after=after, live="status")
+
+    def candidates(self) -> list[FanCandidate]:
+        """The candidates as they are now, the best first."""
+        record = self._run.record
+        ranked = [self._shown(record, each) for each in record.ranked()]
+        if ranked and ranked[0].state in ("done", "kept") and ranked[0].verify in ("", "passed"):
+            ranked[0] = msgspec.structs.replace(ranked[0], is_best=bool(ranked[0].files))
+        return ranked
+
+    def _shown(self, record: FanRecord, known: CandidateRecord) -> FanCandidate:
+        end = known.ended
+        agree, of = record.agreement(known)
+        runs = [run for run in known.verified if run.on == "candidate"]
+        port = self._host.running(known.child)
+        cost = known.cost_usd
+        if end is None and port is not None:
+            cost = port.state.ledger.total.cost_usd
+        return FanCandidate(
+            index=known.index,
+            model=known.model or record.started.plan[0].model,
+            session=known.child,
+            state=self._state(known),
+            verify=known.verdict if runs else "",
+            verify_passed=sum(run.passed for run in runs),
+            verify_runs=len(runs),
+            base_verify=record.base_verdict if record.base_runs else "",
+            touches_checks=end is not None and end.touches_checks,
+            base_tests=known.base_verdict if known.base_verdict != "none" else "",
+            files=end.files if end is not None else (),
+            added=end.added if end is not None else 0,
+            removed=end.removed if end is not None else 0,
+            agree=agree,
+            of=of,
+            cost_usd=cost,
+            seconds=end.seconds if end is not None else 0.0,
+            reason=end.finish_reason if end is not None else "",
+            text=end.text if end is not None else "",
+            isolation=known.isolation,
+        )
+
+    def _state(self, known: CandidateRecord) -> CandidateStatus:
+        if known.kept:
+            return "kept"
+        if known.dropped == "pruned":
+            return "pruned"
+        if known.index in self._run.verifying:
+            return "verifying"
+        if known.dropped in ("budget", "stopped"):
+            return "stopped"
+        if known.ended is None:
+            return "interrupted" if self.is_settled else "failed" if known.dropped else "working"
+        return "done" if known.has_finished else "failed"
+
+    # -- looking
+
+    async def diff(self, index: int) -> str:
+        """What a candidate changed, as a unified diff.
+
+        Raises:
+            UsageError: there is no such candidate.
+        """
+        known = self._known(index)
+        if known.ended is None:
+            return (await self._changes(index)).text
+        if known.ended.diff is None:
+            return ""
+        store = await self._host.registry.store_of(self._session_id)
+        data = await store.blob(known.ended.diff)
+        return "" if data is None else data.decode(errors="replace")
+
+    async def verify_output(self, index: int) -> str:
+        """What the last run of the check printed for a candidate; 0 is the base."""
+        record = self._run.record
+        runs = record.base_runs if index == 0 else self._known(index).verified
+        if not runs or runs[-1].output is None:
+            return ""
+        store = await self._host.registry.store_of(self._session_id)
+        return (await store.blob(runs[-1].output) or b"").decode(errors="replace")
+
+    async def compare(self, first: int, second: int) -> str:
+        """How the second candidate's files differ from the first's, as a unified diff.
+
+        Raises:
+            UsageError: there is no such candidate, or its overlay is gone.
+        """
+        from weft.runtime.fan.candidate_changes import compared
+
+        one, other = await self._changes(first), await self._changes(second)
+        return compared(one, other, f"candidate {first}", f"candidate {second}")
+
+    async def _changes(self, index: int) -> CandidateDiff:
+        from weft.runtime.fan.candidate_changes import candidate_diff
+
+        run = self._run
+        self._known(index)
+        if run.base is None or not run.places.has(self.id, str(index)):
+            raise UsageError(f"the overlay of candidate {index} is gone; its diff is left")
+        return await candidate_diff(run.base, run.places.upper(self.id, str(index)))
+
+    def _known(self, index: int) -> CandidateRecord:
+        known = self._run.record.candidates
+        if index not in known:
+            has = ", ".join(map(str, sorted(known))) or "none yet"
+            raise UsageError(f"{self.id} has no candidate {index!r}; there are {has}")
+        return known[index]
+
+    # -- deciding
+
+    async def keep(self, index: int, preview: bool = False, *, force: bool = False) -> KeepOutcome:
+        """Put a candidate's changes into the project, merged with what was changed there since.
+
+        The check is run on the result before it is put there; where it fails, nothing is put,
+        unless `force` says so.  `preview` only says what would happen.
+
+        Raises:
+            UsageError: there is no such candidate, nothing to keep, or it is still at work.
+        """
+        from weft.runtime.fan.kept_candidate import CandidateKeeper
+
+        known = self._known(index)
+        if known.ended is None and not self.is_settled:
+            raise UsageError(f"candidate {index} is still at work")
+        if known.kept and not preview:
+            raise UsageError(f"candidate {index} was kept already; a rewind takes it back")
+        outcome = await CandidateKeeper(self._run, index).run(preview=preview, is_forced=force)
+        if outcome.is_kept:
+            await self._note_decision(index)
+        return outcome
+
+    async def _note_decision(self, index: int) -> None:
+        """Put what was chosen, and why not the others, into the decision graph."""
+        from weft.runtime.fan.fan_lessons import note_choice
+
+        await note_choice(self._host, self._session_id, self._run.record, index)
+
+    async def prune(self, index: int) -> None:
+        """Give a candidate up: its overlay is removed, its diff and its session stay.
+
+        Raises:
+            UsageError: there is no such candidate, or it is still at work.
+        """
+        known = self._known(index)
+        if known.ended is None and not self.is_settled:
+            raise UsageError(f"candidate {index} is still at work; stop it first")
+        if known.dropped != "pruned":
+            await self._run.dropped(index, "pruned")
+        await anyio.to_thread.run_sync(self._run.places.remove, self.id, str(index))
+
+    async def stop(self) -> None:
+        """Stop what is at work; what it has done stays."""
+        await self._run.stop("stopped")
+
+    async def resume(self, indices: Sequence[int] | None = None) -> None:
+        """Go on with candidates that were interrupted or stopped, all of them or these; those of
+        the plan that never began are begun.
+
+        Raises:
+            UsageError: it is at work, or there is nothing to go on with.
+        """
+        if not self.is_settled:
+            raise UsageError(f"{self.id} is at work")
+        record = self._run.record
+        if record.is_closed:
+            raise UsageError(f"{self.id} is closed")
+        wanted = indices if indices is not None else self._unfinished(record)
+        if not wanted:
+            raise UsageError(f"every candidate of {self.id} has ended")
+        self._run.start(wanted)
+
+    def _unfinished(self, record: FanRecord) -> list[int]:
+        count = sum(slot.n for slot in record.started.plan)
+        known = record.candidates
+        return [
+            index
+            for index in range(1, count + 1)
+            if index not in known
+            or (known[index].dropped != "pruned" and not known[index].has_finished)
+        ]
+
+    async def close(self) -> None:
+        """End it: what is at work is stopped, and all overlays are removed."""
+        from weft.runtime.fan.fan_index import FanIndex
+
+        await self._run.close()
+        self._host.fan_runs.pop(self.id, None)
+        index = FanIndex(self._host.services.places.home)
+        await anyio.to_thread.run_sync(index.close, self.id)
+
+
+async def begin_fan(
+    host: SessionHost,
+    session_id: SessionId,
+    *,
+    prompt: str,
+    n: int,
+    models: Sequence[str],
+    verify: str,
+    verify_runs: int,
+    base: Literal["now", "head"],
+    stop: Literal["all", "verified"],
+    budget_usd: float | None,
+) -> Fan:
+    """Begin a fan-out of a session, and return while its candidates work."""
+    from weft.runtime.fan.fan_run import FanOptions
+
+    plan = _plan(host, n, models)
+    if stop == "verified" and not verify:
+        raise UsageError("to stop when one is verified there must be a verify command")
+    if not 1 <= verify_runs <= 20:
+        raise UsageError("the check can be run 1 to 20 times")
+    run = await _new_run(host, session_id)
+    await sweep_fans(host, run.places)
+    if host.registry.agents.mode_of(session_id) == "plan":
+        raise UsageError("in plan mode nothing is changed, by candidates neither; change the mode")
+    await run.begin(
+        FanOptions(
+            prompt=prompt,
+            plan=plan,
+            verify=verify,
+            verify_runs=verify_runs,
+            base=base,
+            budget_usd=budget_usd,
+            stop=stop,
+        )
+    )
+    host.fan_runs[run.record.fan_id] = run
+    run.start()
+    return Fan(host, session_id, run)
+
+
+def _plan(host: SessionHost, n: int, models: Sequence[str]) -> tuple[FanSlot, ...]:
+    """Every model in turn, until there are so many candidates."""
+    if not 1 <= n <= MOST:
+        raise UsageError(f"a fan-out has 1 to {MOST} candidates, not {n}")
+    for model in models:
+        host.check_model(model)
+        if missing := host.missing_key(model):
+            raise UsageError(missing)
+    if not models:
+        return (FanSlot(n=n),)
+    n = max(n, len(models))
+    counts = [n // len(models) + (place < n % len(models)) for place in range(len(models))]
+    return tuple(FanSlot(model=name, n=count) for name, count in zip(models, counts, strict=True))
+
+
+async def _new_run(host: SessionHost, session_id: SessionId) -> FanRun:
+    from weft.runtime.fan.fan_places import FanPlaces
+    from weft.runtime.fan.fan_run import FanRun
+
+    port = await host.port(session_id)
+    if not port.lives_here:
+        raise UsageError("the session is open in another process; its fan-outs are driven there")
+    config = host.services.config
+    places = FanPlaces(host.services.workspaces.sandbox, most_bytes=int(config.get("fan.max_disk")))
+    return FanRun(
+        host,
+        session_id,
+        places,
+        verify_seconds=float(config.get("fan.verify_seconds")),
+        at_once=int(config.get("fan.at_once")),
+    )
+
+
+async def open_fan(host: SessionHost, fan_id: str) -> Fan:
+    """A fan-out by its id or a prefix of it, at work here or stored.
+
+    Raises:
+        UsageError: there is none, or several.
+    """
+    from weft.runtime.fan.kept_candidate import CandidateKeeper
+
+    entry = await _entry(host, fan_id)
+    if entry.fan_id in host.fan_runs:
+        return Fan(host, entry.session_id, host.fan_runs[entry.fan_id])
+    record = await read_fan(host, entry)
+    run = await _new_run(host, entry.session_id)
+    await run.come_back(record)
+    host.fan_runs[record.fan_id] = run
+    for index, candidate in record.candidates.items():
+        if not candidate.kept and run.base is not None:
+            await CandidateKeeper(run, index).recover()
+    return Fan(host, entry.session_id, run)
+
+
+async def _entry(host: SessionHost, fan_id: str) -> FanEntry:
+    from weft.runtime.fan.fan_index import FanIndex
+
+    index = FanIndex(host.services.places.home)
+    return await anyio.to_thread.run_sync(index.find, fan_id)
+
+
+async def sweep_fans(host: SessionHost, places: FanPlaces) -> list[str]:
+    """Remove what is on disk of fan-outs that no session knows, or that are closed."""
+    from weft.runtime.fan.fan_index import FanIndex
+
+    index = FanIndex(host.services.places.home)
+    known = set(host.fan_runs)
+    entries = {each.fan_id: each for each in await anyio.to_thread.run_sync(index.entries)}
+    for fan_id in await anyio.to_thread.run_sync(places.present):
+        entry = entries.get(fan_id)
+        # One that another process has just begun is not on record yet.
+        is_new = entry is not None and host.now() - entry.at < NEW_SECONDS
+        if entry is not None and (is_new or await _is_open(host, entry)):
+            known.add(fan_id)
+    return await anyio.to_thread.run_sync(places.sweep, known.__contains__)
+
+
+async def _is_open(host: SessionHost, entry: FanEntry) -> bool:
+    try:
+        return not (await read_fan(host, entry)).is_closed
+    except StoreError:
+        return True  # it cannot be read now, which says nothing
+    except WeftError:
+        return False
+
+
+async def read_fan(host: SessionHost, entry: FanEntry) -> FanRecord:
+    """What the session's log says of a fan-out.
+
+    Raises:
+        UsageError: it says nothing of it.
+    """
+    from weft.runtime.fan.fan_record import FanLog
+
+    store = await host.registry.store_of(entry.session_id)
+    log, after = FanLog(), 0
+    while records := await store.read(entry.session_id, after=after, limit=_PAGE):
+        for each in records:
+            if b'"fan_' in each.body[:40]:
+                log.apply(decode(each.body))
+        after = records[-1].seq
+    if entry.fan_id not in log.fans:
+        raise UsageError(f"the session {entry.session_id} knows nothing of {entry.fan_id}")
+    return log.fans[entry.fan_id]
+
+
+async def list_fans(host: SessionHost, project: str | None) -> list[FanSummary]:
+    """The fan-outs of a project, the newest first; those of deleted sessions are left out."""
+    from weft.runtime.fan.fan_index import FanIndex
+
+    index = FanIndex(host.services.places.home)
+    found: list[FanSummary] = []
+    for entry in await anyio.to_thread.run_sync(index.entries, project):
+        try:
+            record = await read_fan(host, entry)
+        except WeftError:
+            continue
+        candidates = record.candidates.values()
+        found.append(
+            FanSummary(
+                id=entry.fan_id,
+                session=entry.session_id,
+                prompt=record.started.prompt,
+                at=record.started.at,
+                planned=sum(slot.n for slot in record.started.plan),
+                ended=sum(each.ended is not None for each in candidates),
+                passed=sum(each.verdict == "passed" for each in candidates),
+                kept=tuple(each.index for each in record.kept),
+                is_closed=record.is_closed,
+            )
+        )
+    return found

@@ -1,0 +1,196 @@
+"""Keeping a candidate: its changes and the user's together, shown first, verified, then put there.
+
+Each file is compared in three versions: the base, the candidate's, and what the project has now.
+What only the candidate changed is taken; what both changed is merged where that is clean; else the
+user's stays, and the candidate's version is kept aside.  Nothing is deleted that the user changed,
+and nothing of `.git`, nor a file that programs obey, is ever taken over by this.
+
+What is put is put as a sandboxed command's changes are: judged path by path, planned on disk before
+it is begun, so that a crash amid it is finished by the next process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, Literal, TypeAlias
+
+import anyio.to_thread
+import msgspec
+
+from weft.permissions import is_protected
+from weft.runtime.fan.base_files import BaseFile, put_file
+from weft.runtime.fan.candidate_changes import CandidateChange, CandidateDiff, is_same
+from weft.workspace.safe_open import open_beneath, open_folder
+from weft.workspace.sandbox.merge import merge
+from weft.workspace.sandbox.overlay_commit import ChangeJudge
+from weft.workspace.sandbox.scratch import ScratchPlace
+
+KeepAction: TypeAlias = Literal["put", "remove", "merge", "conflict", "same"]
+_LARGEST: Final = 32 * 1024 * 1024
+
+
+class KeptFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a candidate, and what keeping does with it."""
+
+    path: str
+    action: KeepAction
+    why: str = ""
+    """Of a conflict, in a few words."""
+    result: BaseFile | None = None
+    """What the project will have."""
+    theirs: BaseFile | None = None
+    """What it has now."""
+    ours: BaseFile | None = None
+    """What the candidate has."""
+
+
+class KeepPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What keeping a candidate would do."""
+
+    files: tuple[KeptFile, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def paths(self, *actions: KeepAction) -> list[str]:
+        """The paths with one of these actions."""
+        return [file.path for file in self.files if file.action in actions]
+
+    @property
+    def changes(self) -> list[KeptFile]:
+        """What is put into the project."""
+        return [file for file in self.files if file.action in ("put", "remove", "merge")]
+
+
+async def plan_keep(diff: CandidateDiff, root: str) -> KeepPlan:
+    """Compare a candidate's changes with the project as it is now."""
+    files = await anyio.to_thread.run_sync(
+        lambda: tuple(_planned(change, root) for change in diff.changes)
+    )
+    return KeepPlan(files=files, left_out=diff.left_out)
+
+
+def _planned(change: CandidateChange, root: str) -> KeptFile:
+    path, ours = change.path, change.after
+    try:
+        theirs = file_now(root, path)
+    except OSError as error:
+        why = error.strerror or "it cannot be read"
+        return KeptFile(path=path, action="conflict", why=why, ours=ours)
+    known = KeptFile(path=path, action="conflict", theirs=theirs, ours=ours)
+    if is_protected(path):
+        why = "programs obey it; copy it by hand if you want it"
+        return msgspec.structs.replace(known, why=why)
+    if is_same(theirs, ours):
+        return msgspec.structs.replace(known, action="same", result=theirs)
+    if is_same(theirs, change.before):
+        return msgspec.structs.replace(known, action="put" if ours else "remove", result=ours)
+    if ours is None:
+        return msgspec.structs.replace(known, why="you changed it, the candidate removed it")
+    if theirs is None:
+        return msgspec.structs.replace(known, why="you removed it, the candidate changed it")
+    return _merged(known, change.before)
+
+
+def _merged(known: KeptFile, before: BaseFile | None) -> KeptFile:
+    ours, theirs = known.ours, known.theirs
+    assert ours is not None
+    assert theirs is not None
+    kinds = {stat.S_IFMT(file.mode) for file in (ours, theirs, before) if file is not None}
+    if before is None:
+        return msgspec.structs.replace(known, why="you and the candidate made it")
+    together = None
+    if kinds == {stat.S_IFREG}:
+        together = merge(before.data, ours.data, theirs.data)
+    if together is None:
+        return msgspec.structs.replace(known, why="you and the candidate changed the same lines")
+    result = BaseFile(theirs.mode | (ours.mode & 0o111), together)
+    return msgspec.structs.replace(known, action="merge", result=result)
+
+
+def file_now(root: str, path: str) -> BaseFile | None:
+    """What the project has at a path, with no link followed; None where nothing is.
+
+    Raises:
+        OSError: a folder is there, or it cannot be read.
+    """
+    top = open_folder(root)
+    try:
+        folder, _, name = path.rpartition("/")
+        try:
+            parent = open_beneath(top, folder or ".", os.O_PATH | os.O_DIRECTORY)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            about = os.stat(name, dir_fd=parent, follow_symlinks=False)
+            if stat.S_ISLNK(about.st_mode):
+                return BaseFile(about.st_mode, os.fsencode(os.readlink(name, dir_fd=parent)))
+            fd = os.open(
+                name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent
+            )
+        except FileNotFoundError:
+            return None
+        finally:
+            os.close(parent)
+        with open(fd, "rb") as file:
+            if not stat.S_ISREG(about.st_mode):
+                raise OSError(0, "it is no regular file")
+            return BaseFile(about.st_mode, file.read(_LARGEST))
+    finally:
+        os.close(top)
+
+
+class KeepJudge(ChangeJudge):
+    """What the user has seen in the plan may be changed; nothing else."""
+
+    def __init__(self, plan: KeepPlan) -> None:
+        self._paths = {file.path for file in plan.changes}
+
+    def forbids(self, path: str) -> str:
+        return "" if path in self._paths or self._leads(path) else "it was not in the plan"
+
+    def _leads(self, path: str) -> bool:
+        return any(each.startswith(f"{path}/") for each in self._paths)
+
+    def forbids_link(self, path: str) -> str:
+        return self.forbids(path)
+
+    def forbids_record(self, path: str) -> str:
+        return "a repository's records are not carried over"
+
+
+def put_plan(plan: KeepPlan, place: ScratchPlace) -> None:
+    """Write what is to be put into the upper layer of a place, as a command would have left it.
+
+    Blocks.
+    """
+    root, upper, _ = place.layers[0]
+    for file in plan.changes:
+        _copy_folders(root, upper, os.path.dirname(file.path))
+        target = f"{upper}/{file.path}"
+        if file.result is None:
+            os.mknod(target, stat.S_IFCHR, os.makedev(0, 0))
+        else:
+            put_file(target, file.result)
+
+
+def _copy_folders(root: str, upper: str, folder: str) -> None:
+    if not folder or os.path.isdir(f"{upper}/{folder}"):
+        return
+    _copy_folders(root, upper, os.path.dirname(folder))
+    os.mkdir(f"{upper}/{folder}")
+    # A folder of the layer stands for the project's: another mode would be a change.
+    with suppress(FileNotFoundError):
+        os.chmod(f"{upper}/{folder}", stat.S_IMODE(os.stat(f"{root}/{folder}").st_mode))
+
+
+def put_aside(files: Sequence[KeptFile], folder: str) -> str:
+    """Keep the candidate's versions of files that stay the user's; returns where.  Blocks."""
+    kept = [file for file in files if file.ours is not None]
+    for file in kept:
+        target = f"{folder}/{file.path}"
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        assert file.ours is not None
+        put_file(target, file.ours)
+    return folder if kept else ""

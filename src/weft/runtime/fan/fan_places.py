@@ -1,0 +1,134 @@
+"""Places of fan-outs on disk: a folder for each, with the base and what each candidate wrote.
+
+They outlive the process.  Which of them a session still knows is in its log; what no log knows is
+swept (`sweep`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from weft.runtime.fan.base_files import BaseFile, put_file
+from weft.runtime.workspaces.sandbox import SandboxFactory
+from weft.workspace.sandbox.scratch import remove
+from weft.workspace.views.held_view import MOST_BYTES, HeldView, ViewPlace
+
+_FANS: Final = "fans"
+
+
+class FanPlaces:
+    """The places of all fan-outs of an application."""
+
+    def __init__(
+        self, sandbox: Callable[[], SandboxFactory | None], *, most_bytes: int = MOST_BYTES
+    ) -> None:
+        self._sandbox = sandbox
+        self._most_bytes = most_bytes
+
+    async def why_not(self, root: str) -> str:
+        """Why there is no overlay here; empty when there is one."""
+        sandbox = self._sandbox()
+        if sandbox is None:
+            return "the sandbox is switched off"
+        return await sandbox.machine.why_not((root,))
+
+    @property
+    def _base(self) -> str:
+        sandbox = self._sandbox()
+        assert sandbox is not None
+        return f"{sandbox.machine.scratch.base}/{_FANS}"
+
+    def folder(self, fan_id: str, name: str = "") -> str:
+        """Where a fan-out lies, or one thing of it."""
+        return f"{self._base}/{fan_id}/{name}".rstrip("/")
+
+    def upper(self, fan_id: str, name: str) -> str:
+        """What a candidate wrote."""
+        return ViewPlace(folder=self.folder(fan_id, name)).upper
+
+    def has(self, fan_id: str, name: str = "") -> bool:
+        """Whether it is there.  One `stat`."""
+        return os.path.isdir(self.folder(fan_id, name))
+
+    def view(
+        self, fan_id: str, name: str, *, root: str, pins: Sequence[str], objects: str
+    ) -> HeldView:
+        """A view that writes in one of its places."""
+        sandbox = self._sandbox()
+        assert sandbox is not None
+        return HeldView(
+            sandbox.machine,
+            root=root,
+            place=ViewPlace(folder=self.folder(fan_id, name)),
+            pins=pins,
+            objects=objects,
+            most_bytes=self._most_bytes,
+        )
+
+    def fresh(self, fan_id: str, name: str) -> str:
+        """An empty folder; what was there is removed.  Blocks."""
+        folder = self.folder(fan_id, name)
+        remove(folder)
+        os.makedirs(folder, 0o700)
+        return folder
+
+    def put_layer(self, folder: str, paths: Iterable[str], files: Mapping[str, BaseFile]) -> None:
+        """Let a layer show these files, and nothing at the other paths.  Blocks."""
+        for path in paths:
+            target = f"{folder}/{path}"
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            if path in files:
+                put_file(target, files[path])
+            else:
+                os.mknod(target, stat.S_IFCHR, os.makedev(0, 0))
+
+    def remove(self, fan_id: str, name: str = "") -> None:
+        """Remove a fan-out, or one thing of it.  Blocks."""
+        remove(self.folder(fan_id, name))
+
+    def clear_checks(self, fan_id: str) -> None:
+        """Remove what runs of the verify command left behind when their process died.  Blocks."""
+        with suppress(OSError):
+            for name in os.listdir(self.folder(fan_id)):
+                if name.startswith(("verify-", "tests-", "blobs-", "compared-")):
+                    remove(self.folder(fan_id, name))
+
+    def present(self) -> list[str]:
+        """The fan-outs that have something on disk.  Blocks."""
+        if self._sandbox() is None:
+            return []
+        with suppress(OSError):
+            return sorted(os.listdir(self._base))
+        return []
+
+    def sweep(self, is_known: Callable[[str], bool]) -> list[str]:
+        """Remove the fan-outs that no log knows and no process works in; returns their ids.
+
+        Blocks.
+        """
+        swept: list[str] = []
+        for fan_id in self.present():
+            if not is_known(fan_id) and not self._is_in_use(fan_id):
+                self.remove(fan_id)
+                swept.append(fan_id)
+        return swept
+
+    def _is_in_use(self, fan_id: str) -> bool:
+        folder = self.folder(fan_id)
+        for name in os.listdir(folder):
+            try:
+                lock = os.open(f"{folder}/{name}/lock", os.O_RDWR | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return True
+            finally:
+                os.close(lock)
+        return False

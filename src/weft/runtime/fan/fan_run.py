@@ -1,0 +1,588 @@
+"""A fan-out at work: candidates side by side, each verified when it has ended.
+
+Every candidate is a session of its own that shares the parent's line, works in a view of its own,
+and is paid from the parent's budget.  What happens is on the parent's record before it is shown;
+after a crash the next process finds there which candidates had ended, and their overlays on disk.
+
+One candidate of a model begins alone: it writes the prompt cache that the others read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, Literal
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from weft.agents import ChildRequest
+from weft.agents.child_run import ChildEnd, ChildRun, finished
+from weft.errors import ToolError, UsageError, WeftError
+from weft.events import (
+    CallOrigin,
+    ChildStarted,
+    Fact,
+    FanBase,
+    FanCandidateDropped,
+    FanCandidateEnded,
+    FanCandidateStarted,
+    FanClosed,
+    FanSlot,
+    FanStarted,
+    FanVerified,
+    finish_words,
+)
+from weft.ids import BlobId, SessionId, new_id, new_session_id
+from weft.loop import Commit
+from weft.messages import Text, Usage
+from weft.runtime.agent_host import SessionAgentHost
+from weft.runtime.fan.base_files import BaseFiles, make_base, open_base
+from weft.runtime.fan.base_watch import BaseWatch
+from weft.runtime.fan.candidate_changes import CandidateDiff, candidate_diff, touches_checks
+from weft.runtime.fan.fan_index import FanEntry, FanIndex
+from weft.runtime.fan.fan_places import FanPlaces
+from weft.runtime.fan.fan_record import FanLog, FanRecord
+from weft.runtime.session_host import SessionHost
+from weft.session import AbortTurn
+from weft.state import SessionState
+from weft.workspace import ProcessCommand
+from weft.workspace.sandbox.client import SandboxUnavailable
+from weft.workspace.sandbox.overlay_changes import TooMuch
+from weft.workspace.views.held_view import HeldView
+
+MOST_CANDIDATES: Final = 64
+LEAD_SECONDS: Final = 30.0
+"""How long the others of a model wait for its first candidate to write the cache."""
+_LOOK_SECONDS: Final = 0.1
+LONGEST_WORDS: Final = 4_000
+OUTPUT_BYTES: Final = 64 * 1024
+"""How much of a verify command's output is kept."""
+_LEFT_OUT: Final = frozenset(
+    (
+        *("find_symbol", "references", "outline", "map", "lsp", "rename"),
+        *("agent", "wait", "shell_output", "shell_stop"),
+        *("decision_log", "decision_update"),
+    )
+)
+"""Tools that see the project itself (the index, language servers), outlive the turn, or write what
+holds for all of the project.
+"""
+
+logger = logging.getLogger(__name__)
+
+
+class FanOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fan-out is to be."""
+
+    prompt: str
+    plan: tuple[FanSlot, ...]
+    verify: str = ""
+    verify_runs: int = 1
+    verify_seconds: float = 600.0
+    base: Literal["now", "head"] = "now"
+    budget_usd: float | None = None
+    stop: Literal["all", "verified"] = "all"
+    at_once: int = 4
+    """Candidates that work at the same time."""
+
+    @property
+    def slots(self) -> list[FanSlot]:
+        """One for each candidate."""
+        return [each for each in self.plan for _ in range(each.n)]
+
+
+class FanRun:
+    """One fan-out in this process."""
+
+    def __init__(
+        self,
+        sessions: SessionHost,
+        session_id: SessionId,
+        places: FanPlaces,
+        *,
+        verify_seconds: float = 600.0,
+        at_once: int = 4,
+    ) -> None:
+        self.sessions = sessions
+        self._session_id = session_id
+        self.places = places
+        self._verify_seconds = verify_seconds
+        self._slots = anyio.Semaphore(at_once)
+        self._log = FanLog()
+        self._fan_id = ""
+        self.base: BaseFiles | None = None
+        self._watch: BaseWatch | None = None
+        self._runs: dict[int, CandidateRun] = {}
+        self._stop_why: Literal["", "budget", "stopped"] = ""
+        self.settled = anyio.Event()
+        """Nothing of it runs here any more."""
+        self.settled.set()
+        self.verifying: set[int] = set()
+        """The candidates that are being verified; 0 is the base."""
+
+    @property
+    def record(self) -> FanRecord:
+        """What the log says of it."""
+        return self._log.fans[self._fan_id]
+
+    @property
+    def host(self) -> SessionAgentHost:
+        """The session that it belongs to."""
+        return self.sessions.registry.agents.host_of(self._session_id)
+
+    # -- the beginning
+
+    async def begin(self, options: FanOptions) -> None:
+        """Pin the base, and put the fan-out on record.
+
+        Raises:
+            UsageError: it cannot be: nothing isolates candidates here, or the base cannot be had.
+        """
+        host = self.host
+        if why := await self.places.why_not(self.root):
+            raise UsageError(
+                f"candidates cannot be kept apart here: {why}. A fan-out needs the sandbox with "
+                "its overlay; `weft doctor` says what is missing"
+            )
+        self._fan_id = new_id("fan", host.now())
+        # First of all: what is found on disk later is told from a leftover by this and the log.
+        entry = FanEntry(
+            fan_id=self._fan_id,
+            session_id=self._session_id,
+            project=host.state.about.project_path,
+            prompt=options.prompt[:500],
+            at=host.now(),
+        )
+        index = FanIndex(self.sessions.services.places.home)
+        await anyio.to_thread.run_sync(index.add, entry)
+        folder = self.places.folder(self._fan_id)
+        at_ns = time.time_ns()
+        try:
+            self.base = await make_base(host.runner, self.root, folder, options.base)
+        except (WeftError, OSError):
+            await anyio.to_thread.run_sync(self.places.remove, self._fan_id)
+            await anyio.to_thread.run_sync(index.forget, self._fan_id)
+            raise
+        base = FanBase(kind=options.base, commit=self.base.record.commit, at_ns=at_ns)
+
+        def started(state: SessionState) -> Commit:
+            fact = FanStarted(
+                fan_id=self._fan_id,
+                prompt=options.prompt,
+                node=state.tree.head,
+                plan=options.plan,
+                verify=options.verify,
+                verify_runs=options.verify_runs,
+                base=base,
+                budget_usd=options.budget_usd,
+                stop=options.stop,
+            )
+            return Commit(facts=(fact,))
+
+        await self.append(started)
+
+    async def come_back(self, record: FanRecord) -> None:
+        """Take up a fan-out that another process left; without its base, it can be read."""
+        self._fan_id = record.fan_id
+        self._log.fans[record.fan_id] = record
+        if await self.places.why_not(self.root):
+            return
+        self.base = await open_base(self.host.runner, self.places.folder(record.fan_id))
+        await anyio.to_thread.run_sync(self.places.clear_checks, record.fan_id)
+
+    @property
+    def root(self) -> str:
+        """The project."""
+        project = self.host.state.about.project_path
+        return self.sessions.services.workspaces.workspace(project).root
+
+    async def append(self, build: Callable[[SessionState], Commit]) -> Sequence[Fact]:
+        """Put facts on the session's record."""
+        stored = await self.host.append(build)
+        self._log.apply_all(stored)
+        return stored
+
+    # -- the work
+
+    def start(self, indices: Sequence[int] | None = None) -> None:
+        """Let it run in the background of the session's turns."""
+        if self.base is None:
+            raise UsageError(f"the base of {self._fan_id} is gone; its diffs can still be read")
+        self.settled = anyio.Event()
+        self._stop_why = ""
+        self.host.start(lambda: self.run(indices), f"fan {self._fan_id}")
+
+    async def run(self, indices: Sequence[int] | None = None) -> None:
+        """Let the candidates work, all of the plan or these, until each has ended and is verified,
+        or the stop rule says enough.
+        """
+        assert self.base is not None
+        self._watch = BaseWatch(self.base)
+        try:
+            await self._watch.start()
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._watch.run)
+                group.start_soon(self._mind_budget)
+                await self._run_all(indices)
+                group.cancel_scope.cancel()
+        finally:
+            self._watch.close()
+            self._watch = None
+            self.settled.set()
+
+    async def _run_all(self, indices: Sequence[int] | None) -> None:
+        slots = dict(enumerate(_slots(self.record.started), start=1))
+        wanted = slots if indices is None else {index: slots[index] for index in indices}
+        leads: dict[str, anyio.Event] = {}
+        async with anyio.create_task_group() as group:
+            if self.record.started.verify and not self.record.base_runs:
+                group.start_soon(self._verify_base)
+            for index, slot in wanted.items():
+                lead = leads.get(slot.model)
+                own = leads.setdefault(slot.model, anyio.Event()) if lead is None else None
+                group.start_soon(self._run_one, index, slot, lead, own)
+
+    async def _run_one(
+        self, index: int, slot: FanSlot, lead: anyio.Event | None, own: anyio.Event | None
+    ) -> None:
+        """One candidate from its beginning to its last verification; whatever fails is its own."""
+        if lead is not None:
+            with anyio.move_on_after(LEAD_SECONDS):
+                await lead.wait()
+        try:
+            async with self._slots:
+                if not self._stop_why:
+                    candidate = CandidateRun(self, index, slot, own)
+                    self._runs[index] = candidate
+                    await candidate.run()
+                    await self._verify(index)
+        except (WeftError, OSError, TooMuch) as error:
+            logger.exception("a candidate failed", extra={"fan": self._fan_id, "index": index})
+            await self._note_failure(index, str(error))
+        finally:
+            if own is not None:
+                own.set()
+            self._runs.pop(index, None)
+        if self.record.started.stop == "verified" and self._is_good(index):
+            await self.stop("stopped")
+
+    def _is_good(self, index: int) -> bool:
+        known = self.record.candidates.get(index)
+        if known is None or known.ended is None:
+            return False
+        is_own_work = not known.ended.touches_checks or known.base_verdict == "passed"
+        return known.verdict == "passed" and bool(known.ended.files) and is_own_work
+
+    async def _note_failure(self, index: int, why: str) -> None:
+        if index not in self.record.candidates:
+            return
+        with suppress(WeftError):
+            await self.dropped(index, "failed")
+
+    async def dropped(
+        self, index: int, why: Literal["pruned", "budget", "stopped", "failed"]
+    ) -> None:
+        """Put on record that a candidate was given up."""
+        fact = FanCandidateDropped(fan_id=self._fan_id, index=index, why=why)
+        await self.append(lambda state: Commit(facts=(fact,)))
+
+    async def stop(self, why: Literal["budget", "stopped"]) -> None:
+        """Stop what is still at work; what it has done stays."""
+        self._stop_why = self._stop_why or why
+        for candidate in list(self._runs.values()):
+            await candidate.stop(why)
+
+    async def _mind_budget(self) -> None:
+        """Stop all where they have used what they may."""
+        limit = self.record.started.budget_usd
+        if limit is None:
+            return
+        while True:
+            await anyio.sleep(_LOOK_SECONDS)
+            if self.spent_usd() >= limit:
+                break
+        await self.stop("budget")
+
+    def spent_usd(self) -> float:
+        """What the candidates have used so far."""
+        ports = self.sessions.registry.ports
+        total = 0.0
+        for candidate in self.record.candidates.values():
+            port = ports.get(candidate.child)
+            usage = port.state.ledger.total if port is not None else None
+            if usage is None and candidate.ended is not None:
+                usage = candidate.ended.usage
+            total += (usage.cost_usd or 0.0) if usage is not None else 0.0
+        return total
+
+    # -- views
+
+    async def open_view(self, name: str, *layers: str, on_base: bool = True) -> HeldView:
+        """A view over the base, or over the project as it is now; `layers` lie above it, the first
+        on top.
+        """
+        assert self.base is not None
+        view = self.places.view(
+            self._fan_id,
+            name,
+            root=self.root,
+            pins=(*layers, self.base.pin) if on_base else layers,
+            objects=self.base.record.objects if on_base else "",
+        )
+        try:
+            await view.open()
+        except SandboxUnavailable as error:
+            raise UsageError(f"the overlay of a candidate cannot be opened: {error}") from error
+        if on_base and self._watch is not None:
+            await self._watch.add(view)
+        return view
+
+    async def close_view(self, view: HeldView) -> None:
+        """Take a view apart; what was written in it stays."""
+        if self._watch is not None:
+            self._watch.remove(view)
+        with anyio.CancelScope(shield=True):
+            await view.close()
+
+    # -- verification
+
+    async def _verify_base(self) -> None:
+        """Run the check on the base itself, once: it tells whether a pass means anything."""
+        try:
+            await self._verify_on("base", 0, 1)
+        except (WeftError, OSError):
+            logger.exception("the base could not be verified", extra={"fan": self._fan_id})
+
+    async def _verify(self, index: int) -> None:
+        candidate = self.record.candidates.get(index)
+        if not self.record.started.verify or candidate is None or not candidate.has_finished:
+            return
+        upper = self.places.upper(self._fan_id, str(index))
+        for run in range(1, self.record.started.verify_runs + 1):
+            await self._verify_on("candidate", index, run, upper)
+        ended = candidate.ended
+        if ended is not None and ended.touches_checks:
+            layer = await self._base_tests(ended)
+            await self._verify_on("base_tests", index, 1, layer, upper)
+
+    async def _base_tests(self, ended: FanCandidateEnded) -> str:
+        """A layer with the tests, and what configures them, as the base has them."""
+        assert self.base is not None
+        paths = touches_checks(ended.files, self.record.started.verify)
+        files = await self.base.read(paths)
+        folder = self.places.fresh(self._fan_id, f"tests-{ended.index}")
+        await anyio.to_thread.run_sync(self.places.put_layer, folder, paths, files)
+        return folder
+
+    async def _verify_on(
+        self,
+        on: Literal["candidate", "base_tests", "base"],
+        index: int,
+        run: int,
+        *layers: str,
+    ) -> None:
+        self.verifying.add(index)
+        try:
+            fact, blobs = await self.checked(on, index, run, *layers)
+            await self.append(lambda state: Commit(facts=(fact,), blobs=blobs))
+        finally:
+            self.verifying.discard(index)
+
+    async def checked(
+        self,
+        on: Literal["candidate", "base_tests", "base", "merged"],
+        index: int,
+        run: int,
+        *layers: str,
+    ) -> tuple[FanVerified, dict[BlobId, bytes]]:
+        """Run the verify command in a view of its own, that is thrown away afterwards: nothing that
+        it leaves is part of a candidate, and each run begins with the same cold caches.
+        """
+        name = f"verify-{index}-{on}-{run}"
+        self.places.fresh(self._fan_id, name)
+        view = await self.open_view(name, *layers, on_base=on != "merged")
+        command, begun = self.record.started.verify, time.monotonic()
+        code: int | None = None
+        try:
+            result = await view.runner(self.host.runner).run(
+                ProcessCommand(
+                    argv=("/bin/sh", "-c", command),
+                    cwd=self.root,
+                    timeout_seconds=self._verify_seconds,
+                )
+            )
+            code = None if result.timed_out else result.exit_code
+            said = result.output[-OUTPUT_BYTES:]
+        except ToolError as error:
+            said = str(error)
+        finally:
+            await self.close_view(view)
+            await anyio.to_thread.run_sync(self.places.remove, self._fan_id, name)
+        data = said.encode()
+        blob = BlobId(hashlib.sha256(data).hexdigest())
+        fact = FanVerified(
+            fan_id=self._fan_id,
+            index=index,
+            run=run,
+            on=on,
+            command=command,
+            exit_code=code,
+            seconds=round(time.monotonic() - begun, 3),
+            output=blob,
+            passed=code == 0,
+        )
+        return fact, {blob: data}
+
+    # -- the end
+
+    async def close(self) -> None:
+        """End it: nothing of it is at work any more, and its overlays are gone."""
+        await self.stop("stopped")
+        await self.append(lambda state: Commit(facts=(FanClosed(fan_id=self._fan_id),)))
+        await anyio.to_thread.run_sync(self.places.remove, self._fan_id)
+
+
+class CandidateRun:
+    """One candidate at work."""
+
+    def __init__(self, fan: FanRun, index: int, slot: FanSlot, lead: anyio.Event | None) -> None:
+        self._fan = fan
+        self._index = index
+        self._slot = slot
+        self._lead = lead
+        """Set when the others of its model may begin."""
+        self._why: Literal["", "budget", "stopped"] = ""
+        known = fan.record.candidates.get(index)
+        host = fan.host
+        self.child = known.child if known is not None else new_session_id(host.now())
+        self.place = f"{fan.record.fan_id}/{index}"
+
+    async def run(self) -> None:
+        """See it to its end, and put that on record."""
+        fan, views = self._fan, self._fan.sessions.services.workspaces.views
+        view = await fan.open_view(str(self._index))
+        views[self.place] = view
+        try:
+            await self._start(view)
+            begun = time.monotonic()
+            end = await self._work()
+            diff = await candidate_diff(fan.base, view.place.upper)  # type: ignore[arg-type]
+            if fan.sessions.registry.is_closing:
+                return  # suspended with the program: the next process goes on with it
+        finally:
+            views.pop(self.place, None)
+            with anyio.CancelScope(shield=True):
+                # Its tools lead into the view; a later call opens it anew, without.
+                if self.child in fan.sessions.registry.ports:
+                    await fan.sessions.registry.unload(self.child)
+            await fan.close_view(view)
+        await self._end(end, diff, time.monotonic() - begun)
+        if self._why:
+            await fan.dropped(self._index, self._why)
+
+    async def stop(self, why: Literal["budget", "stopped"]) -> None:
+        """Stop its turn; what it has done stays."""
+        self._why = why
+        port = self._fan.sessions.registry.ports.get(self.child)
+        if port is not None:
+            with suppress(WeftError):
+                await port.abort(AbortTurn(reason="the fan-out was stopped"))
+
+    async def _start(self, view: HeldView) -> None:
+        fan = self._fan
+        facts: tuple[Fact, ...] = (
+            ChildStarted(
+                child=self.child,
+                node=fan.record.started.node,
+                purpose="candidate",
+                name=self.place,
+            ),
+        )
+        if self._index not in fan.record.candidates:
+            started = FanCandidateStarted(
+                fan_id=fan.record.fan_id,
+                index=self._index,
+                child=self.child,
+                model=self._slot.model,
+                place=self.place,
+                network=not view.has_own_network,
+            )
+            facts = (*facts, started)
+        await fan.append(lambda state: Commit(facts=facts))
+
+    async def _work(self) -> ChildEnd:
+        run = ChildRun(
+            self._fan.host,
+            self._wanted(),
+            (Text(text=self._fan.record.started.prompt),),
+            label=f"candidate {self._index}",
+            outlives_turn=True,
+            goes_on=True,
+        )
+        async with anyio.create_task_group() as group:
+            if self._lead is not None:
+                group.start_soon(self._tell_lead, self._lead)
+            end = await run.run()
+            group.cancel_scope.cancel()
+        return end
+
+    async def _tell_lead(self, lead: anyio.Event) -> None:
+        """The first answer of the model is there: what it was sent is in its cache."""
+        while True:
+            port = self._fan.sessions.registry.ports.get(self.child)
+            if port is not None and port.state.ledger.total.total_tokens:
+                lead.set()
+                return
+            await anyio.sleep(_LOOK_SECONDS / 2)
+
+    def _wanted(self) -> ChildRequest:
+        fan, host = self._fan, self._fan.host
+        model = host.model_named(self._slot.model) if self._slot.model else host.model
+        effort = model.effort or host.model.effort
+        node = fan.record.started.node
+        return ChildRequest(
+            child=self.child,
+            origin=CallOrigin(session_id=host.session_id, node=node),
+            title=f"{fan.record.fan_id} {self._index}",
+            model=msgspec.structs.replace(model, effort=effort),
+            tools=tuple(name for name in host.tools if name not in _LEFT_OUT),
+            # Nothing of it reaches the project before the user keeps it.
+            permission_mode="auto",
+            depth=1,
+            place=self.place,
+            forks=node is not None,
+            facts=host.inherited(),
+        )
+
+    async def _end(self, end: ChildEnd, diff: CandidateDiff, seconds: float) -> None:
+        fan, text = self._fan, diff.text.encode(errors="surrogateescape")
+        blob = BlobId(hashlib.sha256(text).hexdigest())
+        paths = tuple(change.path for change in diff.changes)
+        used: list[Usage] = list(end.used.values())
+        ended = FanCandidateEnded(
+            fan_id=fan.record.fan_id,
+            index=self._index,
+            **finish_words(end.reason),
+            usage=sum(used[1:], used[0]) if used else None,
+            seconds=round(seconds, 3),
+            diff=blob if paths else None,
+            files=paths,
+            added=diff.added,
+            removed=diff.removed,
+            touches_checks=bool(touches_checks(paths, fan.record.started.verify)),
+            group=diff.group,
+            text=(end.text or end.detail)[-LONGEST_WORDS:],
+        )
+        blobs = {blob: text} if paths else {}
+        await fan.append(
+            lambda state: Commit(facts=(*finished(state, self.child, end), ended), blobs=blobs)
+        )
+
+
+def _slots(started: FanStarted) -> list[FanSlot]:
+    return [each for each in started.plan for _ in range(each.n)]

@@ -1,0 +1,249 @@
+"""A candidate on its way into the project: planned, verified, put there, and on record.
+
+The facts that tell of it are one append: the message that names the candidate, each file with what
+it was before, and `FanKept`; a rewind to before that message takes all of it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from weft.errors import UsageError
+from weft.events import Fact, FanKept, FanVerified, NewMessage
+from weft.ids import BlobId, NodeId, new_node_id
+from weft.loop import Commit, touched_facts
+from weft.messages import Node, Text
+from weft.runtime.fan.candidate_changes import candidate_diff
+from weft.runtime.fan.fan_keep import (
+    KeepJudge,
+    KeepPlan,
+    KeptFile,
+    plan_keep,
+    put_aside,
+    put_plan,
+)
+from weft.state import SessionState
+from weft.workspace import ChangedFile, SessionBoundaries
+from weft.workspace.sandbox.overlay_plan import started_now
+from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace
+
+if TYPE_CHECKING:
+    from weft.runtime.fan.fan_run import FanRun
+    from weft.runtime.workspaces.sandbox import SandboxFactory
+
+
+class KeepOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What keeping a candidate did, or would do."""
+
+    plan: KeepPlan
+    is_kept: bool = False
+    verified: FanVerified | None = None
+    """The check on the project with the candidate's changes, before they were put there."""
+    output: str = ""
+    """What that printed."""
+    aside: str = ""
+    remarks: tuple[str, ...] = ()
+    node: NodeId | None = None
+
+
+class CandidateKeeper:
+    """Keeps one candidate of a fan-out."""
+
+    def __init__(self, fan: FanRun, index: int) -> None:
+        self._fan = fan
+        self._index = index
+        self._sandbox = _sandbox_of(fan)
+
+    @property
+    def label(self) -> str:
+        """What a crash leaves of it is found by this."""
+        return f"{self._fan.record.fan_id}/{self._index}/keep"
+
+    async def plan(self) -> KeepPlan:
+        """What keeping it would do.
+
+        Raises:
+            UsageError: there is nothing of it to be kept.
+        """
+        fan = self._fan
+        if fan.base is None or not fan.places.has(fan.record.fan_id, str(self._index)):
+            raise UsageError(f"the overlay of candidate {self._index} is gone; its diff is left")
+        upper = fan.places.upper(fan.record.fan_id, str(self._index))
+        return await plan_keep(await candidate_diff(fan.base, upper), fan.root)
+
+    async def run(self, *, preview: bool, is_forced: bool) -> KeepOutcome:
+        """Keep it.  With `preview` only say what would happen; `is_forced`: also when the check
+        fails on the result.
+
+        Raises:
+            UsageError: there is nothing to be kept, or the session is at work.
+        """
+        started = started_now()
+        plan = await self.plan()
+        if preview:
+            return KeepOutcome(plan=plan)
+        if not plan.changes and not plan.paths("conflict"):
+            raise UsageError(f"candidate {self._index} changed nothing that the project lacks")
+        scratch = self._sandbox.machine.scratch
+        roots = (self._fan.root,)
+        place = await anyio.to_thread.run_sync(scratch.place, roots)
+        try:
+            job = ScratchJob(label=self.label, roots=roots, started_ns=started)
+            await anyio.to_thread.run_sync(scratch.assign, place, job)
+            await anyio.to_thread.run_sync(put_plan, plan, place)
+            verified, blobs, said = await self._verified(place)
+        except BaseException:
+            await _thrown_away(lambda: scratch.discard(place))
+            raise
+        if verified is not None and not verified.passed and not is_forced:
+            await _thrown_away(lambda: scratch.discard(place))
+            await self._fan.append(lambda state: Commit(facts=(verified,), blobs=blobs))
+            return KeepOutcome(plan=plan, verified=verified, output=said)
+        # From here on a cancel waits: half of it would be in the project and on no record.
+        with anyio.CancelScope(shield=True):
+            outcome = await self._put(plan, place, started, verified, blobs, said)
+        return outcome  # noqa: RET504 - a scope may swallow, by its type, and end without one
+
+    async def _verified(
+        self, place: ScratchPlace
+    ) -> tuple[FanVerified | None, dict[BlobId, bytes], str]:
+        """The check, on the project as it is now with what is to be put there."""
+        if not self._fan.record.started.verify:
+            return None, {}, ""
+        fact, blobs = await self._fan.checked("merged", self._index, 1, place.layers[0][1])
+        said = next(iter(blobs.values()), b"").decode(errors="replace")
+        return fact, blobs, said
+
+    async def _put(
+        self,
+        plan: KeepPlan,
+        place: ScratchPlace,
+        started: int,
+        verified: FanVerified | None,
+        blobs: dict[BlobId, bytes],
+        said: str,
+    ) -> KeepOutcome:
+        fan = self._fan
+        lost = [file for file in plan.files if file.action == "conflict"]
+        aside = await anyio.to_thread.run_sync(self._aside, lost)
+        now = {file.path: file.theirs for file in plan.changes}
+        commit = self._sandbox.commit_of(
+            place,
+            judge=KeepJudge(plan),
+            boundaries=SessionBoundaries(dict, _no_blob),
+            base_of=lambda path: None if (file := now.get(path)) is None else file.data,
+            started_ns=started,
+            label=self.label,
+            inner=fan.host.runner,
+        )
+        done = await commit.run()
+        facts = () if verified is None else (verified,)
+        node = await self.record(
+            done.changes, plan, aside=aside, before=facts, blobs=blobs, remarks=done.remarks
+        )
+        return KeepOutcome(
+            plan=plan,
+            is_kept=True,
+            verified=verified,
+            output=said,
+            aside=aside,
+            remarks=tuple(done.remarks),
+            node=node,
+        )
+
+    def _aside(self, lost: Sequence[KeptFile]) -> str:
+        return put_aside(lost, self._sandbox.machine.scratch.aside()) if lost else ""
+
+    async def record(
+        self,
+        changes: Sequence[ChangedFile],
+        plan: KeepPlan,
+        *,
+        aside: str = "",
+        before: Sequence[Fact] = (),
+        blobs: dict[BlobId, bytes],
+        remarks: Sequence[str] = (),
+    ) -> NodeId:
+        """Put on the session's record what was changed, and let its head stand on a message that
+        names the candidate.
+        """
+        kept = dict(blobs)
+        touched = touched_facts(changes, None, kept)
+        now = self._fan.host.now()
+        asked, answered = new_node_id(now), new_node_id(now)
+        conflicts = plan.paths("conflict")
+        fact = FanKept(
+            fan_id=self._fan.record.fan_id,
+            index=self._index,
+            node=answered,
+            merged=tuple(plan.paths("merge")),
+            conflicts=tuple(conflicts),
+            aside=aside,
+            files=tuple(each.path for each in changes),
+        )
+
+        def build(state: SessionState) -> Commit:
+            messages = self._messages(state, asked, answered, conflicts, remarks)
+            return Commit(facts=(*before, *messages, *touched, fact), blobs=kept)
+
+        await self._fan.append(build)
+        return answered
+
+    def _messages(
+        self,
+        state: SessionState,
+        asked: NodeId,
+        answered: NodeId,
+        conflicts: Sequence[str],
+        remarks: Sequence[str],
+    ) -> list[Fact]:
+        record = self._fan.record
+        candidate = record.candidates[self._index]
+        words = candidate.ended.text if candidate.ended is not None else ""
+        named = f"Candidate {self._index} of {record.fan_id}"
+        said = f"[{named} was kept: its changes are in the project.]"
+        if conflicts:
+            said += f"\n[Not taken over, for the user had changed them: {', '.join(conflicts)}]"
+        said += "".join(f"\n[{remark}]" for remark in remarks)
+        meta = {"fan": record.fan_id, "candidate": self._index, "child": candidate.child}
+        user = Node(
+            id=asked, role="user", parts=(Text(text=record.started.prompt),), parent=state.tree.head
+        )
+        answer = Node(
+            id=answered,
+            role="assistant",
+            parts=(Text(text=f"{words}\n\n{said}".strip()),),
+            parent=asked,
+            model=candidate.model,
+            metadata=meta,
+        )
+        return [NewMessage(node=user), NewMessage(node=answer)]
+
+    async def recover(self) -> bool:
+        """Finish what a dead process had begun to put into the project; False when it had not."""
+        left = await self._sandbox.recovered(self.label)
+        if left is None or not (left.changes or left.finished):
+            return False
+        await self.record(left.changes, KeepPlan(), blobs={}, remarks=(str(left),))
+        return True
+
+
+async def _no_blob(blob_id: BlobId) -> bytes | None:
+    return None
+
+
+async def _thrown_away(discard: Callable[[], None]) -> None:
+    with anyio.CancelScope(shield=True):
+        await anyio.to_thread.run_sync(discard)
+
+
+def _sandbox_of(fan: FanRun) -> SandboxFactory:
+    sandbox = fan.sessions.services.workspaces.sandbox()
+    if sandbox is None:
+        raise UsageError("a candidate can only be kept where there is a sandbox")
+    return sandbox

@@ -1,0 +1,266 @@
+"""A fan-out through the API: isolated candidates, verified by us, ranked, kept, rewound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.support.fan_stage import (
+    LONG,
+    RIGHT,
+    VERIFY,
+    WRONG,
+    candidate_model,
+    cheat,
+    idle,
+    make_stage,
+    names,
+    open_stage,
+    right,
+    shell_call,
+    write_call,
+)
+from tests.support.world import PATIENCE, World
+from weft.api.fan import Fan
+from weft.errors import FinalToolError, UsageError
+from weft.events import FanCandidateStarted
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(90)]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> World:
+    made = World("sqlite", tmp_path)
+    make_stage(made)
+    return made
+
+
+async def waited(fan: Fan) -> None:
+    with anyio.fail_after(PATIENCE):
+        await fan.wait()
+
+
+async def test_right_candidates_rank_first_and_the_one_that_edits_tests_below_them(
+    stage: World,
+) -> None:
+    models = [idle("idle"), cheat("cheat"), right("long", LONG), right("short")]
+    async with open_stage(stage, *models) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 4, names(*models), VERIFY)
+        seen = [type(event).__name__ async for event in fan.events()]
+        await waited(fan)
+        ranked = fan.candidates()
+        assert [each.model for each in ranked] == [
+            *("scripted:short", "scripted:long", "scripted:cheat", "scripted:idle")
+        ]
+        best, _, edits, wrong = ranked
+        assert best.is_best
+        assert (best.verify, best.base_verify) == ("passed", "failed")
+        assert (edits.verify, edits.touches_checks, edits.base_tests) == ("passed", True, "failed")
+        assert (wrong.verify, wrong.files) == ("failed", ("NOTES.txt",))
+        assert best.cost_usd == pytest.approx(0.03)
+        assert seen.count("FanCandidateStarted") == 4
+        assert stage.read("src/add.py") == WRONG
+        assert (await session.usage()).total.cost_usd or pytest.approx(0.03 * 3 + 0.02) == 0
+        assert "return a + b" in await fan.diff(best.index)
+        compared = await fan.compare(best.index, ranked[1].index)
+        assert "-    return a + b" in compared
+        assert "+    total += b" in compared
+
+
+async def test_keep_merges_verifies_is_on_record_and_a_rewind_takes_it_back(stage: World) -> None:
+    model = candidate_model(
+        "script",
+        shell_call(
+            "sed -i s/three/3/ README.md; mkdir new; echo n > new/n.txt; rm src/add.py; "
+            "printf 'def add(a, b):\\n    return a + b\\n' > src/add.py; git add -A; "
+            "git commit -qm mine"
+        ),
+        "Done.",
+    )
+    async with open_stage(stage, model) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, verify=VERIFY)
+        await waited(fan)
+        stage.write("README.md", "1\n\n\ntwo\n\n\nthree\n")
+        preview = await fan.keep(1, preview=True)
+        assert preview.plan.paths("merge") == ["README.md"]
+        assert preview.plan.paths("put") == ["new/n.txt", "src/add.py"]
+        assert stage.read("src/add.py") == WRONG
+        kept = await fan.keep(1)
+        assert kept.is_kept
+        assert kept.verified is not None
+        assert kept.verified.passed
+        assert stage.read("src/add.py") == RIGHT
+        assert stage.read("README.md") == "1\n\n\ntwo\n\n\n3\n"
+        assert stage.read("new/n.txt") == "n\n"
+        assert [each.role for each in await session.messages()] == ["user", "assistant"]
+        assert fan.candidates()[0].state == "kept"
+        with pytest.raises(UsageError, match="already"):
+            await fan.keep(1)
+        await session.rewind(None)
+        assert stage.read("src/add.py") == WRONG
+        assert stage.read("README.md") == "1\n\n\ntwo\n\n\nthree\n"
+        assert not (stage.project / "new").exists()
+
+
+async def test_conflicts_stay_the_users_and_the_candidates_versions_are_kept_aside(
+    stage: World,
+) -> None:
+    work = shell_call("sed -i s/one/eins/ README.md; rm src/add.py; echo a > .mcp.json")
+    async with open_stage(stage, candidate_model("script", work, "Done.")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1)
+        await waited(fan)
+        stage.write("README.md", "uno\n\n\ntwo\n\n\nthree\n")
+        stage.write("src/add.py", RIGHT)
+        kept = await fan.keep(1)
+        assert sorted(kept.plan.paths("conflict")) == [".mcp.json", "README.md", "src/add.py"]
+        assert stage.read("README.md").startswith("uno")
+        assert stage.read("src/add.py") == RIGHT
+        assert (Path(kept.aside) / "README.md").read_text().startswith("eins")
+
+
+async def test_a_result_that_fails_the_check_is_not_put_into_the_project(stage: World) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, verify=VERIFY)
+        await waited(fan)
+        stage.write("tests/test_add.py", "raise SystemExit('the user wants more')\n")
+        kept = await fan.keep(1)
+        assert not kept.is_kept
+        assert "the user wants more" in kept.output
+        assert stage.read("src/add.py") == WRONG
+        assert (await fan.keep(1, force=True)).is_kept
+        assert stage.read("src/add.py") == RIGHT
+
+
+async def test_the_first_that_passes_stops_the_others_and_their_work_stays(stage: World) -> None:
+    slow = candidate_model("slow", write_call("half.txt", "half\n"), shell_call("sleep 60"), "x")
+    quick = right("quick")
+    async with open_stage(stage, slow, quick) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches(
+            "mend it", 2, names(slow, quick), VERIFY, stop="verified"
+        )
+        await waited(fan)
+        states = {each.model: each.state for each in fan.candidates()}
+        assert states == {"scripted:quick": "done", "scripted:slow": "stopped"}
+        assert "half" in await fan.diff(1)
+
+
+async def test_a_budget_ends_all_candidates_together(stage: World) -> None:
+    dear = [
+        candidate_model(name, *[shell_call("true")] * 30, "x", cost=0.5) for name in ("one", "two")
+    ]
+    async with open_stage(stage, *dear) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("spend", 2, names(*dear), budget_usd=2.0)
+        await waited(fan)
+        assert {each.state for each in fan.candidates()} == {"stopped"}
+        assert (await session.usage()).total.cost_usd or 0 < 10
+
+
+async def test_a_candidate_is_not_let_out_and_its_session_alone_touches_nothing(
+    stage: World,
+) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1)
+        await waited(fan)
+        child = await app.sessions.get(fan.candidates()[0].session)
+        await child.send_prompt("again")
+        said = "".join(str(each) for each in await child.messages())
+        assert "weft fan resume" in said or "mended" in said
+        assert stage.read("src/add.py") == WRONG
+
+
+async def test_prune_removes_the_overlay_and_leaves_the_diff(stage: World) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1)
+        await waited(fan)
+        before = await fan.diff(1)
+        await fan.prune(1)
+        assert await fan.diff(1) == before
+        assert fan.candidates()[0].state == "pruned"
+        with pytest.raises(UsageError, match="gone"):
+            await fan.keep(1)
+        await fan.close()
+        assert not any((stage.base / "sandbox").glob("fans/*"))
+
+
+async def test_a_fan_out_that_was_interrupted_goes_on_where_it_was(stage: World) -> None:
+    model = candidate_model(
+        "script",
+        write_call("half.txt", "half\n"),
+        shell_call("touch /tmp/begun; sleep 60"),
+        write_call("src/more.txt", "more\n"),
+        "Done.",
+    )
+    async with open_stage(stage, model) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 2)
+        with anyio.fail_after(PATIENCE):
+            # Both are in their second round: the command that does not end.
+            while len(model.requests) < 4:  # noqa: ASYNC110 - the model has no event for it
+                await anyio.sleep(0.02)
+        fan_id = fan.id
+    stage.write("README.md", "changed while nothing watched\n")
+    async with open_stage(stage, model) as app:
+        fan = await app.fan(fan_id[-6:])
+        assert {each.state for each in fan.candidates()} == {"interrupted"}
+        await fan.resume()
+        await waited(fan)
+        assert {each.state for each in fan.candidates()} == {"done"}
+        assert fan.candidates()[0].files == ("half.txt", "src/more.txt")
+        assert (await fan.keep(1)).is_kept
+        assert stage.read("half.txt") == "half\n"
+        with pytest.raises(UsageError, match="every candidate"):
+            await fan.resume()
+
+
+async def test_what_no_session_knows_is_swept_and_what_is_open_stays(stage: World) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1)
+        await waited(fan)
+        leftover = stage.base / "sandbox" / "fans" / "fan_left" / "1" / "upper"
+        leftover.mkdir(parents=True)
+        again = await session.generate_branches("mend it", 1)
+        await waited(again)
+        assert not leftover.exists()
+        assert (await fan.keep(1)).is_kept
+        assert [each.id for each in await app.fans()] == [again.id, fan.id]
+
+
+async def test_no_sandbox_no_fan_out(stage: World) -> None:
+    async with stage.open(right("script")) as app:
+        session = await app.sessions.start_session()
+        with pytest.raises(UsageError, match="kept apart"):
+            await session.generate_branches("mend it", 2)
+
+
+async def test_candidates_share_the_line_that_they_branch_off(stage: World) -> None:
+    model = candidate_model("script", "I know.", shell_call("echo x > made.txt"), "Done.")
+    async with open_stage(stage, model) as app:
+        session = await app.sessions.start_session()
+        await session.send_prompt("remember the word heron")
+        fan = await session.generate_branches("use the word", 2)
+        events = [event async for event in fan.events()]
+        await waited(fan)
+        assert all(each.state == "done" for each in fan.candidates())
+        assert "heron" in str(model.requests[-1].messages)
+        assert len([each for each in events if isinstance(each, FanCandidateStarted)]) == 2
+        assert len(await session.messages()) == 2
+
+
+def test_the_doors_of_a_closed_candidate_refuse(tmp_path: Path) -> None:
+    from weft.runtime.fan.candidate_parts import ClosedWorkspace
+
+    closed = ClosedWorkspace(str(tmp_path), "fan_1/2")
+    assert closed.relative("a") == "a"
+    with pytest.raises(FinalToolError, match="weft fan resume fan_1"):
+        anyio.run(closed.read, "a")
