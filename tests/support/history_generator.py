@@ -32,6 +32,14 @@ from weft.events import (
     DecisionLogged,
     ErrorRaised,
     Fact,
+    FanCandidateDropped,
+    FanCandidateEnded,
+    FanCandidateStarted,
+    FanClosed,
+    FanKept,
+    FanSlot,
+    FanStarted,
+    FanVerified,
     FileTouched,
     ForkPoint,
     HeadMoved,
@@ -631,6 +639,13 @@ _MENTIONS: tuple[Fact, ...] = (
     PlanEdited(plan_id="p", plan={}),
     PlanDecided(plan_id="p", approved=True),
     ArchitectStep(plan_id="p", index=0, status="started"),
+    FanStarted(fan_id="f", plan=(FanSlot(model="m", n=2),)),
+    FanCandidateStarted(fan_id="f", index=1, child=SessionId("ses_child")),
+    FanCandidateEnded(fan_id="f", index=1),
+    FanVerified(fan_id="f", index=1, passed=True),
+    FanKept(fan_id="f", index=1),
+    FanCandidateDropped(fan_id="f", index=1),
+    FanClosed(fan_id="f"),
 )
 
 _USAGES = (

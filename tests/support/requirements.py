@@ -421,9 +421,7 @@ ROWS: dict[str, Requirement] = {
     "session:summarize_branch": Requirement(
         "Carries what was learned to the present line.", "api 3"
     ),
-    "session:generate_branches": Requirement(
-        "N candidates at once, ranked.", "api 3", "fan-out is a later issue"
-    ),
+    "session:generate_branches": Requirement("N candidates at once, ranked.", "api 3"),
     # the application
     "app:decisions": Requirement(
         "The decision graph.", "api 1", "the decision graph is a later issue"
@@ -548,6 +546,13 @@ FACTS = (
     "PlanEdited",
     "PlanDecided",
     "ArchitectStep",
+    "FanStarted",
+    "FanCandidateStarted",
+    "FanCandidateEnded",
+    "FanVerified",
+    "FanKept",
+    "FanCandidateDropped",
+    "FanClosed",
     "SystemNote",
     "ErrorRaised",
     "SessionRestarted",
@@ -585,7 +590,7 @@ _WOVEN = {
 TOUR_EVENTS = tuple(
     f"event:{kind}"
     for kind in (*FACTS, *LIVE)
-    if kind not in _LATER and kind not in _PLANNED and kind not in _WOVEN
+    if kind not in (*_LATER, *_PLANNED, *_WOVEN) and not kind.startswith("Fan")
 )
 """The kinds that a tour through a session must show."""
 

@@ -155,6 +155,7 @@ class BranchCalls(SessionBase):
         base: Literal["now", "head"] = "now",
         stop: Literal["all", "verified"] = "all",
         budget_usd: float | None = None,
+        input_id: str | None = None,
     ) -> Fan:
         """Begin `n` candidates for one task from the present message, each a session of its own in
         an overlay over the project, and return while they work.
@@ -182,6 +183,7 @@ class BranchCalls(SessionBase):
             base=base,
             stop=stop,
             budget_usd=budget_usd,
+            input_id=input_id_of(input_id),
         )
 
     async def _place(self, to: str | int | None) -> tuple[NodeId | None, str]:

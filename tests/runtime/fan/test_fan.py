@@ -42,6 +42,13 @@ async def waited(fan: Fan) -> None:
         await fan.wait()
 
 
+@pytest.mark.requirement(
+    "session:generate_branches",
+    "event:FanStarted",
+    "event:FanCandidateStarted",
+    "event:FanCandidateEnded",
+    "event:FanVerified",
+)
 async def test_right_candidates_rank_first_and_the_one_that_edits_tests_below_them(
     stage: World,
 ) -> None:
@@ -70,6 +77,7 @@ async def test_right_candidates_rank_first_and_the_one_that_edits_tests_below_th
         assert "+    total += b" in compared
 
 
+@pytest.mark.requirement("event:FanKept")
 async def test_keep_merges_verifies_is_on_record_and_a_rewind_takes_it_back(stage: World) -> None:
     model = candidate_model(
         "script",
@@ -177,6 +185,7 @@ async def test_a_candidate_is_not_let_out_and_its_session_alone_touches_nothing(
         assert stage.read("src/add.py") == WRONG
 
 
+@pytest.mark.requirement("event:FanCandidateDropped", "event:FanClosed")
 async def test_prune_removes_the_overlay_and_leaves_the_diff(stage: World) -> None:
     async with open_stage(stage, right("script")) as app:
         session = await app.sessions.start_session()
@@ -220,6 +229,16 @@ async def test_a_fan_out_that_was_interrupted_goes_on_where_it_was(stage: World)
         assert stage.read("half.txt") == "half\n"
         with pytest.raises(UsageError, match="every candidate"):
             await fan.resume()
+
+
+async def test_a_repeated_call_finds_the_fan_out_of_the_first(stage: World) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, input_id="once")
+        again = await session.generate_branches("mend it", 1, input_id="once")
+        assert fan.id == again.id
+        await waited(fan)
+        assert len(await app.fans()) == 1
 
 
 async def test_what_no_session_knows_is_swept_and_what_is_open_stays(stage: World) -> None:

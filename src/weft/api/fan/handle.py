@@ -14,7 +14,7 @@ import msgspec
 
 from weft.errors import StoreError, UsageError, WeftError
 from weft.events import FactBase, FanSlot, decode
-from weft.ids import SessionId
+from weft.ids import SessionId, derived_id
 from weft.runtime.session_host import SessionHost
 from weft.session import Subscription
 
@@ -364,10 +364,17 @@ async def begin_fan(
     base: Literal["now", "head"],
     stop: Literal["all", "verified"],
     budget_usd: float | None,
+    input_id: str | None = None,
 ) -> Fan:
-    """Begin a fan-out of a session, and return while its candidates work."""
+    """Begin a fan-out of a session, and return while its candidates work.
+
+    The id follows from the input id: a repeat finds the fan-out that the first call made.
+    """
     from weft.runtime.fan.fan_run import FanOptions
 
+    fan_id = derived_id("fan", session_id, input_id) if input_id else ""
+    if fan_id and (known := await _begun(host, fan_id)) is not None:
+        return known
     plan = _plan(host, n, models)
     if stop == "verified" and not verify:
         raise UsageError("to stop when one is verified there must be a verify command")
@@ -379,6 +386,7 @@ async def begin_fan(
         raise UsageError("in plan mode nothing is changed, by candidates neither; change the mode")
     await run.begin(
         FanOptions(
+            fan_id=fan_id,
             prompt=prompt,
             plan=plan,
             verify=verify,
@@ -391,6 +399,13 @@ async def begin_fan(
     host.fan_runs[run.record.fan_id] = run
     run.start()
     return Fan(host, session_id, run)
+
+
+async def _begun(host: SessionHost, fan_id: str) -> Fan | None:
+    try:
+        return await open_fan(host, fan_id)
+    except UsageError:
+        return None
 
 
 def _plan(host: SessionHost, n: int, models: Sequence[str]) -> tuple[FanSlot, ...]:

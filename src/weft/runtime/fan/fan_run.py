@@ -79,6 +79,8 @@ logger = logging.getLogger(__name__)
 class FanOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a fan-out is to be."""
 
+    fan_id: str = ""
+    """Empty: a new one."""
     prompt: str
     plan: tuple[FanSlot, ...]
     verify: str = ""
@@ -149,7 +151,7 @@ class FanRun:
                 f"candidates cannot be kept apart here: {why}. A fan-out needs the sandbox with "
                 "its overlay; `weft doctor` says what is missing"
             )
-        self._fan_id = new_id("fan", host.now())
+        self._fan_id = options.fan_id or new_id("fan", host.now())
         # First of all: what is found on disk later is told from a leftover by this and the log.
         entry = FanEntry(
             fan_id=self._fan_id,
