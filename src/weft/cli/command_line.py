@@ -31,6 +31,7 @@ _MODULES = {
     "map": "weft.cli.commands.map",
     "memory": "weft.cli.commands.memory",
     "decisions": "weft.cli.commands.decisions",
+    "fan": "weft.cli.commands.fan",
     "stats": "weft.cli.commands.stats",
     "config": "weft.cli.commands.config",
     "doctor": "weft.cli.commands.doctor",

@@ -377,6 +377,32 @@ _STATUS = CommandOption(
     ("proposed", "active", "superseded", "abandoned", "done"),
 )
 
+_FAN = (
+    CommandOption(("-n", "--candidates"), "How many; 4 without it.", "whole", "N"),
+    CommandOption(
+        ("-m", "--model"), "A model for candidates; several are taken in turn.", "many", "MODEL"
+    ),
+    CommandOption(
+        ("--verify",), "The command that shows whether a candidate is right.", "text", "CMD"
+    ),
+    CommandOption(("--verify-runs",), "How often it is run for each.", "whole", "N"),
+    CommandOption(
+        ("--base",),
+        "Begin with the project as it is (now), or as the last commit has it (head).",
+        "text",
+        "BASE",
+        ("now", "head"),
+    ),
+    CommandOption(
+        ("--stop-when",),
+        "Stop the others when one is verified, or all when so much is used, as $0.50.",
+        "text",
+        "RULE",
+    ),
+    CommandOption(("--session",), "Branch off this session; without it, a new one.", "text", "ID"),
+    JSON,
+)
+
 VERBS: tuple[CommandSpec, ...] = (
     CommandSpec(
         "run",
@@ -673,6 +699,39 @@ VERBS: tuple[CommandSpec, ...] = (
                 "PATH...",
                 (JSON,),
             ),
+        ),
+    ),
+    CommandSpec(
+        "fan",
+        "Let several candidates work on one task, each in an overlay; verify, rank, keep one",
+        "PROMPT",
+        options=_FAN,
+        default="run",
+        default_takes_words=True,
+        verbs=(
+            CommandSpec("run", "Begin a fan-out, and show it until all have ended", "PROMPT", _FAN),
+            CommandSpec("list", "List the fan-outs of this project", "", (JSON,), aliases=("ls",)),
+            CommandSpec("show", "Show the candidates of one, the best first", "ID", (JSON,)),
+            CommandSpec("diff", "Show what a candidate changed", "ID NUMBER"),
+            CommandSpec("compare", "Show how two candidates differ", "ID NUMBER NUMBER"),
+            CommandSpec(
+                "keep",
+                "Put a candidate's changes into the project, merged with yours and verified",
+                "ID NUMBER",
+                (
+                    CommandOption(("--dry-run",), "Only show what would happen to each file."),
+                    CommandOption(("--force",), "Also where the check fails on the result."),
+                    JSON,
+                ),
+            ),
+            CommandSpec("prune", "Remove the overlays of candidates", "ID NUMBER..."),
+            CommandSpec(
+                "resume",
+                "Go on with candidates that were interrupted or stopped",
+                "ID [NUMBER...]",
+                (JSON,),
+            ),
+            CommandSpec("close", "End a fan-out, and remove its overlays", "ID"),
         ),
     ),
     CommandSpec("stats", "Show usage: sessions, turns, cost", "", (ALL, JSON)),

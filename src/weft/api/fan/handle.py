@@ -139,6 +139,11 @@ class Fan:
         return self._run.record.started.prompt
 
     @property
+    def planned(self) -> int:
+        """How many candidates there are to be."""
+        return sum(slot.n for slot in self._run.record.started.plan)
+
+    @property
     def verify_command(self) -> str:
         """The check; empty where there is none."""
         return self._run.record.started.verify
@@ -168,8 +173,8 @@ class Fan:
         """The candidates as they are now, the best first."""
         record = self._run.record
         ranked = [self._shown(record, each) for each in record.ranked()]
-        if ranked and ranked[0].state in ("done", "kept") and ranked[0].verify in ("", "passed"):
-            ranked[0] = msgspec.structs.replace(ranked[0], is_best=bool(ranked[0].files))
+        if ranked and _can_be_kept(ranked[0]):
+            ranked[0] = msgspec.structs.replace(ranked[0], is_best=True)
         return ranked
 
     def _shown(self, record: FanRecord, known: CandidateRecord) -> FanCandidate:
@@ -350,6 +355,13 @@ class Fan:
         self._host.fan_runs.pop(self.id, None)
         index = FanIndex(self._host.services.places.home)
         await anyio.to_thread.run_sync(index.close, self.id)
+
+
+def _can_be_kept(first: FanCandidate) -> bool:
+    """Whether the first one is good, and not only better than the others."""
+    is_own_work = not first.touches_checks or first.base_tests in ("", "passed")
+    has_passed = first.state in ("done", "kept") and first.verify in ("", "passed")
+    return has_passed and is_own_work and bool(first.files)
 
 
 async def begin_fan(

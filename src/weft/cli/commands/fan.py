@@ -1,0 +1,324 @@
+"""`weft fan PROMPT`, and `weft fan list|show|diff|compare|keep|prune|resume|close`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import anyio
+import msgspec
+
+from weft.api.fan import Fan, FanCandidate
+from weft.app import App
+from weft.cli.commands.table import money, print_table, when
+from weft.cli.commands.with_app import with_app
+from weft.cli.exit_codes import FAILED, OK
+from weft.cli.parse import ParsedArguments
+from weft.cli.sanitize import clean_line
+from weft.cli.session_options import find_id
+from weft.cli.stdio import tell, write, write_line, write_pretty
+from weft.errors import UsageError
+from weft.runtime.fan.kept_candidate import KeepOutcome
+
+HEAD: Final = ("#", "model", "state", "verify", "tests", "diff", "agree", "cost", "time")
+LOOK_SECONDS: Final = 0.5
+"""How often the live table is drawn."""
+_SHOWN: Final = 60
+_SIGNS: Final[Mapping[str, str]] = {"passed": "✓", "flaky": "~", "failed": "✗", "": ""}
+
+
+def run(arguments: ParsedArguments) -> int:
+    """Carry out a `fan` command."""
+    work = _COMMANDS[arguments.verb.removeprefix("fan ")]
+    return with_app(arguments, lambda app: work(app, arguments))
+
+
+async def _run(app: App, arguments: ParsedArguments) -> int:
+    prompt = " ".join(arguments.words).strip()
+    if not prompt:
+        raise UsageError('say what the candidates are to do: `weft fan "mend the parser" -n 3`')
+    stop, budget = _stop_rule(arguments.text("stop_when"))
+    models = arguments.many("model")
+    base = arguments.text("base") or "now"
+    given = arguments.text("session")
+    if given is not None:
+        session = await app.sessions.get(await find_id(app, given))
+    else:
+        if why := app.host.missing_key(models[0] if models else app.host.default_model()):
+            raise UsageError(why)
+        session = await app.sessions.start_session(
+            model=models[0] if models else None, title=prompt[:_SHOWN], asking="no"
+        )
+    fan = await session.generate_branches(
+        prompt,
+        arguments.whole("candidates") or max(4, len(models)),
+        models,
+        arguments.text("verify"),
+        verify_runs=arguments.whole("verify_runs") or 1,
+        base="head" if base == "head" else "now",
+        stop=stop,
+        budget_usd=budget,
+    )
+    return await _followed(fan, arguments)
+
+
+def _stop_rule(given: str | None) -> tuple[Literal["all", "verified"], float | None]:
+    """`verified`, or an amount of money.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if given is None:
+        return "all", None
+    if given == "verified":
+        return "verified", None
+    try:
+        amount = float(given.removeprefix("$"))
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < 1e6:
+        raise UsageError(f"--stop-when takes `verified` or an amount as `$0.50`, not {given!r}")
+    return "all", amount
+
+
+async def _followed(fan: Fan, arguments: ParsedArguments) -> int:
+    """Show a fan-out at work until it is settled."""
+    is_json = arguments.flag("json")
+    if not is_json:
+        tell(f"{fan.id}: {fan.planned} candidates; Ctrl-C suspends them, to be resumed")
+    is_drawn = not is_json and sys.stderr is not None and sys.stderr.isatty()
+    live = LiveTable() if is_drawn else None
+    begun = anyio.current_time()
+    while not fan.is_settled:
+        with anyio.move_on_after(LOOK_SECONDS):
+            await fan.wait()
+        if live is not None:
+            live.draw(fan.candidates(), anyio.current_time() - begun)
+    if live is not None:
+        live.clear()
+    _show_fan(fan, is_json=is_json)
+    if not is_json and (hint := _next_step(fan)):
+        tell(hint)
+    return OK if any(each.is_best for each in fan.candidates()) else FAILED
+
+
+def _next_step(fan: Fan) -> str:
+    best = next((each for each in fan.candidates() if each.is_best), None)
+    if best is None:
+        return f"none of them can be kept as it is; `weft fan diff {fan.id} N` shows one"
+    number = best.index
+    return (
+        f"`weft fan diff {fan.id} {number}` shows it, `weft fan keep {fan.id} {number} --dry-run` "
+        f"what keeping would do, `weft fan keep {fan.id} {number}` keeps it"
+    )
+
+
+class LiveTable:
+    """A table on a terminal that is drawn over itself."""
+
+    def __init__(self) -> None:
+        self._lines = 0
+
+    def draw(self, candidates: Sequence[FanCandidate], seconds: float) -> None:
+        """Show the candidates as they are now."""
+        rows = [HEAD, *(tuple(map(clean_line, row(each, seconds))) for each in candidates)]
+        widths = [max(len(cells[place]) for cells in rows) for place in range(len(HEAD))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+            for cells in rows
+        ]
+        self.clear()
+        # Standard error: the result is what goes to the output.
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        sys.stderr.flush()
+        self._lines = len(lines)
+
+    def clear(self) -> None:
+        """Take it away."""
+        if self._lines:
+            sys.stderr.write(f"\x1b[{self._lines}A\x1b[J")
+            self._lines = 0
+
+
+def row(each: FanCandidate, running: float = 0.0) -> tuple[str, ...]:
+    """One candidate as the table shows it; `running` is how long those at work have been."""
+    verify = ""
+    if each.verify:
+        verify = f"{_SIGNS[each.verify]} {each.verify_passed}/{each.verify_runs}"
+        verify += " (✗ base)" if each.base_verify == "failed" else ""
+    tests = "–"
+    if each.touches_checks:
+        tests = "⚠ edits tests" + (" (✗ base's)" if each.base_tests == "failed" else "")
+    has_ended = each.state not in ("working", "interrupted")
+    count = f"{len(each.files)}f" if each.files else ""
+    seconds = each.seconds if has_ended else running
+    return (
+        f"{each.index}{'★' if each.is_best else ''}",
+        each.model.partition(":")[2].rpartition("/")[2] or each.model or "(default)",
+        each.state if each.state != "failed" else f"failed ({each.reason or 'error'})",
+        verify,
+        tests,
+        f"+{each.added} −{each.removed}  {count}" if each.files else ("none" if has_ended else ""),
+        f"{each.agree} of {each.of}" if each.agree > 1 else "",
+        money(each.cost_usd),
+        f"{int(seconds) // 60}:{int(seconds) % 60:02}",
+    )
+
+
+def _show_fan(fan: Fan, *, is_json: bool) -> None:
+    candidates = fan.candidates()
+    if is_json:
+        write_pretty(
+            {
+                "fan": fan.id,
+                "session": fan.session_id,
+                "prompt": fan.prompt,
+                "verify": fan.verify_command,
+                "candidates": [msgspec.to_builtins(each) for each in candidates],
+            }
+        )
+        return
+    print_table([row(each) for each in candidates], head=HEAD)
+    for each in candidates:
+        if each.state == "failed" and each.text:
+            write_line(f"{each.index}: {clean_line(' '.join(each.text.split()))[:300]}")
+
+
+async def _list(app: App, arguments: ParsedArguments) -> int:
+    found = await app.fans()
+    if arguments.flag("json"):
+        write_pretty([msgspec.to_builtins(each) for each in found])
+        return OK
+    if not found:
+        tell('no fan-outs yet; `weft fan "PROMPT" -n 3 --verify CMD` begins one')
+        return OK
+    rows = [
+        (
+            each.id,
+            when(each.at),
+            f"{each.ended} of {each.planned}",
+            str(each.passed) if each.passed else "",
+            ", ".join(map(str, each.kept)) or ("closed" if each.is_closed else ""),
+            clean_line(" ".join(each.prompt.split()))[:_SHOWN],
+        )
+        for each in found
+    ]
+    print_table(rows, head=("id", "begun", "ended", "passed", "kept", "task"))
+    return OK
+
+
+async def _show(app: App, arguments: ParsedArguments) -> int:
+    fan = await _fan(app, arguments, 1)
+    if not arguments.flag("json"):
+        write_line(f"{fan.id}: {clean_line(' '.join(fan.prompt.split()))}")
+        if fan.verify_command:
+            write_line(f"verify: {clean_line(fan.verify_command)}")
+    _show_fan(fan, is_json=arguments.flag("json"))
+    return OK
+
+
+async def _diff(app: App, arguments: ParsedArguments) -> int:
+    fan = await _fan(app, arguments, 2)
+    write(await fan.diff(_number(arguments, 1)))
+    return OK
+
+
+async def _compare(app: App, arguments: ParsedArguments) -> int:
+    fan = await _fan(app, arguments, 3)
+    write(await fan.compare(_number(arguments, 1), _number(arguments, 2)))
+    return OK
+
+
+async def _keep(app: App, arguments: ParsedArguments) -> int:
+    fan = await _fan(app, arguments, 2)
+    is_preview = arguments.flag("dry_run")
+    outcome = await fan.keep(
+        _number(arguments, 1), preview=is_preview, force=arguments.flag("force")
+    )
+    if arguments.flag("json"):
+        write_pretty(_kept_as_data(outcome))
+    else:
+        for line in kept_lines(outcome, is_preview=is_preview):
+            write_line(line)
+        if outcome.is_kept:
+            write_line(f"kept; `weft -r {fan.session_id}` and /rewind there take it back")
+    return OK if is_preview or outcome.is_kept else FAILED
+
+
+def kept_lines(outcome: KeepOutcome, *, is_preview: bool) -> list[str]:
+    """What keeping a candidate did, or would do, for the user."""
+    words = {"put": "take", "remove": "remove", "merge": "merge", "same": "same"}
+    lines = [
+        f"  {words.get(file.action, 'CONFLICT'):8}  {clean_line(file.path)}"
+        + (f"  ({file.why})" if file.why else "")
+        for file in outcome.plan.files
+    ]
+    lines += [f"  left out  {clean_line(each)}" for each in outcome.plan.left_out]
+    if is_preview:
+        return lines or ["  nothing"]
+    if not outcome.is_kept:
+        tail = "\n".join(outcome.output.splitlines()[-15:])
+        why = "the check fails on the project with these changes, so nothing was put there"
+        return [*lines, f"{why} (--force does it all the same):", tail]
+    lines += [clean_line(remark) for remark in outcome.remarks]
+    if outcome.aside:
+        lines.append(f"yours stayed where both changed; its versions are in {outcome.aside}")
+    return lines
+
+
+def _kept_as_data(outcome: KeepOutcome) -> dict[str, Any]:
+    files = outcome.plan.files
+    return {
+        "kept": outcome.is_kept,
+        "files": [{"path": f.path, "action": f.action, "why": f.why} for f in files],
+        "left_out": list(outcome.plan.left_out),
+        "verified": None if outcome.verified is None else outcome.verified.passed,
+        "aside": outcome.aside,
+        "remarks": list(outcome.remarks),
+    }
+
+
+async def _prune(app: App, arguments: ParsedArguments) -> int:
+    fan = await _fan(app, arguments, 2)
+    for place in range(1, len(arguments.words)):
+        await fan.prune(_number(arguments, place))
+    return OK
+
+
+async def _resume(app: App, arguments: ParsedArguments) -> int:
+    fan = await _fan(app, arguments, 1)
+    numbers = [_number(arguments, place) for place in range(1, len(arguments.words))]
+    await fan.resume(numbers or None)
+    return await _followed(fan, arguments)
+
+
+async def _close(app: App, arguments: ParsedArguments) -> int:
+    await (await _fan(app, arguments, 1)).close()
+    return OK
+
+
+async def _fan(app: App, arguments: ParsedArguments, words: int) -> Fan:
+    if len(arguments.words) < words:
+        raise UsageError(f"`weft {arguments.verb}` takes more words; `weft help fan` shows which")
+    return await app.fan(arguments.words[0])
+
+
+def _number(arguments: ParsedArguments, place: int) -> int:
+    word = arguments.words[place]
+    if not word.isdecimal():
+        raise UsageError(f"a candidate is named by its number, not {word!r}")
+    return int(word)
+
+
+_COMMANDS: Mapping[str, Callable[[App, ParsedArguments], Awaitable[int]]] = {
+    "run": _run,
+    "list": _list,
+    "show": _show,
+    "diff": _diff,
+    "compare": _compare,
+    "keep": _keep,
+    "prune": _prune,
+    "resume": _resume,
+    "close": _close,
+}

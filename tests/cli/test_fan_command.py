@@ -1,0 +1,107 @@
+"""`weft fan`: the stop rule, the table, and the whole way through real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.support.fan_project import git
+from weft.api.fan import FanCandidate
+from weft.cli.commands.fan import _stop_rule, row
+from weft.errors import UsageError
+
+SCRIPT = {
+    "by": "content",
+    "answers": [
+        {"steps": [{"do": "call", "name": "shell", "args": {"command": "echo 2 > a.txt"}}]},
+        {"steps": [{"do": "text", "text": "Done."}]},
+    ],
+}
+
+
+def weft(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    home = str(project.parent)
+    environ = {"HOME": home, "WEFT_HOME": home, "PATH": os.environ["PATH"]}
+    return subprocess.run(
+        [sys.executable, "-m", "weft", "fan", *words],
+        cwd=project,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.process
+def test_a_fan_out_is_begun_shown_and_kept_by_three_processes(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("1\n")
+    git(project, "init", "-q")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "first")
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(SCRIPT))
+    begun = weft(
+        project, "make it 2", "-n", "2", "-m", f"scripted:{script}", "--verify", "grep 2 *.txt"
+    )
+    assert begun.returncode == 0, begun.stdout + begun.stderr
+    assert "1★" in begun.stdout
+    assert "✓ 1/1 (✗ base)" in begun.stdout
+    assert (project / "a.txt").read_text() == "1\n"
+    (found,) = json.loads(weft(project, "list", "--json").stdout)
+    assert "+2" in weft(project, "diff", found["id"], "1").stdout
+    preview = weft(project, "keep", found["id"], "1", "--dry-run")
+    assert "take      a.txt" in preview.stdout
+    kept = weft(project, "keep", found["id"], "1")
+    assert (kept.returncode, "kept;" in kept.stdout) == (0, True), kept.stderr
+    assert (project / "a.txt").read_text() == "2\n"
+    assert weft(project, "keep", found["id"], "1").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [(None, ("all", None)), ("verified", ("verified", None)), ("$0.50", ("all", 0.5))],
+)
+def test_the_stop_rule(given: str | None, rule: tuple[str, float | None]) -> None:
+    assert _stop_rule(given) == rule
+
+
+@pytest.mark.parametrize("given", ["", "soon", "$-1", "$0", "nan"])
+def test_another_stop_rule_is_refused(given: str) -> None:
+    with pytest.raises(UsageError, match="--stop-when"):
+        _stop_rule(given)
+
+
+def test_the_table_marks_the_best_and_the_one_that_edits_tests() -> None:
+    best = FanCandidate(
+        index=2,
+        model="anthropic:claude-haiku",
+        session="ses_1",
+        state="done",
+        verify="passed",
+        verify_passed=3,
+        verify_runs=3,
+        base_verify="failed",
+        files=("a", "b"),
+        added=14,
+        removed=3,
+        agree=2,
+        of=4,
+        cost_usd=0.12,
+        seconds=100.0,
+        is_best=True,
+    )
+    assert row(best) == (
+        *("2★", "claude-haiku", "done", "✓ 3/3 (✗ base)", "–", "+14 −3  2f", "2 of 4"),
+        *("$0.1200", "1:40"),
+    )
+    edits = msgspec.structs.replace(best, touches_checks=True, base_tests="failed", is_best=False)
+    assert row(edits)[4] == "⚠ edits tests (✗ base's)"
