@@ -77,6 +77,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(
         "/queue", "Send a message after this turn; alone: show and edit the queue", "[text]"
     ),
+    SlashCommand(
+        "/fan",
+        "Let several candidates work on a task, each in an overlay; compare and keep one",
+        "[task, or diff, keep, prune, resume, stop and a number]",
+    ),
     SlashCommand("/agents", "Show the available agents, and those that ran"),
     SlashCommand(
         "/tasks",

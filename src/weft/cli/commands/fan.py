@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
 import msgspec
@@ -19,7 +19,9 @@ from weft.cli.sanitize import clean_line
 from weft.cli.session_options import find_id
 from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.errors import UsageError
-from weft.runtime.fan.kept_candidate import KeepOutcome
+
+if TYPE_CHECKING:
+    from weft.runtime.fan.kept_candidate import KeepOutcome
 
 HEAD: Final = ("#", "model", "state", "verify", "tests", "diff", "agree", "cost", "time")
 LOOK_SECONDS: Final = 0.5
@@ -38,7 +40,7 @@ async def _run(app: App, arguments: ParsedArguments) -> int:
     prompt = " ".join(arguments.words).strip()
     if not prompt:
         raise UsageError('say what the candidates are to do: `weft fan "mend the parser" -n 3`')
-    stop, budget = _stop_rule(arguments.text("stop_when"))
+    stop, budget = stop_rule(arguments.text("stop_when"))
     models = arguments.many("model")
     base = arguments.text("base") or "now"
     given = arguments.text("session")
@@ -63,7 +65,7 @@ async def _run(app: App, arguments: ParsedArguments) -> int:
     return await _followed(fan, arguments)
 
 
-def _stop_rule(given: str | None) -> tuple[Literal["all", "verified"], float | None]:
+def stop_rule(given: str | None) -> tuple[Literal["all", "verified"], float | None]:
     """`verified`, or an amount of money.
 
     Raises:
@@ -122,12 +124,7 @@ class LiveTable:
 
     def draw(self, candidates: Sequence[FanCandidate], seconds: float) -> None:
         """Show the candidates as they are now."""
-        rows = [HEAD, *(tuple(map(clean_line, row(each, seconds))) for each in candidates)]
-        widths = [max(len(cells[place]) for cells in rows) for place in range(len(HEAD))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-            for cells in rows
-        ]
+        lines = table_lines(candidates, seconds)
         self.clear()
         # Standard error: the result is what goes to the output.
         sys.stderr.write("".join(f"{line}\n" for line in lines))
@@ -139,6 +136,16 @@ class LiveTable:
         if self._lines:
             sys.stderr.write(f"\x1b[{self._lines}A\x1b[J")
             self._lines = 0
+
+
+def table_lines(candidates: Sequence[FanCandidate], running: float = 0.0) -> list[str]:
+    """The table of candidates, with its head."""
+    rows = [HEAD, *(tuple(map(clean_line, row(each, running))) for each in candidates)]
+    widths = [max(len(cells[place]) for cells in rows) for place in range(len(HEAD))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        for cells in rows
+    ]
 
 
 def row(each: FanCandidate, running: float = 0.0) -> tuple[str, ...]:

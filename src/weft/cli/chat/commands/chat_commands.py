@@ -35,6 +35,7 @@ class ChatCommands(CommandGroup):
         if not self._known:
             # With the first command, not with the chat: they cost start-up time.
             from weft.cli.chat.commands.decision_commands import DecisionCommands
+            from weft.cli.chat.commands.fan_commands import FanCommands
             from weft.cli.chat.commands.memory_commands import MemoryCommands
             from weft.cli.chat.commands.model_commands import ModelCommands
             from weft.cli.chat.commands.queue_commands import QueueCommands
@@ -53,6 +54,7 @@ class ChatCommands(CommandGroup):
                 SetupCommands(chat),
                 MemoryCommands(chat),
                 DecisionCommands(chat),
+                FanCommands(chat),
             )
             for group in (self, *groups):
                 self._known |= group.handlers

@@ -1,0 +1,141 @@
+"""`/fan`: several candidates for one task, from where the conversation stands."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from weft.cli.chat.commands.command_group import CommandGroup, Handler
+from weft.cli.chat.screens.screen import ChoiceQuestion, ChoiceRow
+from weft.errors import UsageError
+from weft.view import NoteBlock
+
+if TYPE_CHECKING:  # loaded with the first fan-out
+    from weft.api.fan import Fan
+
+_VERBS: Final = ("diff", "compare", "keep", "prune", "resume", "stop")
+_OPTION: Final = re.compile(
+    r"(-n|-m|--verify|--stop-when)\s+(?:\"([^\"]+)\"|'([^']+)'|([^\s\"']\S*))(?:\s+|$)"
+)
+_HOW: Final = (
+    "/fan [-n N] [-m MODEL] [--verify CMD] [--stop-when verified] TASK begins one; then /fan shows "
+    "it, and /fan diff N, compare N M, keep N, prune N, stop and resume go on from there"
+)
+
+
+class FanCommands(CommandGroup):
+    """Carries out `/fan`."""
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        return {"/fan": self._command}
+
+    async def _command(self, words: str) -> None:
+        verb, _, rest = words.partition(" ")
+        if not words.strip():
+            await self._look()
+        elif verb in _VERBS and all(word.isdecimal() for word in rest.split()):
+            await self._carry_out(verb, [int(word) for word in rest.split()])
+        else:
+            await self._begin(words)
+
+    async def _begin(self, words: str) -> None:
+        from weft.cli.commands.fan import stop_rule  # as above
+
+        self._must_be_idle("a fan-out")
+        session = self._session("fan out from")
+        options, task = _parsed(words)
+        if not task:
+            raise UsageError(_HOW)
+        models = options.get("-m", [])
+        stop, budget = stop_rule(next(iter(options.get("--stop-when", [])), None))
+        count = next(iter(options.get("-n", [])), "4")
+        if not count.isdecimal():
+            raise UsageError(f"-n takes a number, not {count!r}")
+        fan = await session.generate_branches(
+            task,
+            max(int(count), len(models)),
+            models,
+            next(iter(options.get("--verify", [])), None),
+            stop=stop,
+            budget_usd=budget,
+        )
+        self._say(f"{fan.planned} candidates are at work ({fan.id}); /fan shows them")
+
+    async def _latest(self) -> Fan:
+        session = self._session("show")
+        app = self._chat.conversation.app
+        found = [each for each in await app.fans() if each.session == session.id]
+        if not found:
+            raise UsageError(f"this conversation has no fan-out yet; {_HOW}")
+        return await app.fan(found[0].id)
+
+    async def _look(self) -> None:
+        from weft.cli.commands.fan import table_lines  # as above
+
+        fan = await self._latest()
+        lines = table_lines(fan.candidates())
+        self._show(NoteBlock(text="\n".join([f"{fan.id}: {fan.prompt}", *lines])))
+
+    async def _carry_out(self, verb: str, numbers: list[int]) -> None:
+        fan = await self._latest()
+        wanted = {"compare": 2, "resume": 0, "stop": 0}.get(verb, 1)
+        if len(numbers) < wanted:
+            raise UsageError(f"/fan {verb} needs the number of a candidate; /fan shows them")
+        match verb:
+            case "diff":
+                self._say(await fan.diff(numbers[0]) or "it changed nothing")
+            case "compare":
+                self._say(await fan.compare(numbers[0], numbers[1]) or "they are the same")
+            case "keep":
+                await self._keep(fan, numbers[0])
+            case "prune":
+                for number in numbers:
+                    await fan.prune(number)
+                self._say("removed; its diff stays")
+            case "resume":
+                await fan.resume(numbers or None)
+                self._say("they go on; /fan shows them")
+            case _:
+                await fan.stop()
+                self._say("stopped; what they have done stays")
+
+    async def _keep(self, fan: Fan, number: int) -> None:
+        """Show what would happen, ask, and do it."""
+        from weft.cli.commands.fan import kept_lines  # as above
+
+        self._must_be_idle("keeping a candidate")
+        preview = await fan.keep(number, preview=True)
+        self._say("\n".join(kept_lines(preview, is_preview=True)))
+        chosen = await self._chat.screen.choose(
+            ChoiceQuestion(
+                title=f"Put candidate {number} into the project?",
+                rows=(ChoiceRow("Yes", "after the check passed on the result"), ChoiceRow("No")),
+                hint="1-2, Esc goes back",
+                is_own=True,
+            )
+        )
+        if chosen != 0:
+            return
+        outcome = await fan.keep(number)
+        said = kept_lines(outcome, is_preview=False)
+        end = ["kept; /rewind takes it back"] if outcome.is_kept else []
+        self._say("\n".join([*said, *end]))
+        await self._chat.show_place()
+
+
+def _parsed(words: str) -> tuple[dict[str, list[str]], str]:
+    """The options at the beginning, and the task behind them as it was typed.
+
+    Raises:
+        UsageError: there is no such option, or it has no value.
+    """
+    options: dict[str, list[str]] = {}
+    left = words.strip()
+    while left.startswith("-"):
+        found = _OPTION.match(left)
+        if found is None:
+            raise UsageError(_HOW)
+        options.setdefault(found[1], []).append(found[2] or found[3] or found[4])
+        left = left[found.end() :]
+    return options, left
