@@ -72,7 +72,9 @@ class SettingsCalls(SessionBase):
 
     async def summarize(self) -> tuple[str, str]:
         """Write a handover document for a later session; returns its text and where it is kept."""
-        from weft.api.session_summary import write_handover  # few ask for one: start-up time
+        from weft.api.summaries.session_summary import (
+            write_handover,  # few ask for one: start-up time
+        )
 
         return await write_handover(self)
 
@@ -80,7 +82,7 @@ class SettingsCalls(SessionBase):
         """Bring what was learned on the line that ends at `node` to the present one, where the
         model sees it.
         """
-        from weft.api.session_summary import bring_over  # as above
+        from weft.api.summaries.session_summary import bring_over  # as above
 
         return await bring_over(self, node, input_id)
 
@@ -153,7 +155,7 @@ class SettingsCalls(SessionBase):
             SessionBusy: a turn runs, and `queue` is False.
             SessionError: the model could not write the summary; nothing has changed.
         """
-        from weft.api.requested_compaction import compact_session  # as above
+        from weft.api.summaries.requested_compaction import compact_session  # as above
 
         return await compact_session(self, focus, queue, input_id)
 

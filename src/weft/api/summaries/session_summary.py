@@ -10,7 +10,7 @@ import msgspec
 
 from weft.api.handle import SessionBase
 from weft.api.model_query import Answer, CountedUsage, ask
-from weft.api.summaries import SummaryQuestion, branch_summary, handover
+from weft.api.summaries.questions import SummaryQuestion, branch_summary, handover
 from weft.errors import OwnerLost, SessionError, UsageError, WeftError
 from weft.events import Purpose
 from weft.ids import NodeId
