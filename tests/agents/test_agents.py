@@ -9,7 +9,15 @@ import anyio.lowlevel
 import pytest
 
 from tests.support.role_models import agent_call, agent_calls, first_prompt, only_child, role_model
-from tests.support.world import World, facts, message_lines, request_lines, running, until_idle
+from tests.support.world import (
+    PATIENCE,
+    World,
+    facts,
+    message_lines,
+    request_lines,
+    running,
+    until_idle,
+)
 from weft.api.session import Session
 from weft.app import App
 from weft.errors import UsageError
@@ -25,6 +33,7 @@ from weft.events import (
 from weft.ids import SessionId
 from weft.messages import Usage
 from weft.providers.script import CallTool, SayText, Spend, Stall
+from weft.providers.scripted import ScriptedModel
 from weft.workspace import LocalRunner
 
 pytestmark = pytest.mark.anyio
@@ -566,3 +575,73 @@ async def test_an_agent_in_a_copy_is_trusted_as_the_project_and_has_isolated_age
         await again.send_message("ask")
         [complete] = await facts(again, ToolComplete)
         assert complete.is_error
+
+
+# --- agents that go on after their end -----------------------------------------------------
+
+
+def spender(*, looks: int) -> ScriptedModel:
+    """An agent that ends at once, and then, asked by the user, looks and looks."""
+    spend = Spend(usage=Usage(input_tokens=600))
+    more = [
+        (spend, CallTool(name="todo", args={"todos": [{"text": f"look {number}"}]}))
+        for number in range(looks)
+    ]
+    end = (spend, SayText(text="all"))
+    return role_model(
+        {
+            "ask": [(spend, agent_call("look")), (spend, SayText(text="thanks")), end],
+            "look": [(spend, SayText(text="seen")), *more, end, end],
+        }
+    )
+
+
+async def tokens(session: Session) -> int:
+    return (await session.usage()).total.total_tokens
+
+
+async def until_counted(app: App, session: Session, count: int) -> None:
+    actor = (await app.host.local_port(SessionId(session.id))).actor
+    with anyio.fail_after(PATIENCE):
+        await actor.until(lambda state: state.ledger.total.total_tokens == count)
+
+
+@pytest.mark.parametrize("parent_is_open", [True, False])
+async def test_an_agent_that_the_user_has_go_on_keeps_to_the_budget_of_its_session(
+    shared_world: World, parent_is_open: bool
+) -> None:
+    world, model = shared_world, spender(looks=9)
+    async with world.open(model) as app:
+        root = await start(app, budget={"max_tokens": 3_000})
+        assert (await root.send_message("ask")).finish_reason == "stop"
+        assert await tokens(root) == 1_800
+        [about] = await root.children()
+        if parent_is_open:
+            agent = await app.sessions.get(about.id)
+            assert (await agent.send_message("go on")).finish_reason == "max_budget"
+    async with world.open(model) as app:
+        if not parent_is_open:
+            agent = await app.sessions.get(about.id)
+            assert (await agent.send_message("go on")).finish_reason == "max_budget"
+    async with world.open(model) as app:
+        root = await app.sessions.get(root.id)
+        # On the record of the session: a later process knows of it, too.
+        assert await tokens(root) == 3_000
+        assert (await root.send_message("and you")).finish_reason == "max_budget"
+        assert len(await facts(root, ChildStarted)) == 1
+
+
+async def test_what_an_agent_uses_after_its_end_is_counted_without_a_budget_too(
+    world: World,
+) -> None:
+    async with world.open(spender(looks=1)) as app:
+        root = await start(app)
+        await root.send_message("ask")
+        [about] = await root.children()
+        agent = await app.sessions.get(about.id)
+        assert (await agent.send_message("go on")).text == "all"
+        await until_counted(app, root, 1_800 + 1_200)
+        assert await tokens(agent) == 600 + 1_200
+        assert [child.status for child in await root.children()] == [about.status]
+        await agent.send_message("go on")
+        await until_counted(app, root, 3_600)

@@ -316,3 +316,22 @@ def test_every_token_is_counted_exactly_once(sizes: list[int], ended: list[bool]
     for each in states:
         found.join(each.session_id, lambda each=each: each)  # type: ignore[misc]
     assert found.spent().input_tokens == sum(sizes)
+
+
+def test_a_child_that_works_on_after_its_end_counts_too() -> None:
+    once = Usage(input_tokens=100, cost_usd=0.0)
+    root = member(
+        ROOT,
+        STARTED,
+        ChildStarted(child=A),
+        ChildFinished(child=A, reason="stop", usage=once, models={"m": once}),
+    )
+    a = member(A, used(100), used(40))
+    found = family(root, a)
+    assert found.spent().input_tokens == 140
+    found.leave(A)
+    assert found.spent().input_tokens == 140
+    more = Usage(input_tokens=40, cost_usd=0.0)
+    late = ChildFinished(child=A, reason="stop", usage=more, models={"m": more})
+    fold(own(ROOT, [late]), root)
+    assert found.spent().input_tokens == 140

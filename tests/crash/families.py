@@ -133,9 +133,8 @@ async def work(folder: Path, child: str, *, waits: bool) -> None:
                 await _told_to_go()
             print("apart" if app.host.runs_here(SessionId(child)) else "together", flush=True)
             # On a busy machine the session may have gone on with its agent to the end before this
-            # process is there.  To continue it then would be a new turn, of the agent alone.
-            if not await _is_over(app, session):
-                await session.continue_and_wait()
+            # process is there.  It is a new turn then, of the agent alone, within the same budget.
+            await session.continue_and_wait()
         except WeftError as error:
             print(f"refused {error}", file=sys.stderr, flush=True)
         await anyio.sleep_forever()

@@ -172,10 +172,11 @@ class AgentTree(SharedBudget):
         state = member()
         total = state.ledger.total
         for child, about in state.children.known.items():
-            if about.is_open:
-                # Less what the parent has counted already: a child that was stopped and goes on is
-                # open again.
-                total += self._spent(child) - sum(about.counted.values(), NOTHING_USED)
+            # Less what the parent has counted already: a child that was stopped and goes on is open
+            # again, and one that has ended may work on for the user.
+            spent, counted = self._spent(child), sum(about.counted.values(), NOTHING_USED)
+            if about.is_open or spent.total_tokens > counted.total_tokens:
+                total += spent - counted
             else:
                 self._last.pop(child, None)
                 self._told.pop(child, None)

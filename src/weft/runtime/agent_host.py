@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -169,11 +170,11 @@ class AgentTrees:
         host = self._hosts.get(session_id)
         if host is None or host.actor is None:
             raise SessionStopped(session_id, "it is not open")
-        known = host.actor.state.children.known.get(command.child)
-        if known is None:
+        if command.child not in host.actor.state.children.known:
             raise UsageError(f"no session {command.child!r} works for this one")
-        # One whose end is on record spends for itself what the user has it do then.
-        return await host.shared_budget.answer(command) if known.is_open else ""
+        # Also one whose end is on record, and which the user has go on: the root holds the budget
+        # of all.
+        return await host.shared_budget.answer(command)
 
     async def parent_port(self, parent: SessionId) -> SessionPort:
         return await self.sessions.port(parent)
@@ -182,10 +183,31 @@ class AgentTrees:
         above, port = self._hosts.get(parent), self.ports.get(session_id)
         if above is None or above.actor is None or port is None:
             return None
-        known = above.actor.state.children.known.get(session_id)
-        if known is not None and known.is_open:
+        if session_id in above.actor.state.children.known:
             self.adopt(port, parent)
         return self._hosts[session_id].agent_tree
+
+    async def turn_ended(self, session_id: SessionId) -> None:
+        """A turn of a session has ended: one that worked on after its end, for the user, has what
+        it used counted by the session that it worked for.
+        """
+        host = self._hosts.get(session_id)
+        origin = None if host is None or host.actor is None else host.actor.state.about.parent
+        if host is None or host.actor is None or origin is None:
+            return
+        # One that is followed is counted with its end.  What is suspended goes on, and is counted
+        # then.
+        state = host.actor.state
+        if host.agent_tree.is_at_work(session_id) or state.turn.open is not None:
+            return
+        report = ReportChild(
+            child=session_id,
+            reason=state.turn.last_reason or "stop",
+            used=dict(state.ledger.models),
+            is_late=True,
+        )
+        with suppress(WeftError):  # it is gone, and its budget with it
+            await (await self.sessions.port(origin.session_id)).call(report)
 
     def start(self, send: Callable[[], Awaitable[None]], name: str) -> None:
         self.services.supervisor.start(send, name)

@@ -625,6 +625,7 @@ class SessionRegistry:
             ),
             stop_command=host.stop_command,
             share_budget=lambda command: self.agents.share_budget(session_id, command),
+            turn_ended=None if parent is None else lambda: self.agents.turn_ended(session_id),
             listed=self._put_row,
             is_awaited=lambda: self.signs().others_wait(session_id, store.meeting_folder),
             title=lambda state: state.about.short_title,

@@ -155,7 +155,9 @@ class SessionActor:
             inherited=permissions.inherited,
             protects=permissions.protects,
         )
-        self._worker = RunningWork(self._mailbox, supervisor, environment.abort_seconds)
+        self._worker = RunningWork(
+            self._mailbox, supervisor, environment.abort_seconds, environment.turn_ended
+        )
         self._recovery = SessionRecovery(self.log, store, environment)
         self._turns = TurnScheduler(
             self.log,

@@ -334,6 +334,8 @@ class ReportChild(Command[bool], frozen=True, tag="report_child"):
     """What the model is to read of it, where no call waits for the end."""
     wake: bool = False
     """The message starts a turn, if none runs and the last one ended well."""
+    is_late: bool = False
+    """It has worked on after its end, for the user: what it used is counted, and no more."""
 
 
 class ForwardRequest(Command[None], frozen=True, tag="forward_request"):

@@ -236,6 +236,8 @@ class SessionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Answers a session that works for this one, in another process, about the budget that they
     share: why a model call may not be made, or nothing.
     """
+    turn_ended: Callable[[], Awaitable[None]] | None = None
+    """Of a child: called in the task of a turn when it is over."""
     listed: Callable[[SessionRow], None] = lambda row: None
     """Called with the session's row when it was written."""
     is_awaited: Callable[[], bool] = lambda: False

@@ -11,7 +11,7 @@ from weft.events import Fact, InputQueued, PermissionResolved
 from weft.ids import EntryId, SessionId, new_id
 from weft.loop import Commit, child_finished
 from weft.session.commands import ForwardRequest, ReportChild
-from weft.state import SessionState
+from weft.state import ChildSession, SessionState
 
 LONGEST_TEXT: Final = 2_000
 """Characters of a child's answer that the parent's record keeps.
@@ -26,6 +26,8 @@ def child_end(state: SessionState, report: ReportChild) -> tuple[Fact, ...]:
     None when it is there already, or the child is none of this session's.
     """
     known = state.children.known.get(report.child)
+    if known is not None and report.is_late:
+        return _used_late(state, known, report)
     # Recovery, or a run that another process resumed, may have been first.
     if known is None or not known.is_open:
         return ()
@@ -38,6 +40,15 @@ def child_end(state: SessionState, report: ReportChild) -> tuple[Fact, ...]:
         descendants=report.descendants,
     )
     return (*report.files, ended)
+
+
+def _used_late(state: SessionState, known: ChildSession, report: ReportChild) -> tuple[Fact, ...]:
+    """What a child used after its end; how it ended stays as it was."""
+    # One without an end on record is followed, and its end says what it used.
+    if known.reason is None:
+        return ()
+    ended = child_finished(state, report.child, known.reason, report.used)
+    return (ended,) if ended.models else ()
 
 
 def decide_report(state: SessionState, report: ReportChild, now: float) -> Commit:

@@ -7,7 +7,9 @@ settled by the actor, which hears of it through the mailbox like of everything e
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Final
 
 import anyio
 
@@ -18,14 +20,22 @@ from weft.loop import SessionWork, TurnJournal
 from weft.session.work.mailbox_messages import AbortOverdue, Message, TurnEnded
 from weft.state import SessionState
 
+TELL_SECONDS: Final = 3.0
+"""How long it may take to tell the session that a child works for of the end of its turn."""
+
 
 class RunningWork:
     """What is at work, if anything is."""
 
     def __init__(
-        self, mailbox: Mailbox[Message], supervisor: Supervisor, abort_seconds: float
+        self,
+        mailbox: Mailbox[Message],
+        supervisor: Supervisor,
+        abort_seconds: float,
+        turn_ended: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._mailbox = mailbox
+        self._turn_ended = turn_ended
         self._supervisor = supervisor
         self._abort_seconds = abort_seconds
         self.turn: SessionWork | None = None
@@ -58,6 +68,11 @@ class RunningWork:
             await without_foreign_cancel(turn.run())
         except Exception as failure:
             error = failure
+        if self._turn_ended is not None:
+            # Before its end is known to those who wait for it: a program that runs one turn is gone
+            # then.  Bounded, since the session that is told may live elsewhere.
+            with anyio.CancelScope(shield=True), anyio.move_on_after(TELL_SECONDS):
+                await self._turn_ended()
         # Without waiting for room: an end that is lost would leave the session busy for ever, and
         # behind a slow disk a thousand commands may wait.
         with suppress(WeftError):  # the session is gone
