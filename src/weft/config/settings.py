@@ -51,6 +51,8 @@ class Config:
         """`replaced`: what counts where the value of an untrusted project is left out later."""
         self._layers = dict(layers)
         self._replaced = dict(replaced or {})
+        self.revision = 0
+        """Another one after every change, for those that keep what they found out here."""
         self.problems = tuple(problems)
         """What of the project's settings is left out because it is not right: a sentence each."""
 
@@ -88,12 +90,14 @@ class Config:
 
     def take_over(self, other: Config) -> None:
         """Be as another one from now on; for settings that were read again."""
+        self.revision += 1
         self._layers = dict(other._layers)
         self._replaced = dict(other._replaced)
         self.problems = other.problems
 
     def leave_out(self, name: str, why: str) -> None:
         """Do without the value that an untrusted project has given a setting."""
+        self.revision += 1
         self._layers[name] = self._replaced.pop(name)
         self.problems = (*self.problems, why)
 

@@ -55,6 +55,8 @@ class TurnSettings:
         self._output_types = output_types
         self._shown: tuple[tuple[Any, ...], int] | None = None
         """How much of a result is shown, and by what that was found."""
+        self._limits: tuple[tuple[Any, ...], TurnLimits] | None = None
+        """The limits that were found last, and by what."""
 
     # -- models and tools
 
@@ -189,6 +191,21 @@ class TurnSettings:
         return self._models.levels(self.model_name(state, {"model": model}))
 
     def limits(self, state: SessionState, options: Mapping[str, Any]) -> TurnLimits:
+        """How long a turn may work, and what it may use.
+
+        Raises:
+            UsageError: something that is set can be no limit.
+        """
+        # Kept: every round of a turn asks three times, and hardly ever has anything been set.
+        values = state.settings.values
+        if self._limits is not None and self._limits[0] == (self._config.revision, options, values):
+            return self._limits[1]
+        found = self._limits_of(state, options)
+        # A copy: the values of a session are changed in place.
+        self._limits = ((self._config.revision, options, dict(values)), found)
+        return found
+
+    def _limits_of(self, state: SessionState, options: Mapping[str, Any]) -> TurnLimits:
         # Later ones win: config, session, budget of the session, then the options of this message.
         given = {
             "result_characters": self._result_characters(state, options),
