@@ -266,7 +266,7 @@ class App:
         """Whether there is an index of a project that may be used; one look at the disk."""
         if not self.config.get("repo.index"):
             return False
-        return os.path.exists(self.places.index_of(project) / "cache.db")
+        return os.path.exists(f"{self.places.index_of(project)}/cache.db")
 
     def _may_index(self, project: str) -> bool:
         """Whether a project is to be indexed without the user's asking.  Blocks for a look."""

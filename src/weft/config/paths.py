@@ -68,7 +68,7 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
     def index_of(self, project: str) -> Path:
         """Where the index of a project lies; what is there can be deleted at any time."""
         name = hashlib.sha256(os.fsencode(os.path.realpath(project))).hexdigest()[:32]
-        return self.home / "index" / name
+        return self.home.joinpath("index", name)
 
     @property
     def sockets(self) -> Path:

@@ -246,6 +246,8 @@ class SessionPrompt:
 
     def _fit(self, zone: str, text: str) -> str:
         """The text of a zone within its budget."""
+        if not text:
+            return text
         configured = self._services.config.get(f"context.{zone}")
         return fitted(text, zone, zone_budget(zone, configured, self._window))
 
@@ -266,14 +268,7 @@ class SessionPrompt:
         tools: Mapping[str, Tool],
         texts: EpochTexts,
     ) -> RenderedPrefix:
-        # Tools that are not described can still be called: a model that remembers one is told why
-        # it may not use it.
-        unused = self._unused_edits(state, options, tools)
-        described = [
-            tool
-            for tool in tools.values()
-            if tool.name not in unused and self._is_described(tool, state)
-        ]
+        described = self._described(state, options, tools)
         files = self._files.of(state)
         skills = self._fit("skills", files.skills_text(tuple(state.skills.names)))
         agents = self._fit("agents", files.agents)
@@ -324,21 +319,30 @@ class SessionPrompt:
             return ()
         return EDITS if self._settings.edits_by_patch(state, options) else ("apply_patch",)
 
-    def _is_described(self, tool: Tool, state: SessionState) -> bool:
-        if tool.name in DECISIONS and not self._shows_decisions:
-            return False
-        if tool.name == "decision_log" and not self._decisions.is_on:
-            return False
-        if tool.name == "ask" and isinstance(tool, BuiltinTool) and not self._has_user:
-            return False
-        if tool.name in INDEX_TOOLS and isinstance(tool, BuiltinTool):
-            return self._offers_index(state)
-        if not self.is_planning(state):
-            return True
-        # What an agent does is judged by the same mode; and without the shell there is no output of
-        # its commands to look at.
-        is_pure = tool.effect == "pure" and tool.name not in COMPANIONS
-        return is_pure or isinstance(tool, DelegateTool)
+    def _described(
+        self, state: SessionState, options: Mapping[str, Any], tools: Mapping[str, Tool]
+    ) -> list[Tool]:
+        """The tools that the model is told of."""
+        # Those that it is not told of can still be called: a model that remembers one is told why
+        # it may not use it.
+        unused = {*self._unused_edits(state, options, tools)}
+        if not self._shows_decisions:
+            unused.update(DECISIONS)
+        if not self._decisions.is_on:
+            unused.add("decision_log")
+        own = {name for name in ("ask", *INDEX_TOOLS) if isinstance(tools.get(name), BuiltinTool)}
+        if "ask" in own and not self._has_user:
+            unused.add("ask")
+        own.discard("ask")
+        # Asked once for all of them: it is a look at the disk.
+        if own and not self._offers_index(state):
+            unused |= own
+        is_planning = self.is_planning(state)
+        return [
+            tool
+            for name, tool in tools.items()
+            if name not in unused and (not is_planning or name in own or _may_plan(tool))
+        ]
 
     def _offers_index(self, state: SessionState) -> bool:
         """Whether the tools that ask the index are described: as it was when the epoch began, for
@@ -457,6 +461,14 @@ def _request_in(facts: Sequence[Fact]) -> str:
         for part in fact.node.parts
         if isinstance(part, Text)
     )
+
+
+def _may_plan(tool: Tool) -> bool:
+    """Whether plan mode leaves a model this tool."""
+    # What an agent does is judged by the same mode; and without the shell there is no output of its
+    # commands to look at.
+    is_pure = tool.effect == "pure" and tool.name not in COMPANIONS
+    return is_pure or isinstance(tool, DelegateTool)
 
 
 def _reaches_machine(prefix: PromptPrefix) -> bool:

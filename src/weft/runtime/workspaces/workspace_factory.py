@@ -74,6 +74,8 @@ class WorkspaceFactory:
         self._config = config
         self._environ = environ
         self._places = places
+        # Put together once: every turn looks at it several times.
+        self._restart = str(places.servers_restart)
         self.added = tuple(added)
         """Further folders that sessions may work in."""
         self._own_runner = runner
@@ -188,7 +190,7 @@ class WorkspaceFactory:
     def _heed_restart(self) -> None:
         """Look for programs again if the user has asked for that, here or in another process."""
         try:
-            asked = os.stat(self._places.servers_restart).st_mtime_ns
+            asked = os.stat(self._restart).st_mtime_ns
         except OSError:
             asked = 0
         if asked != self._restarted:
