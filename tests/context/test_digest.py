@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.call_count import lines_run
-from weft.context import MessageDigests, message_digest, request_digest
+from weft.context import MessageDigests, RequestDigests, message_digest, request_digest
 from weft.ids import BlobId, CallUid
 from weft.messages import (
     CallResult,
@@ -156,3 +156,15 @@ def test_messages_that_were_taken_away_or_replaced_are_joined_anew() -> None:
     digests = MessageDigests()
     for said in ((ASKED, CALLED, RESULTS), (ASKED,), (ASKED, RESULTS, CALLED), (), (RESULTS,)):
         assert digests.joined(said) == MessageDigests().joined(said)
+
+
+def test_a_conversation_that_grows_has_the_digests_of_its_requests_alone() -> None:
+    kept, one, two = RequestDigests(), message_digest(ASKED), message_digest(CALLED)
+    prefix, first, both = BlobId("p"), one, one + two
+    # It grows, is asked for again, is cut, is sent to another model, and begins in another way.
+    for model, messages in (
+        *(("m", b""), ("m", first), ("m", both), ("m", both), ("m", first)),
+        *(("n", first), ("n", both), ("n", two + one), ("n", two + one + two), ("m", both)),
+    ):
+        alone = request_digest(model=model, prefix=prefix, thinking="high", messages=messages)
+        assert kept.digest(model, prefix, "high", messages) == alone

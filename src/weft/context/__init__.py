@@ -25,6 +25,7 @@ from weft.context.build import (
 )
 from weft.context.digest import (
     MessageDigests,
+    RequestDigests,
     lone_request_digest,
     message_digest,
     request_digest,
@@ -104,6 +105,7 @@ __all__ = [
     "PromptPrefix",
     "RenderedLine",
     "RenderedPrefix",
+    "RequestDigests",
     "RoomLevel",
     "as_message",
     "bounded_summary",

@@ -61,8 +61,34 @@ class MessageDigests:
 
 def request_digest(*, model: str, prefix: BlobId, thinking: str, messages: bytes) -> str:
     """The digest of a request; `messages` are their digests, joined."""
-    header = _encoder.encode([FORM, model, prefix, thinking])
-    return hashlib.sha256(header + b"\n" + messages).hexdigest()
+    return RequestDigests().digest(model, prefix, thinking, messages)
+
+
+class RequestDigests:
+    """The digests of the requests of one conversation, which mostly grows from one to the next."""
+
+    def __init__(self) -> None:
+        self._header: tuple[str, str, str] | None = None
+        self._messages = b""
+        self._hash = hashlib.sha256()
+        self._digest = ""
+
+    def digest(self, model: str, prefix: BlobId, thinking: str, messages: bytes) -> str:
+        """The digest of the next request; `messages` are their digests, joined."""
+        header = (model, prefix, thinking)
+        is_same = header == self._header
+        if is_same and messages is self._messages:
+            return self._digest
+        # The hash goes on from where the last request ended: the cost of a round must not grow with
+        # the conversation.
+        if is_same and messages.startswith(self._messages):
+            self._hash.update(messages[len(self._messages) :])
+        else:
+            begin = _encoder.encode([FORM, *header])
+            self._hash = hashlib.sha256(begin + b"\n" + messages)
+        self._header, self._messages = header, messages
+        self._digest = self._hash.hexdigest()
+        return self._digest
 
 
 def lone_request_digest(

@@ -10,9 +10,9 @@ from weft.context import (
     ContextTarget,
     LineEntry,
     MessageComposer,
+    RequestDigests,
     notes_for_model,
     pictures_of,
-    request_digest,
 )
 from weft.events import Fact, InputPromoted, NewMessage, SystemNote, ToolComplete
 from weft.ids import CallUid, NodeId
@@ -42,6 +42,7 @@ class TurnLine:
         self._composed: tuple[MessageComposer, int, ComposedMessages] | None = None
         self._notes: tuple[int, dict[NodeId | None, tuple[str, ...]]] | None = None
         """What the system said to the model too, and how many notes there were then."""
+        self._requests = RequestDigests()
         self._refused: set[NodeId] = set()
         """Nodes whose pictures a vendor has refused."""
 
@@ -155,12 +156,8 @@ class TurnLine:
 
     def digest(self, models: ModelEnvironment, facts: Sequence[Fact] = ()) -> str:
         """The digest of the next request, as it will be once these facts are in."""
-        return request_digest(
-            model=models.model_name,
-            prefix=models.prefix.id,
-            thinking=models.thinking,
-            messages=self._digests_after(facts),
-        )
+        messages = self._digests_after(facts)
+        return self._requests.digest(models.model_name, models.prefix.id, models.thinking, messages)
 
     def _digests_after(self, facts: Sequence[Fact]) -> bytes:
         if not any(self._is_news(fact) for fact in facts):
