@@ -125,21 +125,21 @@ class DecisionsOnDemand:
 
     def wants(self, facts: Sequence[Fact], state: SessionState) -> bool:
         """Whether a commit may come to a decision."""
-        return (
-            any(isinstance(fact, _NOTED) and not _is_opening(fact) for fact in facts)
-            and self.is_on
-            and not self._only_reads
-            and self.load().wants(facts, state)
-        )
+        for fact in facts:
+            if type(fact) in _NOTED and not _is_opening(fact):
+                return self.is_on and not self._only_reads and self.load().wants(facts, state)
+        return False
 
     async def enriched(self, commit: Commit, state: SessionState, line: LineReader) -> Commit:
         """The commit, with what it comes to as decisions."""
         return await self.load().enriched(commit, state, line)
 
 
-_NOTED = (
-    *(ArchitectPlan, ArchitectStep, PlanDecided, PlanEdited, RefDeleted, Rewound),
-    *(NewMessage, ToolComplete),
+_NOTED = frozenset(
+    (
+        *(ArchitectPlan, ArchitectStep, PlanDecided, PlanEdited, RefDeleted, Rewound),
+        *(NewMessage, ToolComplete),
+    )
 )
 """What may go into the graph."""
 

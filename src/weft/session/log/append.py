@@ -137,6 +137,8 @@ def history_blobs(
 
     `spilled` are parts of messages.  The files in trees are neither, unless a fact names them.
     """
+    if not handed_in:  # as in most rounds
+        return (), set()
     # Only these may be dropped when a project has more history than it may.  The same content can
     # be a long message, a tool's whole output or the base of a boundary, and those are for ever.
     history: set[BlobId | str | None] = set()
