@@ -43,7 +43,7 @@ BEGINNING: Final = "[The conversation begins here.]"
 NO_NOTES: Final[Mapping[NodeId | None, Sequence[str]]] = {}
 
 
-class LineEntry(msgspec.Struct, frozen=True, kw_only=True):
+class LineEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One node of the line with its words, and the results that hang on it."""
 
     node: Node
@@ -61,7 +61,7 @@ class ContextTarget(msgspec.Struct, frozen=True):
     model: str
 
 
-class ComposedMessages(msgspec.Struct, frozen=True):
+class ComposedMessages(msgspec.Struct, frozen=True, gc=False):
     """The messages of a request, and about how many tokens they are."""
 
     messages: tuple[Message, ...]

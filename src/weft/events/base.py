@@ -24,7 +24,10 @@ class CommandCause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 # Stored for good, without the fields that are at their default: a new field needs a default, and a
 # default must never change, or facts of old logs would change their meaning.
-class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+# Without the garbage collector: what is made of values and never changed is part of no cycle.
+class FactBase(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True, gc=False
+):
     """A durable event.  The session's actor stamps the three fields when it appends."""
 
     session_id: SessionId = SessionId("")
@@ -36,7 +39,9 @@ class FactBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit
     cause: CommandCause | None = None
 
 
-class SignalBase(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+class SignalBase(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True, gc=False
+):
     """A live event: published, never stored, never moves a cursor."""
 
     session_id: SessionId = SessionId("")

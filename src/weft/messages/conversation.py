@@ -15,7 +15,7 @@ from weft.messages.parts import Image, Part
 
 
 # Recorded requests hold these tags, so they outlive the names of the classes.
-class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, tag="said"):
+class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, tag="said", gc=False):
     """A message of the user or the model.
 
     An assistant's parts may hold tool calls; results follow at once.
@@ -27,7 +27,7 @@ class ChatMessage(msgspec.Struct, frozen=True, kw_only=True, tag="said"):
     """`provider:model` that said it; empty where it is the user's, or not known."""
 
 
-class CallResult(msgspec.Struct, frozen=True, kw_only=True):
+class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The answer to one call of the message before."""
 
     call_uid: str
@@ -39,7 +39,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
 
 
-class CallResults(msgspec.Struct, frozen=True, kw_only=True, tag="results"):
+class CallResults(msgspec.Struct, frozen=True, kw_only=True, tag="results", gc=False):
     """The answers to all calls of the assistant message before, in call order."""
 
     results: tuple[CallResult, ...]

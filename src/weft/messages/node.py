@@ -16,7 +16,7 @@ Role: TypeAlias = Literal["user", "assistant", "system"]
 """A tool result is not a node: it hangs on the assistant node that called."""
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One position of the tree: what was said, by whom, after what."""
 
     id: NodeId
@@ -54,7 +54,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.metadata.get("cut_off"))
 
 
-class ToolResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a tool answered.  `text` is what the model reads."""
 
     call_uid: CallUid

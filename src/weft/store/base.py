@@ -38,7 +38,7 @@ FILES_STREAM = f"{PROJECT_STREAM}files:"
 """Prefix of what keeps the files of a project."""
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One stored fact: where it stands, and its bytes."""
 
     seq: int
@@ -47,14 +47,14 @@ class Record(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Blob(msgspec.Struct, frozen=True):
+class Blob(msgspec.Struct, frozen=True, gc=False):
     """Content that is kept once, under its SHA-256."""
 
     id: BlobId
     data: bytes
 
 
-class SearchText(msgspec.Struct, frozen=True):
+class SearchText(msgspec.Struct, frozen=True, gc=False):
     """Words that full-text search should find: what the user and the model said, not tool
     output.
     """
@@ -63,7 +63,7 @@ class SearchText(msgspec.Struct, frozen=True):
     text: str
 
 
-class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a list shows of a session, kept up to date by its appends.
 
     Read without decoding a single fact.  While a turn runs, counts, cost and times may be a minute
@@ -105,7 +105,7 @@ RowPlace: TypeAlias = tuple[float, SessionId]
 """A row's place in the list of sessions: when it was last active, and its id."""
 
 
-class Append(msgspec.Struct, frozen=True, kw_only=True):
+class Append(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is added to one stream, with all that must become durable in the same instant."""
 
     stream: str
@@ -180,7 +180,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[DraftCall, ...] = ()
 
 
-class DraftChunk(msgspec.Struct, frozen=True, kw_only=True):
+class DraftChunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """More text in flight."""
 
     stream: str
