@@ -115,10 +115,10 @@ async def test_a_message_does_not_wait_for_a_slow_index(
         assert hints(model.requests[0]) == []
 
 
-async def test_the_wait_for_a_hint_begins_when_all_else_is_there(
+async def test_a_late_index_may_take_as_long_as_the_files_of_the_prompt(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the instructions and skills take from a slow disk, the index may take too."""
+    """It is not waited for any more, but what it finds meanwhile is taken."""
     monkeypatch.setattr(session_prompt, "HINT_SECONDS", 0.0)
     was_asked = anyio.Event()
     ask = SessionPrompt._ask_index

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -63,9 +61,8 @@ from weft.tools import (
 logger = logging.getLogger(__name__)
 
 HINT_SECONDS: Final = 0.045
-"""How long a message waits for its hint, and a session for its map, once all else that it needs is
-there.  No message waits longer than 50 ms for the index: a timer fires late, and a task is woken
-late.
+"""How long a message waits for its hint, and a session for its map.  No message waits longer than
+50 ms for the index, and timers are late.
 """
 _WINDOW_SHARE: Final = 64
 """A map takes at most so small a part of what a model can take in."""
@@ -89,20 +86,22 @@ class EpochTexts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _IndexWait:
-    """The wait of a message for the index; it begins to end when nothing else is waited for."""
+    """The wait of a message for the index, which goes on while other things are read."""
 
     def __init__(self) -> None:
         self.scope = anyio.CancelScope()
-        self._until = math.inf
+        self.is_answered = anyio.Event()
+        self._is_over = False
 
-    def end_within(self, seconds: float) -> None:
-        """Give up after so long."""
-        self._until = time.monotonic() + seconds
-        self.scope.deadline = anyio.current_time() + seconds
+    def end(self) -> None:
+        """Do without what is not found by now."""
+        self._is_over = True
+        if not self.is_answered.is_set():
+            self.scope.cancel()
 
     def is_over(self) -> bool:
         """Whether nobody waits any more; for the thread that looks."""
-        return time.monotonic() > self._until
+        return self._is_over
 
 
 class SessionPrompt:
@@ -149,12 +148,15 @@ class SessionPrompt:
         self._hint = ""
         request = _request_in(facts)
         if request and self._services.has_index(state.about.project_path):
-            # Side by side, and the index may take as long as the files anyway.
             wait = _IndexWait()
             async with anyio.create_task_group() as group:
                 group.start_soon(self._ask_index, state, request, wait)
+                # Alone at first: a thread that reads a database gives the interpreter's lock away
+                # with each row, and while this one works, gets it back only every 5 ms.
+                with anyio.move_on_after(HINT_SECONDS):
+                    await wait.is_answered.wait()
                 await self._files.read(state)
-                wait.end_within(HINT_SECONDS)
+                wait.end()
         else:
             await self._files.read(state)
         await self._decisions.look(state)
@@ -177,6 +179,7 @@ class SessionPrompt:
                 pass
             except Exception:  # whatever is wrong with a cache, the user's message is not
                 logger.warning("the index could not be asked", exc_info=True)
+        wait.is_answered.set()
         # A thread that is left alone may add more at any time.
         overview, self._hint = (*found, "", "")[:2]
         self._overview = overview or self._overview
