@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -150,3 +151,52 @@ def test_rules_are_applied_at_any_depth(tmp_path: Path) -> None:
 @given(st.lists(st.text(st.characters(exclude_characters="\0"), min_size=1)))
 def test_a_listing_gives_back_its_paths(paths: list[str]) -> None:
     assert FileListing.of(paths).paths() == paths
+
+
+@pytest.mark.process
+def test_git_that_hangs_is_ended_and_the_folders_are_walked(tmp_path: Path) -> None:
+    project, scratch = tmp_path / "p", tmp_path / "s"
+    write(project, {"a.py": "", "src/b.py": ""})
+    git(project, "init", "-q")
+    os.mkfifo(project / ".gitignore")
+    scratch.mkdir()
+
+    async def listing() -> FileListing:
+        runner = LocalRunner(dict(os.environ))
+        with anyio.fail_after(30):
+            return await list_project(runner, str(project), scratch, git_seconds=0.2)
+
+    assert set(anyio.run(listing)) == {"a.py", "src/b.py"}
+    assert not _processes_in(project)
+
+
+@pytest.mark.process
+def test_git_that_hangs_is_ended_once_its_answer_is_not_wanted(tmp_path: Path) -> None:
+    project, scratch = tmp_path / "p", tmp_path / "s"
+    write(project, {"a.py": ""})
+    git(project, "init", "-q")
+    os.mkfifo(project / ".gitignore")
+    scratch.mkdir()
+
+    seen: list[str] = []
+
+    def is_wanted() -> bool:
+        seen.extend(_processes_in(project))
+        return not seen  # until git is there
+
+    async def listing() -> FileListing:
+        runner = LocalRunner(dict(os.environ))
+        with anyio.fail_after(30):
+            return await list_project(runner, str(project), scratch, is_wanted)
+
+    assert anyio.run(listing).paths() == []
+    assert not _processes_in(project)
+
+
+def _processes_in(folder: Path) -> list[str]:
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(place) == str(folder):
+                found.append(place.parent.name)
+    return found

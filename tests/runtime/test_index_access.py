@@ -13,6 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from weft.config.paths import WeftPaths, places
+from weft.errors import RetryableToolError
 from weft.repo.indexer_order import FileChanges
 from weft.repo.indexer_process import take_lock
 from weft.runtime.index_access import IndexAccess
@@ -93,6 +94,18 @@ async def test_a_wait_for_an_index_can_be_cancelled(
                 await anyio.lowlevel.checkpoint()
             await anyio.wait_all_tasks_blocked()
             group.cancel_scope.cancel()
+    os.close(lock)
+    with anyio.fail_after(30):
+        assert (await access.ready(str(project))).outline("cart.py")
+
+
+async def test_an_index_that_takes_too_long_is_not_waited_for_and_is_made_all_the_same(
+    access: IndexAccess, project: Path, paths: WeftPaths
+) -> None:
+    lock = take_lock(paths.index_of(str(project)))
+    assert lock is not None
+    with pytest.raises(RetryableToolError, match=r"still being made.*use grep"):
+        await access.ready(str(project), seconds=0.01)
     os.close(lock)
     with anyio.fail_after(30):
         assert (await access.ready(str(project))).outline("cart.py")

@@ -210,7 +210,7 @@ def index_project(
     )
     if parent.is_wanted():
         cache.write_listing(state.listing.text, folders, state.rules)
-        if (past := _past(cache, order, runner)) is not None:
+        if (past := _past(cache, order, runner, parent)) is not None:
             cache.write_past(past.commits, past.head)
         # Ranked here: a session's first message would wait for it, and it changes slowly.
         cache.keep_important(FileRanker(cache).important())
@@ -371,11 +371,14 @@ def _is_text(path: str) -> bool:
     return True
 
 
-def _past(cache: IndexCache, order: IndexOrder, runner: LocalRunner) -> PastRecord | None:
+def _past(
+    cache: IndexCache, order: IndexOrder, runner: LocalRunner, parent: ParentLink
+) -> PastRecord | None:
     known = str(cache.note("past head") or "")
     if order.history:
         return read_history_file(Path(order.history), known)
-    return anyio.run(read_past, runner, order.project, Path(order.folder), known)
+    scratch = Path(order.folder)
+    return anyio.run(read_past, runner, order.project, scratch, known, parent.is_wanted)
 
 
 def _without_gone(project: str, listing: FileListing) -> FileListing:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,6 +14,7 @@ import msgspec
 from weft.errors import ToolError, UsageError
 from weft.repo.index_cache import PastCommit
 from weft.repo.indexer_order import history_mark
+from weft.repo.project_files import GIT_SECONDS, ask_within
 from weft.workspace import Runner, find_repository, open_safe_git
 
 MOST_COMMITS: Final = 3_000
@@ -35,9 +37,22 @@ class PastRecord(NamedTuple):
 
 
 async def read_past(
+    runner: Runner,
+    project: str,
+    scratch: Path,
+    known_head: str,
+    go_on: Callable[[], bool] = lambda: True,
+) -> PastRecord | None:
+    """The past of a project by git; None where there is none, or it is the one that is known, and
+    where git takes too long or `go_on` says no.
+    """
+    asked = partial(_by_git, runner, project, scratch, known_head)
+    return await ask_within(asked, GIT_SECONDS, go_on)
+
+
+async def _by_git(
     runner: Runner, project: str, scratch: Path, known_head: str
 ) -> PastRecord | None:
-    """The past of a project by git; None where there is none, or it is the one that is known."""
     try:
         repository = await anyio.to_thread.run_sync(find_repository, project)
         if repository is None:

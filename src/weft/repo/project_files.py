@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
+import anyio
 import anyio.to_thread
 
 from weft.errors import FinalToolError, ToolError
@@ -55,16 +56,52 @@ _ASK: Final = ("ls-files", "--cached", "--others", "--exclude-standard", "--dedu
 _REPLACED: Final = "\ufffd"
 """What stands for bytes that are no UTF-8: such names are asked for once more, spelled out."""
 
+GIT_SECONDS: Final = 60.0
+"""How long git may take to list a project, or to tell its past: it may wait for ever, as for a
+named pipe called `.gitignore`."""
+_LOOK_SECONDS: Final = 0.2
+
+_T = TypeVar("_T")
+
+
+async def ask_within(
+    question: Callable[[], Awaitable[_T]], seconds: float, go_on: Callable[[], bool]
+) -> _T | None:
+    """The answer of git; None when it takes longer, or once `go_on` says no.
+
+    What the question has started is ended then, for a cancel kills it.
+    """
+    answer: _T | None = None
+    with anyio.move_on_after(seconds):
+        async with anyio.create_task_group() as group:
+
+            async def look() -> None:
+                while True:
+                    if not go_on():
+                        group.cancel_scope.cancel()
+                    await anyio.sleep(_LOOK_SECONDS)
+
+            group.start_soon(look)
+            answer = await question()
+            group.cancel_scope.cancel()
+    return answer
+
 
 async def list_project(
-    runner: Runner, project: str, scratch: Path, go_on: Callable[[], bool] = lambda: True
+    runner: Runner,
+    project: str,
+    scratch: Path,
+    go_on: Callable[[], bool] = lambda: True,
+    git_seconds: float = GIT_SECONDS,
 ) -> FileListing:
     """The files of a project as they are now; `scratch` is a folder that only the user can enter.
 
-    What git tracks is listed also when it is gone from the disk.  A walk without git stops in the
-    middle, with what it has, once `go_on` says no.
+    What git tracks is listed also when it is gone from the disk.  Where git takes longer than
+    `git_seconds`, the folders are walked.  Once `go_on` says no, git is ended, and a walk stops in
+    the middle, with what it has.
     """
-    listing = await _by_git(runner, project, scratch)
+    asked = partial(_by_git, runner, project, scratch)
+    listing = await ask_within(asked, git_seconds, go_on)
     if listing is None:
         listing = await anyio.to_thread.run_sync(walk_project, project, go_on)
     return await anyio.to_thread.run_sync(_without_own_ignored, project, listing)

@@ -7,6 +7,7 @@ more than the start of a short run may.
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -58,15 +59,27 @@ class IndexAccess:
             self._readers[project] = ProjectIndex(project, self._places.index_of(project))
         return self._readers[project]
 
-    async def ready(self, project: str, history: Path | None = None) -> ProjectIndex:
+    async def ready(
+        self, project: str, history: Path | None = None, seconds: float = math.inf
+    ) -> ProjectIndex:
         """The index of a project, brought up to date first.
 
-        A cancel lets the indexer finish without us.
+        A cancel lets the indexer finish without us, and so does the end of the time.
 
         Raises:
             UsageError: `history` cannot be read.
-            RetryableToolError: there is no index that could be asked, or it cannot be written.
+            RetryableToolError: there is no index that could be asked, it cannot be written, or it
+                takes longer.
         """
+        try:
+            with anyio.fail_after(seconds):
+                return await self._updated(project, history)
+        except TimeoutError:
+            raise RetryableToolError(
+                "the index of this project is still being made, which goes on; use grep until then"
+            ) from None
+
+    async def _updated(self, project: str, history: Path | None) -> ProjectIndex:
         async with self._locks.setdefault(project, anyio.Lock()):
             reader = self.reader(project)
             is_behind = partial(reader.is_behind, history)

@@ -76,6 +76,9 @@ T = TypeVar("T")
 DELETED_REMEMBERED: Final = 1_000
 """Deleted sessions that are remembered, so that a repeated call does not make one again."""
 
+_INDEX_SECONDS: Final = 30.0
+"""How long a tool waits for the index: a model that has `grep` need not wait for a huge project."""
+
 
 def only_match(given: str, matches: Sequence[SessionId]) -> SessionId | None:
     """The one session that fits what was given; None when none does.
@@ -946,4 +949,4 @@ async def _index(services: Services, project_path: str) -> ProjectIndex:
             "no index is made of this folder: it has no code, holds a home folder, or nothing of "
             "this session is stored; use grep"
         )
-    return await services.indexes().ready(project_path)
+    return await services.indexes().ready(project_path, seconds=_INDEX_SECONDS)
