@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import select
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -313,3 +315,40 @@ def test_a_queue_that_overflowed_means_that_the_project_is_listed_again(tmp_path
     assert watch.take() <= {"a", "b"}
     assert (was_unsure, watch.is_unsure) == (True, False)
     watch.close()
+
+
+def test_what_is_printed_in_the_indexer_is_not_taken_for_its_voice(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    order = IndexOrder(
+        project=str(tmp_path / "p"), folder=str(tmp_path / "i"), environ=ENVIRON, watch=True
+    )
+    argv = [sys.executable, "-c", _PRINTS, msgspec.json.encode(order).decode()]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as indexer:
+        assert indexer.stdout is not None
+        assert indexer.stdout.readline() == msgspec.json.encode(FileChanges()) + b"\n"
+        assert indexer.stdin is not None
+        indexer.stdin.close()
+
+
+_PRINTS = """
+import os, sys
+from weft.repo import indexer
+
+made = indexer.index_project
+
+def printing(*given):
+    print("looking", flush=True)
+    os.write(1, b"noise\\n")
+    return made(*given)
+
+indexer.index_project = printing
+sys.exit(indexer.main(sys.argv[1:]))
+"""
+"""An indexer in which something prints, as extractors of others may."""
+
+
+@pytest.mark.parametrize("line", [b"debug: looking", b"\xff", b"", b"[]", b'{"created": 5}'])
+def test_a_line_that_cannot_be_read_means_that_anything_may_have_changed(line: bytes) -> None:
+    assert FileChanges.read(line) == FileChanges(is_partial=True)
+    named = FileChanges(created=("a.py",))
+    assert FileChanges.read(msgspec.json.encode(named)) == named

@@ -141,6 +141,7 @@ def main(argv: list[str]) -> int:
     # By `json`: it takes paths that are no UTF-8, which msgspec does not.
     order = msgspec.convert(json.loads(argv[0]), IndexOrder)
     parent = ParentLink(sys.stdin.fileno())
+    voice = private_voice()
     os.nice(_NICE)
     folder = Path(order.folder)
     lock = LOCK_FD if order.has_lock else _wait_for_lock(folder, parent)
@@ -149,17 +150,29 @@ def main(argv: list[str]) -> int:
     _forget_lost(folder)
     (folder / _PROJECT).write_bytes(os.fsencode(order.project))
     try:
-        return _keep(order, parent, lock)
+        return _keep(order, parent, lock, voice)
     except WeftError:
         return 1  # a history that cannot be read: the parent says so
     except DAMAGE:
         # Nothing in it is worth a repair: all is read again, once.
         (folder / DAMAGED).touch()
     lock = _wait_for_lock(folder, parent)
-    return 1 if lock is None else _keep(order, parent, lock)
+    return 1 if lock is None else _keep(order, parent, lock, voice)
 
 
-def _keep(order: IndexOrder, parent: ParentLink, lock: int) -> int:
+def private_voice() -> int:
+    """A descriptor for standard output that no one else writes to: what extractors of others print
+    goes nowhere.
+    """
+    voice = os.dup(1)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+    os.set_blocking(voice, False)
+    return voice
+
+
+def _keep(order: IndexOrder, parent: ParentLink, lock: int, voice: int) -> int:
     """Bring the index up to date, and keep it so if that is wanted; gives the lock back."""
     folder = Path(order.folder)
     watch = ProjectWatch(order.project) if order.watch else None
@@ -175,7 +188,7 @@ def _keep(order: IndexOrder, parent: ParentLink, lock: int) -> int:
             lock = -1
             if watch is None:
                 return 0
-            return ProjectKeeper(cache, order, parent, watch, listing).run()
+            return ProjectKeeper(cache, order, parent, watch, listing, ChangeVoice(voice)).run()
         finally:
             cache.close()
     finally:
@@ -264,6 +277,7 @@ class ProjectKeeper:
         parent: ParentLink,
         watch: ProjectWatch,
         listing: FileListing,
+        voice: ChangeVoice,
     ) -> None:
         self._cache = cache
         self._order = order
@@ -271,8 +285,7 @@ class ProjectKeeper:
         self._watch = watch
         self._known = set(listing.paths())
         self._pause = _LOOK_SECONDS
-        os.set_blocking(1, False)
-        self._voice = ChangeVoice(1)
+        self._voice = voice
 
     def run(self) -> int:
         """Until the parent wants no more; not 0 when another one has to begin anew."""

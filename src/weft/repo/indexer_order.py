@@ -50,3 +50,11 @@ class FileChanges(msgspec.Struct, frozen=True, kw_only=True):
     deleted: tuple[str, ...] = ()
     is_partial: bool = False
     """There are more than are named: anything may have changed."""
+
+    @classmethod
+    def read(cls, line: bytes) -> FileChanges:
+        """What a line says; one that cannot be read may have said anything."""
+        try:
+            return msgspec.json.decode(line, type=cls)
+        except (msgspec.MsgspecError, ValueError):
+            return cls(is_partial=True)

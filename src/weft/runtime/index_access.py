@@ -187,7 +187,6 @@ async def _hand_on(
     indexer: IndexerProcess, told: Callable[[FileChanges], None], *, is_first: bool
 ) -> None:
     """Hand on what an indexer says, until it ends."""
-    decoder = msgspec.json.Decoder(FileChanges)
     rest = b""
     while indexer.output is not None:
         await anyio.wait_readable(indexer.output)
@@ -197,5 +196,5 @@ async def _hand_on(
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             # What changed between the end of an earlier one and the first line of this one.
-            told(decoder.decode(line) if is_first else FileChanges(is_partial=True))
+            told(FileChanges.read(line) if is_first else FileChanges(is_partial=True))
             is_first = True
