@@ -131,6 +131,45 @@ def test_a_second_run_parses_nothing_and_a_new_commit_is_read(order: IndexOrder)
     assert set(cache.lists(SUBJECT, ["invoice"])) == {"invoice"}
 
 
+def test_a_commit_makes_the_index_stale_and_so_does_another_branch(order: IndexOrder) -> None:
+    project = Path(order.project)
+    index = ProjectIndex(order.project, Path(order.folder))
+    cache = cache_of(order, writes=True)
+
+    def is_seen(word: str) -> bool:
+        assert index.is_stale()
+        index_project(cache, order, ParentLink(None))
+        assert not index.is_stale()
+        return bool(cache.lists(SUBJECT, [word]))
+
+    assert is_seen("basket")
+    git(project, "commit", "-q", "--allow-empty", "-m", "Name the invoice")
+    assert is_seen("invoice")
+    git(project, "checkout", "-q", "-b", "older", "HEAD~1")
+    assert not is_seen("invoice")
+    git(project, "-c", "core.logAllRefUpdates=false", "commit", "-q", "--allow-empty", "-m", "Ship")
+    assert is_seen("ship")
+    git(project, "pack-refs", "--all")
+    assert is_seen("ship")
+
+
+def test_a_project_that_becomes_a_repository_gets_a_past(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    project.mkdir()
+    (project / "cart.py").write_text("def total(): ...\n")
+    order = IndexOrder(project=str(project), folder=str(tmp_path / "i"), environ=ENVIRON)
+    index = ProjectIndex(order.project, Path(order.folder))
+    cache = cache_of(order, writes=True)
+    index_project(cache, order, ParentLink(None))
+    assert not index.is_stale()
+    git(project, "init", "-q")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "Price the basket")
+    assert index.is_stale()
+    index_project(cache, order, ParentLink(None))
+    assert cache.lists(SUBJECT, ["basket"])
+
+
 def test_a_project_without_git_has_its_past_from_a_file(tmp_path: Path) -> None:
     project = tmp_path / "p"
     project.mkdir()

@@ -1,8 +1,9 @@
 """Freshness of an index: whether there is something to be read, found without listing the project.
 
 The times of the indexed files show what was edited, and those of their folders what came or went;
-those of the ignore files show whether other files are to be listed.  A folder has a new time also
-when something comes that is ignored, so its names decide.
+those of the ignore files show whether other files are to be listed, and those that git keeps its
+head in whether there are new commits.  A folder has a new time also when something comes that is
+ignored, so its names decide.
 """
 
 from __future__ import annotations
@@ -42,12 +43,17 @@ def is_stale(cache: IndexCache, project: str) -> bool:
                 return True
     except (OSError, ValueError):
         return True
-    return has_new_rules(cache) or _has_new_names(cache, project)
+    return has_new_rules(cache) or has_new_head(cache) or _has_new_names(cache, project)
 
 
 def has_new_rules(cache: IndexCache) -> bool:
     """Whether an ignore file was changed since the files were listed.  Blocks."""
     return any(stamp_at(path) != stamp for path, stamp in cache.rules().items())
+
+
+def has_new_head(cache: IndexCache) -> bool:
+    """Whether something was committed or checked out since the past was read.  Blocks."""
+    return any(stamp_at(path) != stamp for path, stamp in cache.head_stamps().items())
 
 
 def stamp_at(path: str) -> FileStamp:

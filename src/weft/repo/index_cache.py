@@ -35,6 +35,8 @@ VERSION_NOTE: Final = "reader version"
 """The note that says which version of our own readers has read the files."""
 _IMPORTANT_NOTE: Final = "important"
 """The note with the paths of the files that matter most."""
+_HEAD_NOTE: Final = "head stamps"
+"""The note with the files that git keeps its head in."""
 MOST_SEGMENTS: Final = 64
 _READINGS_A_FILE: Final = 3
 _BUSY_MS: Final = 2_000
@@ -345,6 +347,16 @@ class IndexCache:
             return None
         return [path for path in str(kept).split("\0") if path]
 
+    def head_stamps(self) -> dict[str, FileStamp]:
+        """The files that say which commit is the head, absolute, with their stamps before the past
+        was read; none where git has not told it.
+        """
+        kept = self.note(_HEAD_NOTE)
+        if not isinstance(kept, bytes):
+            return {}
+        rows = msgspec.msgpack.decode(kept, type=list[tuple[bytes, FileStamp]])
+        return {os.fsdecode(path): stamp for path, stamp in rows}
+
     def note(self, name: str) -> object:
         """A value kept by name."""
         row = self._db.execute("SELECT value FROM note WHERE name = ?", (name,)).fetchone()
@@ -489,6 +501,12 @@ class IndexCache:
 
     def _number(self, name: str) -> int:
         return int(str(self.note(name) or 0))
+
+    def keep_head_stamps(self, stamps: Mapping[str, FileStamp]) -> None:
+        """Keep the stamps of the files that say which commit is the head."""
+        # As bytes: a path need not be text.
+        rows = [(os.fsencode(path), stamp) for path, stamp in stamps.items()]
+        self.keep(_HEAD_NOTE, msgspec.msgpack.encode(rows))
 
     def keep_important(self, paths: Iterable[str]) -> None:
         """Keep the files that matter most, best first."""

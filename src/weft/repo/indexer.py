@@ -29,7 +29,14 @@ import msgspec
 from weft.errors import WeftError
 from weft.repo.file_paths import FileListing, PlainFolders
 from weft.repo.file_ranker import FileRanker
-from weft.repo.freshness import TICK_NS, UNSETTLED, ListedProject, has_new_rules, is_stale
+from weft.repo.freshness import (
+    TICK_NS,
+    UNSETTLED,
+    ListedProject,
+    has_new_head,
+    has_new_rules,
+    is_stale,
+)
 from weft.repo.index_cache import DAMAGE, FileStamp, IndexCache, remove_cache
 from weft.repo.index_update import UpdateReport, update_index
 from weft.repo.indexer_order import (
@@ -42,7 +49,7 @@ from weft.repo.indexer_order import (
     IndexOrder,
 )
 from weft.repo.indexer_process import take_lock
-from weft.repo.past_commits import PastRecord, read_history_file, read_past
+from weft.repo.past_commits import head_stamps, read_history_file, read_past
 from weft.repo.project_files import list_project, rule_stamps
 from weft.repo.project_watch import ProjectWatch
 from weft.workspace import LocalRunner
@@ -223,8 +230,7 @@ def index_project(
     )
     if parent.is_wanted():
         cache.write_listing(state.listing.text, folders, state.rules)
-        if (past := _past(cache, order, runner, parent)) is not None:
-            cache.write_past(past.commits, past.head)
+        read_new_past(cache, order, runner, parent)
         # Ranked here: a session's first message would wait for it, and it changes slowly.
         cache.keep_important(FileRanker(cache).important())
     return state.listing, report
@@ -308,14 +314,16 @@ class ProjectKeeper:
         return 0
 
     def _look(self) -> None:
-        """Look for what no watch tells of: ignore files outside of the project, and everything
-        where there is no watch.
+        """Look for what no watch tells of: ignore files outside of the project, commits, and
+        everything where there is no watch.
         """
         began = time.monotonic()
         if has_new_rules(self._cache):
             self._watch.read_rules()
         elif not self._watch.is_whole and is_stale(self._cache, self._order.project):
             self._watch.is_unsure = True
+        elif has_new_head(self._cache):
+            self._locked(self._read_past)
         self._pause = max(_LOOK_SECONDS, _PAUSE_FACTOR * (time.monotonic() - began))
 
     def _locked(self, work: Callable[[], FileChanges]) -> None:
@@ -344,6 +352,11 @@ class ProjectKeeper:
             is_whole=False,
             written=lambda: self._voice.say(changes),
         )
+        return FileChanges()
+
+    def _read_past(self) -> FileChanges:
+        runner = LocalRunner(self._order.environ)
+        read_new_past(self._cache, self._order, runner, self._parent)
         return FileChanges()
 
     def _write_listing(self, gone: Iterable[str]) -> None:
@@ -384,14 +397,23 @@ def _is_text(path: str) -> bool:
     return True
 
 
-def _past(
+def read_new_past(
     cache: IndexCache, order: IndexOrder, runner: LocalRunner, parent: ParentLink
-) -> PastRecord | None:
+) -> None:
+    """Take in the past where it is another one than the one that is known."""
+    # Looked at before: what is committed while git tells the past counts as not read.
+    stamps = {} if order.history else head_stamps(order.project)
     known = str(cache.note("past head") or "")
     if order.history:
-        return read_history_file(Path(order.history), known)
-    scratch = Path(order.folder)
-    return anyio.run(read_past, runner, order.project, scratch, known, parent.is_wanted)
+        past = read_history_file(Path(order.history), known)
+    else:
+        scratch = Path(order.folder)
+        past = anyio.run(read_past, runner, order.project, scratch, known, parent.is_wanted)
+    if not parent.is_wanted():
+        return  # it may have been cut short
+    if past is not None:
+        cache.write_past(past.commits, past.head)
+    cache.keep_head_stamps(stamps)
 
 
 def _without_gone(project: str, listing: FileListing) -> FileListing:

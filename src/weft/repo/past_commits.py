@@ -12,10 +12,11 @@ import anyio.to_thread
 import msgspec
 
 from weft.errors import ToolError, UsageError
-from weft.repo.index_cache import PastCommit
+from weft.repo.freshness import stamp_at
+from weft.repo.index_cache import ABSENT, FileStamp, PastCommit
 from weft.repo.indexer_order import history_mark
 from weft.repo.project_files import GIT_SECONDS, ask_within
-from weft.workspace import Runner, find_repository, open_safe_git
+from weft.workspace import Runner, find_repository, open_safe_git, read_pointer
 
 MOST_COMMITS: Final = 3_000
 MOST_FILES: Final = 100
@@ -70,6 +71,26 @@ async def _by_git(
     except ToolError:
         return None
     return PastRecord(head, list(_parsed("".join(chunks), mark)))
+
+
+def head_stamps(project: str) -> dict[str, FileStamp]:
+    """The files that another head changes, absolute, with their stamps.  Blocks."""
+    try:
+        repository = find_repository(project)
+    except ToolError:
+        return {}
+    if repository is None:
+        return {f"{project}/.git/HEAD": ABSENT}  # it may become one
+    records, common = repository.records, repository.common
+    # The log of the head grows with each commit; it may be switched off, and then the branch tells.
+    files = [f"{records}/HEAD", f"{records}/logs/HEAD", f"{common}/reftable/tables.list"]
+    named = (read_pointer(f"{records}/HEAD") or "").removeprefix("ref:").strip()
+    if named.startswith("refs/"):
+        files.append(f"{common}/{named}")
+    found = {file: stamp_at(file) for file in files}
+    if found.get(f"{common}/{named}") == ABSENT:
+        found[f"{common}/packed-refs"] = stamp_at(f"{common}/packed-refs")
+    return found
 
 
 def _parsed(text: str, mark: str) -> Iterator[PastCommit]:
