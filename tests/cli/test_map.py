@@ -84,6 +84,19 @@ def test_a_map_leaves_out_the_focus_and_takes_a_history_from_a_file(shop: WeftPr
     assert "cart" not in done.stdout
 
 
+def test_a_history_from_a_file_leaves_the_past_that_git_tells_alone(shop: WeftProgram) -> None:
+    git(shop.project, "init", "-q")
+    git(shop.project, "add", "-A")
+    git(shop.project, "commit", "-qm", "x")
+    history = shop.home / "history.jsonl"
+    history.write_text('[1, ["web/page.ts"], "quokka"]\n')
+    asked = ("map", "--request", "quokka")
+    before = shop.run(*asked).stdout
+    assert not before.startswith("web/page.ts\n")
+    assert shop.run(*asked, "--history", str(history)).stdout.startswith("web/page.ts\n")
+    assert shop.run(*asked).stdout == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

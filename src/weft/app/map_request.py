@@ -16,7 +16,7 @@ import msgspec
 from weft.config.paths import WeftPaths
 from weft.config.settings import load_config
 from weft.errors import FinalToolError, UsageError
-from weft.repo.project_index import ProjectIndex
+from weft.repo.project_index import ProjectIndex, folder_with_history
 from weft.workspace import find_repository, ignore_of
 
 MOST_TOKENS = 100_000
@@ -62,7 +62,10 @@ def unchanged_map(request: MapRequest, project: str, places: WeftPaths) -> str |
         UsageError: there cannot be such a map.
     """
     request.check()
-    index = ProjectIndex(project, places.index_of(project))
+    folder = places.index_of(project)
+    if request.history is not None:
+        folder = folder_with_history(folder, project)
+    index = ProjectIndex(project, folder)
     try:
         return None if index.is_behind(request.history) else request.answer(index)
     finally:

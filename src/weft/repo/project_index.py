@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeVar
 import apsw
 import msgspec
 
+from weft.errors import FinalToolError
 from weft.repo.definitions import MOST_BYTES, Definition
 from weft.repo.file_paths import FileListing
 from weft.repo.file_ranker import FileRanker, IsLate, never_late
@@ -27,7 +28,7 @@ from weft.repo.index_cache import DAMAGE, NAME, NAME_PART, WHOLE, FileStamp, Ind
 from weft.repo.indexer_order import CACHE, DAMAGED, REBUILT, history_mark
 from weft.repo.map_text import MapSource, render_map, render_overview
 from weft.repo.words import IDENTIFIER, parts_of
-from weft.workspace import read_beneath
+from weft.workspace import find_repository, read_beneath
 
 MOST_SYMBOLS: Final = 50
 _HINTED_FILES: Final = 12
@@ -63,6 +64,19 @@ class IndexStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Past commits whose words lead to files."""
     is_there: bool = False
     """False when there is no index yet."""
+
+
+def folder_with_history(folder: Path, project: str) -> Path:
+    """Where the index of a project lies that has its past from a file, beside `folder`, its own.
+
+    Where git tells the past, it is another one: sessions are not to rank by what one call was
+    given.  Blocks.
+    """
+    try:
+        is_told = find_repository(project) is not None
+    except FinalToolError:
+        is_told = False
+    return folder.with_name(f"{folder.name}-history") if is_told else folder
 
 
 class ProjectIndex:

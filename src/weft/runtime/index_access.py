@@ -23,7 +23,7 @@ from weft.config.paths import WeftPaths
 from weft.errors import RetryableToolError
 from weft.repo.indexer_order import FileChanges, IndexOrder
 from weft.repo.indexer_process import IndexerProcess, take_lock
-from weft.repo.project_index import ProjectIndex
+from weft.repo.project_index import ProjectIndex, folder_with_history
 
 if TYPE_CHECKING:  # loaded where a user types a path
     from weft.project.path_finder import PathFinder
@@ -44,9 +44,10 @@ class IndexAccess:
     def __init__(self, places: WeftPaths, environ: Mapping[str, str]) -> None:
         self._places = places
         self._environ = {name: environ[name] for name in _PASSED if name in environ}
-        self._readers: dict[str, ProjectIndex] = {}
-        self._indexers: dict[str, IndexerProcess] = {}
-        self._locks: dict[str, anyio.Lock] = {}
+        self._readers: dict[Path, ProjectIndex] = {}
+        """By the folder that an index lies in, and so are the others."""
+        self._indexers: dict[Path, IndexerProcess] = {}
+        self._locks: dict[Path, anyio.Lock] = {}
         self._guard = Lock()
         """Updates are started by threads, and waited for by tasks."""
         self._watcher: IndexerProcess | None = None
@@ -55,9 +56,12 @@ class IndexAccess:
 
     def reader(self, project: str) -> ProjectIndex:
         """The index of a project as it is; without one it answers nothing."""
-        if project not in self._readers:
-            self._readers[project] = ProjectIndex(project, self._places.index_of(project))
-        return self._readers[project]
+        return self._reader(project, self._places.index_of(project))
+
+    def _reader(self, project: str, folder: Path) -> ProjectIndex:
+        if folder not in self._readers:
+            self._readers[folder] = ProjectIndex(project, folder)
+        return self._readers[folder]
 
     async def ready(
         self, project: str, history: Path | None = None, seconds: float = math.inf
@@ -80,17 +84,21 @@ class IndexAccess:
             ) from None
 
     async def _updated(self, project: str, history: Path | None) -> ProjectIndex:
-        async with self._locks.setdefault(project, anyio.Lock()):
-            reader = self.reader(project)
+        folder = self._places.index_of(project)
+        if history is not None:
+            folder = await anyio.to_thread.run_sync(folder_with_history, folder, project)
+        async with self._locks.setdefault(folder, anyio.Lock()):
+            reader = self._reader(project, folder)
             is_behind = partial(reader.is_behind, history)
             if not await anyio.to_thread.run_sync(is_behind, abandon_on_cancel=True):
                 return reader
             # One that runs already may not have seen the last change, or knows another past.
-            if (running := self._indexers.get(project)) is not None and running.is_running():
+            if (running := self._indexers.get(folder)) is not None and running.is_running():
                 await running.ended()
                 if not await anyio.to_thread.run_sync(is_behind, abandon_on_cancel=True):
                     return reader
-            is_done = await self._start(project, history).ended()
+            order = self._order(project, folder, history)
+            is_done = await self._start(order).ended()
             if history is not None and not is_done:
                 # The indexer has no voice: what it stumbled over is said here.
                 from weft.repo.past_commits import read_history_file  # it loads git
@@ -107,31 +115,33 @@ class IndexAccess:
             f"full, and whether {self._places.index_of(project)} can be written to"
         )
 
-    def _start(self, project: str, history: Path | None) -> IndexerProcess:
+    def _start(self, order: IndexOrder) -> IndexerProcess:
+        folder = Path(order.folder)
         with self._guard:
-            if (earlier := self._indexers.get(project)) is not None:
+            if (earlier := self._indexers.get(folder)) is not None:
                 earlier.release()  # one that a thread has started meanwhile: ours waits for it
-            indexer = IndexerProcess(self._order(project, history))
-            self._indexers[project] = indexer
+            indexer = IndexerProcess(order)
+            self._indexers[folder] = indexer
         return indexer
 
     def start_update(self, project: str) -> None:
         """Have an indexer bring an index up to date where something has changed.  Blocks for a look
         at each indexed file, never for the indexer.
         """
-        if self._is_updating(project) or not self.reader(project).is_stale():
+        folder = self._places.index_of(project)
+        if self._is_updating(folder) or not self.reader(project).is_stale():
             return
         with self._guard:
-            if self._is_updating(project):
+            if self._is_updating(folder):
                 return
-            lock = take_lock(self._places.index_of(project))
+            lock = take_lock(folder)
             if lock is not None:  # else an indexer of another process is at work
-                order = self._order(project, None)
-                self._indexers[project] = IndexerProcess(order, lock)
+                order = self._order(project, folder)
+                self._indexers[folder] = IndexerProcess(order, lock)
 
-    def _is_updating(self, project: str) -> bool:
+    def _is_updating(self, folder: Path) -> bool:
         """Whether an indexer of ours is at work."""
-        running = self._indexers.get(project)
+        running = self._indexers.get(folder)
         return running is not None and running.is_running()
 
     async def watch(self, project: str, told: Callable[[FileChanges], None]) -> None:
@@ -140,8 +150,8 @@ class IndexAccess:
         One that ends, because it was killed or its index was deleted, is replaced by another, and
         it is told that anything may have changed.  A cancel ends it.
         """
-        order = msgspec.structs.replace(self._order(project, None), watch=True)
         folder, pause = self._places.index_of(project), _FIRST_PAUSE_SECONDS
+        order = msgspec.structs.replace(self._order(project, folder), watch=True)
         is_first = True
         while True:
             began = anyio.current_time()
@@ -170,10 +180,10 @@ class IndexAccess:
         for reader in self._readers.values():
             reader.close()
 
-    def _order(self, project: str, history: Path | None) -> IndexOrder:
+    def _order(self, project: str, folder: Path, history: Path | None = None) -> IndexOrder:
         return IndexOrder(
             project=project,
-            folder=str(self._places.index_of(project)),
+            folder=str(folder),
             environ=self._environ,
             history="" if history is None else str(history),
         )
