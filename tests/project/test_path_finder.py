@@ -67,6 +67,14 @@ def test_letters_in_order_do_not_bring_a_touched_file_before_a_name() -> None:
     assert finder(paths).find("tess", ["the/essential/store.py"])[0] == "the/essential/store.py"
 
 
+def test_a_letter_that_grows_in_lower_case_hides_no_path() -> None:
+    paths = ["README.md", "src/App.tsx", "docs/İstanbul.txt"]
+    for typed in ("readme", "README", "App", "istanbul", "İSTANBUL", "İst"):
+        (place,) = finder(paths).find(typed)
+        assert place in paths
+    assert finder(paths).find("docs/İ", ["docs/İstanbul.txt"]) == ["docs/İstanbul.txt"]
+
+
 def test_two_threads_may_ask_at_once() -> None:
     many = [f"folder{number:05}/some_module_{number}.py" for number in range(20_000)]
     found = finder(many)

@@ -35,10 +35,7 @@ class PathFinder:
         """`listing` has a NUL behind each path."""
         # With a NUL before the first path as before all others.
         self._listing = f"\0{listing}"
-        self._lower = self._listing.lower()
-        if len(self._lower) != len(self._listing):
-            # A few letters get longer when they are made small: then the two texts do not fit.
-            self._lower = self._listing
+        self._lower = _lowered(self._listing)
         self._clock = clock
         self._lock = Lock()
         self._typed = ""
@@ -51,7 +48,7 @@ class PathFinder:
         """The paths that fit: those of `touched` first, then by name, then anywhere in the path,
         then letters in order; shorter ones first.
         """
-        wanted = typed.lower()
+        wanted = _lowered(typed)
         if not wanted:
             first = self._listing.split("\0", most + 1)[1 : most + 1]
             return list(dict.fromkeys([*touched, *filter(None, first)]))[:most]
@@ -61,7 +58,7 @@ class PathFinder:
             if (rank := _rank(self._lower[begin:end], wanted)) is not None
         )
         near = [
-            (rank, path) for path in touched if (rank := _rank(path.lower(), wanted)) is not None
+            (rank, path) for path in touched if (rank := _rank(_lowered(path), wanted)) is not None
         ]
         found: list[str] = []
         # Letters in order are in many paths by chance: that a file was touched says less then.
@@ -124,6 +121,12 @@ class PathFinder:
             return letters.match(self._lower, name, hit[1]) is None, hit[1] - hit[0]
 
         return sorted(self._hits, key=value)[:_MOST_HITS]
+
+
+def _lowered(text: str) -> str:
+    """A text in small letters, each in the place that it had."""
+    # The one letter of Unicode that becomes two: the places behind it would move.
+    return text.replace("\u0130", "i").lower()
 
 
 def _rank(path: str, wanted: str) -> int | None:
