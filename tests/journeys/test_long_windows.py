@@ -12,7 +12,7 @@ from tests.support.counting_model import CountingModel
 from tests.support.request_parts import prefix
 from tests.support.world import World, facts
 from weft.errors import UsageError
-from weft.events import ErrorRaised, TurnFinished
+from weft.events import ErrorRaised, SystemNote, TurnFinished
 from weft.messages import CallResults
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
@@ -117,3 +117,21 @@ async def test_a_message_that_can_never_fit_is_refused_in_a_sentence_and_leaves_
         await session.send_message("a")
         assert (await facts(session, TurnFinished))[-1].reason == "stop"
     assert counting.refused == 0
+
+
+async def test_a_prefix_that_fills_the_window_is_said_once_and_no_summary_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    world = World("memory", tmp_path)
+    small = msgspec.structs.replace(ScriptedModel([]).info, context_window=1_000)
+    models = [ScriptedModel(["a", "b", "c"], info=info) for info in (small, ScriptedModel([]).info)]
+    for model, said in zip(models, (1, 0), strict=True):
+        async with world.open(model) as app:
+            session = await app.sessions.start_session()
+            for text in ("one", "two", "three"):
+                await session.send_message(f"{text}: {WORDS}")
+            notes = await facts(session, SystemNote)
+            told = [note.text for note in notes if "alone take about" in note.text]
+            assert len(told) == said
+            assert [end.reason for end in await facts(session, TurnFinished)] == ["stop"] * 3
+        assert len(model.requests) == 3

@@ -415,6 +415,11 @@ class ModelEnvironment(msgspec.Struct, frozen=True, kw_only=True):
         prefix = estimate_text(len(self.prefix.data))
         return max(1, int(self.model.info.context_window / self.token_ratio) - prefix)
 
+    @property
+    def is_window_full(self) -> bool:
+        """The prefix alone leaves nothing of it."""
+        return self.window_left <= 1
+
 
 class TurnEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What the parts of a turn work with."""

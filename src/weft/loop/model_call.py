@@ -203,6 +203,8 @@ class ModelCaller:
         """Compact before the next request would not fit; why the turn has to end where that would
         go on for ever.
         """
+        if self._env.is_window_full:
+            return None  # no summary would help, and each message would ask for one
         level = self._env.room_level(self._line.compose().tokens)
         if level == "free":
             return None

@@ -92,11 +92,12 @@ class SessionTurnFactory(TurnFactory):
         # begun.
         info = self._services.models.resolve(name).info
         rendered = self._prompt.prefix(state, started.options)
+        prefix, ratio = estimate_text(len(rendered.data)), state.ledger.ratio(name)
         if started in facts:
-            ratio = state.ledger.ratio(name)
-            _check_fits(facts, estimate_text(len(rendered.data)), info, ratio)
+            _check_fits(facts, prefix, info, ratio)
         notes = (
             *self._level_notes(model, state, started),
+            *(_prefix_notes(prefix * ratio, info, started) if rendered.id != state.prefix else ()),
             *self._prompt.opening_notes(state, facts, rendered.prefix),
         )
         digest = request_digest(
@@ -312,6 +313,20 @@ def _check_fits(facts: Sequence[Fact], prefix: int, info: ModelInfo, ratio: floa
             f"with room for {round(left * ratio):,}; send less of it, or name files without the "
             "@, and the model reads the parts that it needs"
         )
+
+
+def _prefix_notes(tokens: float, info: ModelInfo, started: TurnStarted) -> tuple[Fact, ...]:
+    """A note where a new prefix alone is more than a model takes: some servers cut what comes first
+    without a word.
+    """
+    if tokens <= info.context_window:
+        return ()
+    said = (
+        f"the system prompt and the tools alone take about {round(tokens):,} tokens, and the "
+        f"window of {info.name} has {info.context_window:,}: take one with a larger window, or fewer "
+        "tools"
+    )
+    return (SystemNote(text=said, level="warning", node=started.node),)
 
 
 def _submit_in(tools: Mapping[str, Tool]) -> SubmitTool | None:
