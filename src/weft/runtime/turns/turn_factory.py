@@ -323,8 +323,8 @@ def _prefix_notes(tokens: float, info: ModelInfo, started: TurnStarted) -> tuple
         return ()
     said = (
         f"the system prompt and the tools alone take about {round(tokens):,} tokens, and the "
-        f"window of {info.name} has {info.context_window:,}: take one with a larger window, or fewer "
-        "tools"
+        f"window of {info.name} has {info.context_window:,}: take a model with a larger "
+        "window, or fewer tools"
     )
     return (SystemNote(text=said, level="warning", node=started.node),)
 
