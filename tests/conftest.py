@@ -22,7 +22,7 @@ from tests.support.source_code import ROOT
 from tests.support.world import World
 
 # One seed for everybody: a property that fails here fails everywhere, and a run that passed passes
-# again.  `make prove` looks further.
+# again.  `make prove CLAIMS=properties` tries ten times as many, and others.
 settings.register_profile(
     "sample",
     derandomize=True,

@@ -257,7 +257,7 @@ def play(store: str, sequence: list[Step]) -> None:
         asyncio.run(lead(Path(folder), store, sequence))
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(50))
 @given(sequence=st.lists(steps, min_size=5, max_size=30))
 def test_the_tree_is_the_plain_tree(sequence: list[Step]) -> None:
     play("memory", sequence)

@@ -37,7 +37,7 @@ from weft.providers.openai_chat.encode import COMPATIBLE, DEEPSEEK, MISTRAL, OPE
 from weft.providers.openai_chat.encode import encode as encode_chat
 
 many = settings(
-    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 INFO = ModelInfo(provider="anthropic", name="m")
 
@@ -79,7 +79,7 @@ def test_gemini_requests_are_legal(request: ModelRequest) -> None:
     assert validate_gemini(body, model=request.model, signed=signed) == []
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(request=requests("anthropic", CLAUDES))
 def test_a_model_without_eyes_gets_no_picture_in_any_protocol(request: ModelRequest) -> None:
     blind = info("anthropic", request, sees=False)

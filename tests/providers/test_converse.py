@@ -48,7 +48,7 @@ NOVA = "amazon.nova-pro-v1:0"
 AWS = {"AWS_ACCESS_KEY_ID": "AKIA1", "AWS_SECRET_ACCESS_KEY": "s/e+c", "AWS_REGION": "eu-west-1"}
 TOOL = ToolSpec(name="read", description="Reads.", schema={"type": "object", "properties": {}})
 USER = ChatMessage(role="user", parts=(Text(text="hi"),))
-some = settings(max_examples=examples(150), deadline=None)
+some = settings(max_examples=examples(50), deadline=None)
 
 
 @asynccontextmanager

@@ -534,17 +534,19 @@ class SqliteMachine(SessionMachine):
         await store._writer.ended()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.timeout(600)  # only where it fails: finding the shortest way there takes a while
 def test_a_session_on_the_memory_store_behaves_as_the_plain_one() -> None:
     run_state_machine_as_test(
         MemoryMachine,
-        settings=settings(max_examples=examples(150), stateful_step_count=40, deadline=None),
+        settings=settings(max_examples=examples(50), stateful_step_count=40, deadline=None),
     )
 
 
+@pytest.mark.hypothesis
 @pytest.mark.timeout(600)
 def test_a_session_on_the_default_store_behaves_as_the_plain_one() -> None:
     run_state_machine_as_test(
         SqliteMachine,
-        settings=settings(max_examples=examples(30), stateful_step_count=30, deadline=None),
+        settings=settings(max_examples=examples(12), stateful_step_count=30, deadline=None),
     )

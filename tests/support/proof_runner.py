@@ -42,6 +42,7 @@ CLAIMS: Mapping[str, str] = {
         "waits",
         "rivals",
         "compaction",
+        "properties",
         "soak",
     )
 }
