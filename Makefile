@@ -16,7 +16,9 @@ ORACLES := $(VENV)/oracles
 SERVERS := $(VENV)/servers
 
 export PROMPT DIR
-WORKERS ?= 2
+# Empty: two, and three for the whole suite.  Its tests wait for other programs a third of their
+# time, so that two of them leave a core idle.
+WORKERS ?=
 
 # command:package for everything we need from the system.
 SYSTEM := git:git bwrap:bubblewrap rg:ripgrep tmux:tmux
@@ -55,7 +57,7 @@ types: $(READY) ## Strict types, tests too
 
 .PHONY: suite
 suite: $(READY) ## The tests alone
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -q -n $(or $(WORKERS),3) --dist worksteal
 
 # Pytest rewrites every module of the tests; kept as bytecode, that is half of what a run takes to begin.
 suite quick: export PYTHONDONTWRITEBYTECODE :=
@@ -64,7 +66,7 @@ suite quick: export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 # About 90 seconds of CPU time: 58 seconds on two idle cores; the first run compiles, and takes longer.
 .PHONY: quick
 quick: $(READY) ## The tests that start no process: the inner loop, under a minute
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not process"
+	$(BIN)/python -m pytest -q -n $(or $(WORKERS),2) --dist worksteal -m "not process"
 
 .PHONY: prove
 prove: $(READY) ## Run the long proofs whole; one JSON line a claim (CLAIMS="kill9 races" for some)
@@ -80,7 +82,7 @@ soak: $(READY) ## Twenty sessions in one application for an hour (MINUTES=5 for 
 # suite runs without them.
 .PHONY: oracles
 oracles: $(ORACLES)/.ready $(SERVERS)/.ready ## Judge us by the vendors' own SDKs and by real language servers
-	PYTHONPATH=$(ORACLES) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/oracles tests/providers/test_oracles.py
+	PYTHONPATH=$(ORACLES) $(BIN)/python -m pytest -q -n $(or $(WORKERS),2) --dist worksteal tests/oracles tests/providers/test_oracles.py
 
 $(ORACLES)/.ready: pyproject.toml | $(READY)
 	$(BIN)/python -m pip install --quiet --upgrade --target $(ORACLES) --group oracles
@@ -103,7 +105,7 @@ walks: $(READY) ## Write docs/walks.md: the files that four everyday calls go th
 .PHONY: screens
 screens: $(READY) ## Write docs/images: the chat's screens, from the journeys in a real terminal
 	rm -f docs/images/chat/*.svg && mkdir -p docs/images/chat
-	WEFT_PICTURES=docs/images/chat $(BIN)/python -m pytest -q -n $(WORKERS) tests/journeys/test_daily.py tests/journeys/test_first_use.py
+	WEFT_PICTURES=docs/images/chat $(BIN)/python -m pytest -q -n $(or $(WORKERS),2) tests/journeys/test_daily.py tests/journeys/test_first_use.py
 
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table
