@@ -32,6 +32,8 @@ MOST_MATCHES: Final = 20
 MOST_TREES: Final = 64
 """Trees without a view that are kept in memory."""
 PAGE: Final = 500
+DEFAULT_SECONDS: Final = 2.0
+"""How long the default model is remembered."""
 _SETTINGS: Final = ("name", "model_plan", "show_model_names", "logprobs")
 """Metadata of a new root that are settings of its tree."""
 
@@ -74,6 +76,8 @@ class GenerationStore:
     def __init__(self, host: LoomHost) -> None:
         self.host = host
         self._trees: dict[SessionId, LoomTree] = {}
+        self._default = ("", float("-inf"))
+        """The default model, and when it was looked for."""
         self.closes: Callable[[], Awaitable[None]] | None = None
         """What is closed with it, where it was opened by itself."""
 
@@ -127,7 +131,12 @@ class GenerationStore:
 
     def default_model(self) -> str:
         """The model of a tree that names none."""
-        return self.host.default_model()
+        # Every state of a view asks, and to look for keys and settings takes longer than the rest
+        # of it.
+        now = self.now()
+        if not 0 <= now - self._default[1] < DEFAULT_SECONDS:
+            self._default = self.host.default_model(), now
+        return self._default[0]
 
     def model_name(self, model: str | Model) -> str:
         """The full name of a model, by which a plan names it.
@@ -211,7 +220,8 @@ class GenerationStore:
             _imported_session(reference),
         ):
             row = await store.row(session_id)
-            if row is not None and row.mode.startswith("loom"):
+            # The id of any session stands for the root of its tree.
+            if row is not None and (session_id == reference or row.mode.startswith("loom")):
                 root = (await self._tree(session_id)).root_id
                 if root.startswith(reference) or session_id == reference:
                     places.setdefault(root, session_id)

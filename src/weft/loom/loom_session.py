@@ -103,14 +103,15 @@ class LoomSession:
         tree, current = self._tree, self.current_node_id
         children = tree.children(current)
         index = self._selected_index(current, children)
-        lineage = self._segments(tree.line_texts(current))
+        line = tree.shown_line(current)
+        lineage = line.segments
         below = self._continuation(children[index]) if children else []
         first, plan = self._first_entry(), self.model_plan
         used = tree.state.ledger.total
         return LoomState(
             current_node_id=current,
             current_node=tree.node(current),
-            full_text="".join(each.text for each in lineage),
+            full_text=line.text,
             children=tuple(tree.node(child) for child in children),
             selected_child_idx=index,
             descendant_counts={each: tree.descendant_count(each) for each in (current, *children)},
@@ -119,7 +120,7 @@ class LoomSession:
             max_tokens=first.max_tokens,
             temperature=first.temperature,
             n_branches=self.n_branches,
-            context=tree.context_of(current),
+            context=line.context or "",
             root_id=tree.root_id,
             view_mode=self._view_mode,
             hoisted_node_id=self._hoist,
@@ -130,7 +131,7 @@ class LoomSession:
             cost=used.cost_usd,
             pricing_complete=used.cost_usd is not None,
             name=tree.name,
-            lineage_segments=tuple(lineage),
+            lineage_segments=lineage,
             continuation_segments=tuple(below),
             render_chat_headers=self._chat_headers and self._has_roles(lineage),
             can_undo=tree.can_undo,
@@ -146,7 +147,14 @@ class LoomSession:
         return role if isinstance(role, str) else None
 
     def _has_roles(self, lineage: Sequence[TextSegment]) -> bool:
-        return len({each.role for each in lineage if each.role}) >= ROLES_FOR_HEADERS
+        # Newest first: a conversation shows both in its last two messages.
+        seen: set[str] = set()
+        for each in reversed(lineage):
+            if each.role:
+                seen.add(each.role)
+                if len(seen) == ROLES_FOR_HEADERS:
+                    return True
+        return False
 
     def _continuation(self, child: NodeId) -> list[TextSegment]:
         """The segments below a child, along what was selected last."""

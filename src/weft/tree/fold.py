@@ -109,6 +109,8 @@ class NoteIndex:
                 self.environments[note.node] = note.environment
 
 
+_OF_TEXT: Final = ("context", "role")
+"""Marks that belong to what a line of text shows."""
 _TABLES: Final = (dict, LayeredMap)
 """What holds the nodes of a tree."""
 
@@ -142,6 +144,11 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         from weft.tree.subtree_counts import SubtreeCounts  # few sessions are ever asked for it
 
         return SubtreeCounts()
+
+    @property
+    def edits(self) -> int:
+        """How often the text of nodes has changed since the tree was loaded; it is not stored."""
+        return int(self.__dict__.get("edits", 0))
 
     @cached_property
     def _note_index(self) -> NoteIndex:
@@ -189,6 +196,8 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
                 if (holder := self._own(node)) is not None:
                     holder.set_mark(mark, value)
                     self._pin(node, holder)
+                if mark in _OF_TEXT:
+                    self.__dict__["edits"] = self.edits + 1
             case SubtreeDeleted(node=node):
                 # Hidden, not cut off: a fold that forgot the subtree could not restore it.
                 self.deleted[node] = True
@@ -257,6 +266,7 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
             self.head = node.id
 
     def _revise(self, node: NodeId, revision: int, place: LogPosition) -> None:
+        self.__dict__["edits"] = self.edits + 1
         if (holder := self._own(node)) is not None:
             holder.earlier += (holder.at,)
             holder.at = place

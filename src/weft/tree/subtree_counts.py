@@ -82,26 +82,19 @@ class SubtreeCounts:
             number = above[number]
 
     def _number(self, new: Iterable[NodeId], nodes: Mapping[NodeId, NodeSkeleton]) -> None:
-        numbers = self._numbers
-        if self._is_cut(new, nodes):
-            self._is_ordered = False
-            new = sorted(new, key=lambda node: nodes[node].depth)
+        numbers, above, below = self._numbers, self._above, self._below
         for node in new:
+            if node in numbers:
+                continue
             parent = nodes[node].parent
-            # A message comes after the one that it hangs on, which has its number by now.
-            self._above.append(_NOWHERE if parent is None else numbers[parent])
-            self._below.append(0)
+            # A message comes after the one that it hangs on, which has its number by now; unless
+            # that one is the second half of a message that was split later.
+            if parent is not None and parent not in numbers:
+                self._is_ordered = False
+                self._number(_line_to(parent, nodes, numbers), nodes)
+            above.append(_NOWHERE if parent is None else numbers[parent])
+            below.append(0)
             numbers[node] = len(numbers)
-
-    def _is_cut(self, new: Iterable[NodeId], nodes: Mapping[NodeId, NodeSkeleton]) -> bool:
-        """Whether a node comes before the one that it hangs on: that one was split later."""
-        seen: set[NodeId] = set()
-        for node in new:
-            parent = nodes[node].parent
-            if parent is not None and parent not in seen and parent not in self._numbers:
-                return True
-            seen.add(node)
-        return False
 
     def _count_all(self, nodes: Mapping[NodeId, NodeSkeleton]) -> None:
         below, above = array("q", bytes(8 * len(nodes))), self._above
@@ -111,3 +104,16 @@ class SubtreeCounts:
             if not hidden[number] and above[number] != _NOWHERE:
                 below[above[number]] += 1 + below[number]
         self._below = below
+
+
+def _line_to(
+    node: NodeId, nodes: Mapping[NodeId, NodeSkeleton], known: Mapping[NodeId, int]
+) -> list[NodeId]:
+    """The nodes above one that are not known yet, and itself, from the top down."""
+    line: list[NodeId] = []
+    at: NodeId | None = node
+    while at is not None and at not in known:
+        line.append(at)
+        at = nodes[at].parent
+    line.reverse()
+    return line

@@ -28,6 +28,7 @@ from weft.loom.node import (
     NodeKind,
     shown_metadata,
 )
+from weft.loom.trees.line_texts import LineText, LineTexts
 from weft.loom.trees.node_words import READ_WHOLE, NodeWords, folded_calls
 from weft.loop import Commit, branch_ends
 from weft.session import SessionActor, SessionPort, Subscription
@@ -40,6 +41,7 @@ MOST_UNDO: Final = 200
 """Changes that can be taken back."""
 MOST_MATCHES: Final = 20
 
+_NO_MARKS: Final[Mapping[str, Any]] = {}
 UndoStep = Callable[[], Sequence[Fact]]
 """What takes a change back; made when it is asked for, because revisions count on meanwhile."""
 
@@ -65,6 +67,10 @@ class LoomTree:
         self._settings: dict[str, tuple[int, Any]] = {}
         self._pending: list[_PendingWrite] = []
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._forks = 0
+        self._mark_edits = 0
+        """Marks that change what a line shows, written here."""
+        self._lines = LineTexts(self.words, self._marks_of)
         self._numbers = count(1)
         self._places = count(1)
         self._is_writing = False
@@ -198,7 +204,10 @@ class LoomTree:
 
     def marks(self, node: NodeId) -> Mapping[str, Any]:
         """The marks of a node by name."""
-        marks = self.tree.nodes[node].marks
+        return self._marks_of(node, self.tree.nodes[node])
+
+    def _marks_of(self, node: NodeId, held: NodeSkeleton) -> Mapping[str, Any]:
+        marks = held.marked or _NO_MARKS
         ahead = self._marks.get(node)
         if not ahead:
             return marks
@@ -275,23 +284,22 @@ class LoomTree:
         """The nodes from the root down to this one."""
         return self.tree.line(node)
 
-    def line_texts(self, node: NodeId) -> list[tuple[NodeId, str]]:
-        """What each node of a line says there: the revision that the next one grew from, and of
-        the last the newest.
+    def shown_line(self, node: NodeId) -> LineText:
+        """The line down to a node as a view shows it: of each node the revision that the next one
+        grew from, and of the last the newest.
         """
-        nodes, words = self.tree.nodes, self.words
-        found: list[tuple[NodeId, str]] = []
-        revision: int | None = None
-        at: NodeId | None = node
-        while at is not None and (held := nodes.get(at)) is not None:
-            found.append((at, words.text(at, held, revision)))
-            at, revision = held.parent, held.parent_revision
-        found.reverse()
-        return found
+        tree = self.tree
+        # A fork counts its edits from its own beginning.
+        edition = (self._forks if self._ahead is not None else 0, tree.edits, self._mark_edits)
+        return self._lines.line(node, tree.nodes, edition)
+
+    def line_texts(self, node: NodeId) -> list[tuple[NodeId, str]]:
+        """What each node of a line says there."""
+        return [(each.node_id, each.text) for each in self.shown_line(node).segments]
 
     def full_text(self, node: NodeId) -> str:
         """All text from the root down to this node."""
-        return "".join(text for _, text in self.line_texts(node))
+        return self.shown_line(node).text
 
     def descendant_count(self, node: NodeId) -> int:
         """How many nodes are below."""
@@ -320,13 +328,7 @@ class LoomTree:
 
     def context_of(self, node: NodeId) -> str:
         """What models are told beside the text: the nearest above counts, an empty one too."""
-        for each in self.tree.ancestors(node):
-            held = self.tree.nodes[each]
-            if held.marked or each in self._marks:
-                context = self.marks(each).get(CONTEXT)
-                if context is not None:
-                    return str(context)
-        return str(self.setting("loom_context", ""))
+        return self.shown_line(node).context or ""
 
     # -- the checked-out line
 
@@ -436,6 +438,7 @@ class LoomTree:
         for fact in batch.facts:
             match fact:
                 case NodeMarked(node=node, mark=mark, value=value):
+                    self._mark_edits += mark in (CONTEXT, "role")
                     self._marks.setdefault(node, {})[mark] = (batch.number, value)
                 case SettingChanged(name=name, value=value):
                     self._settings[name] = (batch.number, value)
@@ -445,6 +448,7 @@ class LoomTree:
 
     def _ahead_tree(self) -> ConversationTree:
         if self._ahead is None:
+            self._forks += 1
             self._ahead = _counted_fork(self.port.state.tree)
         return self._ahead
 
