@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -21,7 +22,14 @@ from weft.loom import (
     LoomSession,
 )
 from weft.messages import Usage
-from weft.providers import ModelInfo
+from weft.providers import (
+    ModelInfo,
+    ModelRequest,
+    ScoredPiece,
+    StreamEvent,
+    StreamFinished,
+    TokenLogprob,
+)
 from weft.providers.script import Fail, SayText, Spend, Stall
 from weft.testing import ScriptedModel
 
@@ -453,3 +461,52 @@ async def test_a_branch_is_held_to_its_limit_whatever_the_vendor_sends(
         done = (await events_of(view.generate()))[-1]
         assert isinstance(done, GenerationComplete)
         assert 0 < len(done.completions[0]) <= 60
+
+
+class ScoringModel:
+    """A model that reports the probabilities of its tokens."""
+
+    def __init__(self) -> None:
+        self.info = ModelInfo(provider="scripted", name="scoring")
+        self.requests: list[ModelRequest] = []
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[StreamEvent]]:
+        self.requests.append(request)
+        yield self._pieces()
+
+    async def _pieces(self) -> AsyncIterator[StreamEvent]:
+        for text, other in (("there", "then"), (" was", " were"), (" one", "")):
+            others = ((text, -0.1), (other, -2.0)) if other else ()
+            yield ScoredPiece(text, (TokenLogprob(text, -0.1, others),))
+        yield StreamFinished()
+
+
+async def test_row_logprobs_are_kept_and_a_branch_starts_with_an_alternative(
+    world: World,
+) -> None:
+    async with world.open(model("w", " plain")) as app:
+        view = await view_of(app, {"model": "scripted:w"}, text="Once upon a time")
+        view.set_model(ScoringModel())
+        assert view.set_logprobs(2).model_plan[0].model == "scripted:scoring"
+        assert view.tree_settings().logprobs == 2
+        done = (await events_of(view.generate()))[-1]
+        assert isinstance(done, GenerationComplete)
+        [node] = done.new_nodes
+        assert node.text == " there was one"
+        assert node.tokens is not None
+        assert [token.text for token in node.tokens] == ["there", " was", " one"]
+        other = view.branch_at_token(node.id, 1)
+        assert (other.text, other.parent_id) == (" there were", view.root_id)
+        assert view.get_state().current_node_id == other.id
+        assert view.branch_at_token(node.id, 0, "they").text == " they"
+        for index in (2, 3, -1):
+            with pytest.raises(UsageError):
+                view.branch_at_token(node.id, index)
+        with pytest.raises(UsageError):
+            view.branch_at_token(other.id, 0)
+        await view.save()
+    async with world.open() as app:
+        again = await app.loom.get(node.id)
+        assert again.tokens == node.tokens
+        assert "logprobs" not in again.metadata

@@ -25,7 +25,15 @@ from weft.loom.model_plan import (
     clamped_temperature,
     clamped_tokens,
 )
-from weft.loom.node import BOOKMARK, CHECKED_OUT, CONTEXT, LOOM, LoomNode, TextSegment
+from weft.loom.node import (
+    BOOKMARK,
+    CHECKED_OUT,
+    CONTEXT,
+    LOGPROBS,
+    LOOM,
+    LoomNode,
+    TextSegment,
+)
 from weft.loom.trees import tree_edits
 from weft.loom.trees.loom_tree import LoomTree
 from weft.loom.trees.text_diff import mapped_segments
@@ -535,6 +543,36 @@ class LoomSession:
         if self._current == node:
             self._go(parent, {})
         return self._tree.node(parent)
+
+    def branch_at_token(self, node_id: str, index: int, alternative: str | None = None) -> LoomNode:
+        """A sibling of a node that is the same up to a token, and then has what could have stood
+        there: the likeliest other one, or `alternative`.  The view goes there.
+
+        Raises:
+            UsageError: the model reported no tokens (`set_logprobs`, and not all models can), there
+                is no such token, or no alternative to it.
+        """
+        from weft.loom.branches.token_scores import text_with_alternative
+
+        self._check_writable()
+        node = self._tree.node(self._own(node_id))
+        scores = self._tree.words.scores(self._tree.marks(node.id).get(LOGPROBS))
+        if scores is None or node.parent_id is None:
+            raise UsageError(
+                f"the tokens of {node.id!r} are not known: its model reports none, or was not asked"
+            )
+        text = text_with_alternative(node.text, scores, index, alternative)
+        new = tree_edits.add_child(
+            self._tree,
+            node.parent_id,
+            text,
+            self._store.now(),
+            model=node.model or "",
+            strategy=node.strategy,
+            metadata={"branched_from": node.id, "token": index},
+        )
+        self._move_to(new)
+        return self._tree.node(new)
 
     def truncate_selected_child(self, position: int) -> LoomNode | None:
         """A sibling of the selected child with its beginning alone, and go there; None where that

@@ -9,6 +9,7 @@ import msgspec
 
 from weft.ids import NodeId
 from weft.messages import Usage
+from weft.providers import TokenLogprob
 
 LOOM: Final = "loom"
 """The mark of a node of text, as against a message of a conversation: how it was made."""
@@ -16,7 +17,9 @@ BOOKMARK: Final = "bookmark"
 CHECKED_OUT: Final = "checked_out"
 """The mark that names the child which was selected last."""
 CONTEXT: Final = "context"
-_PRIVATE: Final = frozenset({LOOM, CHECKED_OUT, CONTEXT, "unfolded"})
+LOGPROBS: Final = "logprobs"
+"""The mark that names the blob with a node's tokens."""
+_PRIVATE: Final = frozenset({LOOM, CHECKED_OUT, CONTEXT, LOGPROBS, "unfolded"})
 
 NodeKind = Literal["root", "text", "message"]
 
@@ -49,7 +52,7 @@ class LoomNode(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     """None: the price is not known, or no model wrote it."""
     metadata: Mapping[str, Any] = {}
-    tokens: tuple[Any, ...] | None = None
+    tokens: tuple[TokenLogprob, ...] | None = None
     """The tokens with their probabilities, where the model gave them and they were asked for."""
 
 

@@ -39,7 +39,7 @@ from weft.events import (
     TokenReceived,
     UsageRecorded,
 )
-from weft.ids import NodeId, new_id, new_node_id
+from weft.ids import BlobId, NodeId, new_id, new_node_id
 from weft.loom.branches.branch_request import BranchStream, branch_request
 from weft.loom.branches.generation_events import (
     BranchFailure,
@@ -50,12 +50,22 @@ from weft.loom.branches.generation_events import (
     GenerationError,
     GenerationEvent,
 )
+from weft.loom.branches.token_scores import stored_scores
 from weft.loom.continuation import ContinuationOptions, Strategy, choose_strategy
 from weft.loom.model_plan import MOST_BRANCHES, ModelPlanEntry
+from weft.loom.node import LOGPROBS
 from weft.loom.trees.tree_edits import text_node
 from weft.loop import Commit, TurnLimits, wait_before_retry, with_retry_time
 from weft.messages import NOTHING_USED, Node, Usage
-from weft.providers import Model, StreamEvent, StreamFinished, TextPiece, UsageSeen
+from weft.providers import (
+    Model,
+    ScoredPiece,
+    StreamEvent,
+    StreamFinished,
+    TextPiece,
+    TokenLogprob,
+    UsageSeen,
+)
 
 if TYPE_CHECKING:
     from weft.loom.host import LoomHost
@@ -109,6 +119,8 @@ class _Branch:
         self.pieces: list[str] = []
         self.length = 0
         self.unsaved: list[str] = []
+        self.tokens: list[TokenLogprob] = []
+        """With their probabilities, where the model reports them."""
         self.usage: Usage | None = None
         self.is_out = False
         """It was sent: the vendor bills it, whatever has come of it."""
@@ -192,6 +204,8 @@ class GenerationWork:
         self.gen_id = ""
         self._source = view.current_node_id
         self._source_revision = 0
+        self._blobs: dict[BlobId, bytes] = {}
+        """What the next commit stores beside its facts."""
         self._input_tokens = 0
 
     # -- the consumer
@@ -366,6 +380,7 @@ class GenerationWork:
                 temperature=branch.slot.temperature,
                 context=self._context,
                 seed=branch.slot.seed,
+                logprobs=int(self._tree.setting("logprobs", 0)) or None,
                 session_id=self._tree.port.session_id,
             ),
         )
@@ -396,6 +411,8 @@ class GenerationWork:
         async for event in events:
             # A piece may come with the probabilities of its tokens: it is text all the same.
             if isinstance(event, TextPiece):
+                if isinstance(event, ScoredPiece):
+                    branch.tokens += event.tokens
                 self._take(branch, branch.stream.feed(event.text))
                 if branch.stream.is_full:
                     return None
@@ -471,7 +488,7 @@ class GenerationWork:
         if branch.stream.result().is_healed:
             # The text is not letter for letter what the model wrote.
             metadata["healed"] = True
-        return text_node(
+        node = text_node(
             branch.slot.node_id,
             branch.text,
             parent=self._source,
@@ -483,6 +500,11 @@ class GenerationWork:
             metadata=metadata,
             usage=usage,
         )
+        if branch.tokens:
+            blob_id, data = stored_scores(branch.tokens, branch.stream.result())
+            self._blobs[blob_id] = data
+            node.metadata[LOGPROBS] = blob_id
+        return node
 
     def _failed(self, branch: _Branch, failure: BranchFailure) -> BranchFailed:
         return BranchFailed(
@@ -508,7 +530,8 @@ class GenerationWork:
 
     async def _commit(self, facts: Sequence[Fact], ends: Sequence[NodeId] = ()) -> None:
         if facts:
-            commit = Commit(facts=tuple(facts), ends_drafts=tuple(ends))
+            blobs, self._blobs = self._blobs, {}
+            commit = Commit(facts=tuple(facts), blobs=blobs, ends_drafts=tuple(ends))
             stored = await self._tree.actor.append(lambda state: commit)
             for fact in stored:
                 self._tree.words.take(fact)

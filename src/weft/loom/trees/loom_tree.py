@@ -23,6 +23,7 @@ from weft.loom.host import LoomHost
 from weft.loom.node import (
     BOOKMARK,
     CONTEXT,
+    LOGPROBS,
     LOOM,
     LoomNode,
     NodeKind,
@@ -378,6 +379,7 @@ class LoomTree:
         if head.calls:
             metadata["calls"] = folded_calls(head, held, self.words)
         rating = marks.get("rating")
+        scores = self.words.scores(marks.get(LOGPROBS))
         return LoomNode(
             id=node,
             parent_id=held.parent,
@@ -399,6 +401,7 @@ class LoomTree:
             usage=head.usage,
             cost_usd=head.usage.cost_usd if head.usage is not None else None,
             metadata=metadata,
+            tokens=None if scores is None else scores.tokens,
         )
 
     # -- writing

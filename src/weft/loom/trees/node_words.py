@@ -22,7 +22,9 @@ from weft.events import (
     ToolComplete,
     decode,
 )
-from weft.ids import CallUid, NodeId
+from weft.ids import BlobId, CallUid, NodeId
+from weft.loom.branches.token_scores import TokenScores, read_scores
+from weft.loom.node import LOGPROBS
 from weft.messages import Node, Part, Text, ToolCall, Usage
 from weft.session import blob_of, first_of, read_places, unspill, words_of
 from weft.store import Store
@@ -50,6 +52,7 @@ class NodeWords:
         self._heads: dict[NodeId, NodeHead] = {}
         self._texts: dict[LogPosition, dict[NodeId, str] | str] = {}
         self._results: dict[LogPosition, str] = {}
+        self._scores: dict[str, TokenScores | None] = {}
 
     # -- taking in
 
@@ -122,6 +125,15 @@ class NodeWords:
             self._read(NodeId(""), [place])
         return self._results.get(place, "")
 
+    def scores(self, blob_id: object) -> TokenScores | None:
+        """The tokens of a node with their probabilities."""
+        if not isinstance(blob_id, str):
+            return None
+        if blob_id not in self._scores:
+            data = self._store.blob_now(BlobId(blob_id))
+            self._scores[blob_id] = None if data is None else read_scores(data)
+        return self._scores[blob_id]
+
     def _known(self, place: LogPosition, node: NodeId) -> str | None:
         known = self._texts.get(place)
         if isinstance(known, dict):
@@ -184,6 +196,14 @@ class NodeWords:
                 self._put(place, node, await unspill(parts, self._store))
             for place in results:
                 self.take(facts[place])
+        for _, held in page:
+            await self._load_scores(held)
+
+    async def _load_scores(self, held: NodeSkeleton) -> None:
+        blob_id = held.marks.get(LOGPROBS)
+        if isinstance(blob_id, str) and blob_id not in self._scores:
+            data = await self._store.blob(BlobId(blob_id))
+            self._scores[blob_id] = None if data is None else read_scores(data)
 
 
 def _text(parts: Sequence[Part]) -> str:
