@@ -40,6 +40,7 @@ CLAIMS: Mapping[str, str] = {
         "shells",
         "snapshots",
         "waits",
+        "branches",
         "rivals",
         "compaction",
         "properties",
