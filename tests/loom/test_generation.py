@@ -510,3 +510,16 @@ async def test_row_logprobs_are_kept_and_a_branch_starts_with_an_alternative(
         again = await app.loom.get(node.id)
         assert again.tokens == node.tokens
         assert "logprobs" not in again.metadata
+
+
+async def test_a_tree_that_has_grown_gets_a_name_once(world: World) -> None:
+    writer = model("w", " on.", '"The Loom, and its Threads."\nmore', " on.", " on.")
+    async with world.open(writer) as app:
+        view = await view_of(app, {"model": "scripted:w"}, text="a word or two " * 200)
+        await events_of(view.generate())
+        await until(lambda: view.get_state().name == "The Loom, and its Threads")
+        view.navigate_parent()
+        await events_of(view.generate())
+        assert writer.request_count == 3
+        session = await app.sessions.get(await app.loom.session_of(view.root_id))
+        assert (await session.metadata()).title == "The Loom, and its Threads"

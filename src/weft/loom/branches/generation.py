@@ -51,6 +51,7 @@ from weft.loom.branches.generation_events import (
     GenerationEvent,
 )
 from weft.loom.branches.token_scores import stored_scores
+from weft.loom.branches.tree_name import name_tree, wants_name
 from weft.loom.continuation import ContinuationOptions, Strategy, choose_strategy
 from weft.loom.model_plan import MOST_BRANCHES, ModelPlanEntry
 from weft.loom.node import LOGPROBS
@@ -252,6 +253,17 @@ class GenerationWork:
             self._is_over = True
             self._put(GenerationCancelled() if closing is None else closing)
             self.ended.set()
+        if isinstance(closing, GenerationComplete):
+            await self._name(closing)
+
+    async def _name(self, done: GenerationComplete) -> None:
+        """Have a tree named that has grown long and has no name."""
+        whole = self._text + done.completions[0]
+        if wants_name(self._tree, whole):
+            try:
+                await name_tree(self._tree, self._host, done.new_nodes[0].model or "", whole)
+            except WeftError:
+                logger.exception("a tree was not named", extra={"generation": self.gen_id})
 
     async def _generate(self) -> ClosingEvent:
         self._plan()
