@@ -28,6 +28,7 @@ from weft.providers import (
     ScoredPiece,
     StreamEvent,
     StreamFinished,
+    TextPiece,
     TokenLogprob,
 )
 from weft.providers.script import Fail, SayText, Spend, Stall
@@ -523,3 +524,27 @@ async def test_a_tree_that_has_grown_gets_a_name_once(world: World) -> None:
         assert writer.request_count == 3
         session = await app.sessions.get(await app.loom.session_of(view.root_id))
         assert (await session.metadata()).title == "The Loom, and its Threads"
+
+
+class BrokenModel(ScoringModel):
+    """A model with a fault that no provider knows of."""
+
+    async def _pieces(self) -> AsyncIterator[StreamEvent]:
+        yield TextPiece(" before it")
+        raise RuntimeError("secret-looking details")
+
+
+async def test_a_fault_of_a_model_hurts_its_branch_alone_and_says_nothing_of_itself(
+    plain_world: World,
+) -> None:
+    async with plain_world.open(model("w", " fine")) as app:
+        view = await view_of(app, {"model": "scripted:scoring"}, {"model": "scripted:w"})
+        view.set_model(BrokenModel())
+        done = (await events_of(view.generate()))[-1]
+        assert isinstance(done, GenerationComplete)
+        assert done.completions == (" fine",)
+        [failure] = done.failures
+        assert failure.category == "provider_error"
+        assert "secret-looking" not in failure.sentence
+        assert failure.incident_id in failure.sentence
+        assert (await app.loom.get(failure.partial_node or "")).text == " before it"

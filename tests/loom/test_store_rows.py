@@ -123,6 +123,9 @@ async def test_row_store_metadata_is_merged_and_none_removes(world: World) -> No
         node = await app.loom.update_metadata(root.id, {"source": None, "note": "n"})
         assert dict(node.metadata) == {"bookmarked": True, "rating": 2, "note": "n"}
         assert (node.bookmarked, node.rating) == (True, 2)
+        named = await app.loom.update_metadata(root.id, {"name": "the topic"})
+        assert "name" not in named.metadata
+        assert (await app.loom.tree_settings(root.id)).name == "the topic"
 
 
 async def test_row_settings_belong_to_the_tree(world: World) -> None:

@@ -548,9 +548,17 @@ class GenerationStore:
         return tree.node(parent), [tree.node(node) for node in added]
 
     async def update_metadata(self, node_id: str, changes: Mapping[str, Any]) -> LoomNode:
-        """Set metadata of a node; None removes one, all others stay."""
+        """Set metadata of a node; None removes one, all others stay.  Of a root, the names of
+        settings are settings of its tree.
+        """
         tree, node = await self._find(node_id)
-        tree_edits.mark(tree, node, stored_marks(changes))
+        named = _SETTINGS if tree.parent(node) is None else ()
+        settings = {name: value for name, value in changes.items() if name in named}
+        if settings:
+            tree_edits.change_settings(tree, stored_settings(settings))
+        marks = stored_marks({k: v for k, v in changes.items() if k not in settings})
+        if marks:
+            tree_edits.mark(tree, node, marks)
         await tree.saved()
         return tree.node(node)
 

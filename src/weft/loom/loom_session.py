@@ -133,7 +133,7 @@ class LoomSession:
             view_mode=self._view_mode,
             hoisted_node_id=self._hoist,
             tree_nodes=self._tree_nodes() if self._view_mode == "tree" else None,
-            show_model_names=bool(tree.setting("show_model_names", True)),
+            show_model_names=self.show_model_names,
             model_plan=plan,
             usage=used,
             cost=used.cost_usd,
@@ -262,8 +262,7 @@ class LoomSession:
 
     def toggle_model_names(self) -> LoomState:
         """Show or hide who wrote what; a setting of the tree."""
-        shown = bool(self._tree.setting("show_model_names", True))
-        self._write([SettingChanged(name="show_model_names", value=not shown)])
+        self._settle_setting("show_model_names", not self.show_model_names)
         return self.get_state()
 
     def toggle_chat_headers(self) -> LoomState:
@@ -347,6 +346,11 @@ class LoomSession:
     def n_branches(self) -> int:
         """How many branches the next generation has."""
         return sum(each.n_branches for each in self.model_plan if each.enabled)
+
+    @property
+    def show_model_names(self) -> bool:
+        """Whether views of this tree show who wrote what."""
+        return bool(self._tree.setting("show_model_names", True))
 
     @property
     def branches_per_model(self) -> int:
@@ -657,10 +661,6 @@ class LoomSession:
         return self._tree.node(new)
 
     # -- life
-
-    def _write(self, facts: Sequence[Fact]) -> None:
-        self._check_writable()
-        self._tree.write(facts)
 
     def _check_writable(self) -> None:
         if self.read_only:

@@ -361,6 +361,9 @@ class GenerationWork:
                 await self._ask(branch)
             except WeftError as error:
                 branch.failure = self._failure(branch, error)
+            # A model of the program's own, or a fault of ours: it hurts this branch alone.
+            except Exception as error:
+                branch.failure = self._failure(branch, error)
             else:
                 branch.is_whole = True
         if branch.is_whole and not branch.text.strip():
@@ -607,14 +610,19 @@ class GenerationWork:
             failures=tuple(failures),
         )
 
-    def _failure(self, branch: _Branch, error: WeftError | None) -> BranchFailure:
+    def _failure(self, branch: _Branch, error: Exception | None) -> BranchFailure:
         incident = new_id("inc", self._host.now())
         category: FailureCategory = "empty_response" if error is None else category_of(error)
         sentence = "the model wrote nothing" if error is None else str(error)
+        is_unforeseen = error is not None and not isinstance(error, WeftError)
+        if is_unforeseen:
+            # Its words were not written for users, and may say anything.
+            sentence = f"the model failed unexpectedly; the log has the details under {incident}"
         logger.warning(
             "a branch failed: %s",
             category,
             extra={"incident": incident, "model": branch.slot.model, "generation": self.gen_id},
+            exc_info=error if is_unforeseen else None,
         )
         return BranchFailure(
             branch_idx=branch.number,
@@ -626,7 +634,7 @@ class GenerationWork:
         )
 
 
-def category_of(error: WeftError) -> FailureCategory:
+def category_of(error: Exception) -> FailureCategory:
     """What kind of failure an error is."""
     match error:
         case AuthFailed():
