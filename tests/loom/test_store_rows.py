@@ -273,6 +273,25 @@ async def test_row_import_keeps_ids_parents_first_and_can_be_repeated(world: Wor
         assert await app.loom.import_nodes(records) == 0
 
 
+async def test_row_export_a_record_of_a_tree_comes_back_as_the_same_tree(world: World) -> None:
+    async with world.open() as app:
+        root, (first, second), below = await grown(app.loom)
+        await app.loom.update_metadata(first.id, {"bookmarked": True, "rating": 2, "note": "n"})
+        await app.loom.set_context(first.id, "brief")
+        await app.loom.set_checked_out_child(root.id, second.id)
+        await app.loom.set_active_node(below.id)
+        await app.loom.update_tree_settings(root.id, name="mine")
+        record = await app.loom.tree_record(root.id)
+        assert [node.id for node in record.nodes] == [root.id, first.id, below.id, second.id]
+        await app.loom.delete_tree(root.id)
+        assert await app.loom.import_tree(record) == 4
+        again = await app.loom.tree_record(root.id)
+        assert again.nodes == record.nodes
+        assert (again.name, again.current_id) == ("mine", below.id)
+        assert await app.loom.context_of(below.id) == "brief"
+        assert await app.loom.import_tree(record) == 0
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -26,6 +26,7 @@ from weft.providers import Model, ModelInfo
 from weft.store import RowPlace, SessionRow
 
 if TYPE_CHECKING:
+    from weft.loom.node_record import TreeRecord
     from weft.loom.trees.tree_shape import TreeShape, TreeStats
 
 MOST_MATCHES: Final = 20
@@ -677,6 +678,36 @@ class GenerationStore:
             homes[each.id] = tree
             added += 1
         for tree, facts in waiting.items():
+            tree.write(facts)
+            await tree.saved()
+        return added
+
+    async def tree_record(self, root_id: str) -> TreeRecord:
+        """A whole tree as data, for the formats of `weft.loom.formats`."""
+        from weft.loom.trees.tree_records import tree_record  # few export
+
+        tree, _ = await self._find(root_id)
+        await tree.load_all()
+        return tree_record(tree, settings_of(tree, self.default_model()))
+
+    async def import_tree(self, record: TreeRecord) -> int:
+        """Add a tree that was read from a file, with its name and the place where it was left;
+        returns how many nodes were new.
+
+        Raises:
+            UsageError: its nodes make up no tree.
+        """
+        added = await self.import_nodes(record.nodes)
+        if added:
+            tree, _ = await self._find(record.root_id)
+            facts: list[Fact] = []
+            if record.name:
+                facts += [
+                    SettingChanged(name=name, value=value)
+                    for name, value in stored_settings({"name": record.name}).items()
+                ]
+            if tree.find(record.current_id) is not None:
+                facts.append(SettingChanged(name="loom_active", value=record.current_id))
             tree.write(facts)
             await tree.saved()
         return added
