@@ -31,7 +31,7 @@ from weft.providers import (
     TextPiece,
     TokenLogprob,
 )
-from weft.providers.script import Fail, SayText, Spend, Stall
+from weft.providers.script import Break, Fail, SayText, Spend, Stall
 from weft.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -548,3 +548,12 @@ async def test_a_fault_of_a_model_hurts_its_branch_alone_and_says_nothing_of_its
         assert "secret-looking" not in failure.sentence
         assert failure.incident_id in failure.sentence
         assert (await app.loom.get(failure.partial_node or "")).text == " before it"
+
+
+async def test_a_try_that_broke_off_in_its_first_word_leaves_nothing_behind(world: World) -> None:
+    """The word is held back for the seam, so the view saw nothing of it and it is tried again."""
+    async with world.open(model("a", [SayText(text="ther"), Break()], "there was")) as app:
+        view = await view_of(app, {"model": "scripted:a", "n_branches": 1})
+        done = (await events_of(view.generate()))[-1]
+        assert isinstance(done, GenerationComplete)
+        assert list(done.completions) == [" there was"]

@@ -401,6 +401,9 @@ class GenerationWork:
         )
         retries, waited, limits = 0, 0.0, TurnLimits(retries=RETRIES)
         while True:
+            # Anew for each try: the one before may hold back a word that nobody saw.
+            branch.stream = BranchStream(self._text, branch.strategy, branch.slot.max_tokens)
+            branch.tokens.clear()
             try:
                 branch.is_out = True
                 async with branch.model.stream(request) as events:
