@@ -35,11 +35,13 @@ from weft.decisions.pulse import PulseReport
 from weft.events import CallOrigin, Event, FactBase, LeftOutFile, PermissionAction, Status, Todo
 from weft.ids import NodeId, SessionId
 from weft.loom.branches.generation_events import GenerationEvent
-from weft.loom.generation_store import LoomHit, TreeCatalogue
+from weft.loom.generation_store import TreeCatalogue
 from weft.loom.loom_state import LoomState, ModelPrompt, TreeSettings
 from weft.loom.model_plan import ModelPlanEntry
 from weft.loom.node import LoomNode
 from weft.loom.node_record import TreeRecord
+from weft.loom.search_rank import RankedTree
+from weft.loom.tree_search import LoomHit
 from weft.loom.trees.branch_comparison import BranchComparison
 from weft.loom.trees.tree_shape import TreeShape, TreeStats
 from weft.messages import Content, File, Image, Text
@@ -597,6 +599,7 @@ class GenerationStore:
         after: float | None = None,
         limit: int = 20,
     ) -> list[LoomHit]: ...
+    def search_trees(self, query: str, *, limit: int = 20) -> list[RankedTree]: ...
     def create_root(
         self, text: str = "", *, metadata: Mapping[str, Any] | None = None, title: str = ""
     ) -> LoomNode: ...

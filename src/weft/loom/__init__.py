@@ -14,12 +14,14 @@ from weft.loom.branches.generation_events import (
     GenerationError,
     GenerationEvent,
 )
-from weft.loom.generation_store import CatalogueEntry, GenerationStore, LoomHit, TreeCatalogue
+from weft.loom.generation_store import CatalogueEntry, GenerationStore, TreeCatalogue
 from weft.loom.host import LoomHost
 from weft.loom.loom_session import LoomSession
 from weft.loom.loom_state import LoomState, TreeSettings
 from weft.loom.model_plan import ModelPlanEntry
 from weft.loom.node import LoomNode, TextSegment
+from weft.loom.search_rank import RankedTree
+from weft.loom.tree_search import LoomHit
 from weft.loom.trees.branch_comparison import BranchComparison
 from weft.loom.trees.text_diff import DiffPart
 
@@ -39,6 +41,7 @@ __all__ = [
     "LoomSession",
     "LoomState",
     "ModelPlanEntry",
+    "RankedTree",
     "TextSegment",
     "TreeCatalogue",
     "TreeSettings",

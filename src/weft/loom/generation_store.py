@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from weft.errors import AmbiguousId, NodeNotFound, SessionNotFound, UsageError, WeftError
+from weft.errors import AmbiguousId, NodeNotFound, UsageError, WeftError
 from weft.events import Fact, NewMessage, NodeMarked, SessionCreated, SettingChanged
 from weft.ids import NodeId, SessionId, derived_id, new_node_id, new_session_id
 from weft.loom.host import LoomHost
@@ -27,9 +27,13 @@ from weft.store import RowPlace, SessionRow
 
 if TYPE_CHECKING:
     from weft.loom.node_record import TreeRecord
+    from weft.loom.search_rank import LoomQuery, RankedTree
+    from weft.loom.tree_search import LoomHit, SearchSources
     from weft.loom.trees.tree_shape import TreeShape, TreeStats
 
 MOST_MATCHES: Final = 20
+MOST_NAMED: Final = 50
+"""Trees whose names a search looks at; the most recently used ones."""
 MOST_TREES: Final = 64
 """Trees without a view that are kept in memory."""
 PAGE: Final = 500
@@ -37,15 +41,6 @@ DEFAULT_SECONDS: Final = 2.0
 """How long the default model is remembered."""
 _SETTINGS: Final = ("name", "model_plan", "show_model_names", "logprobs")
 """Metadata of a new root that are settings of its tree."""
-
-
-class LoomHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that a search found."""
-
-    node: LoomNode
-    root: NodeId
-    score: float
-    snippet: str
 
 
 class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -399,39 +394,43 @@ class GenerationStore:
         after: float | None = None,
         limit: int = 20,
     ) -> list[LoomHit]:
-        """Nodes that say all these words, or whose id begins so, the best first."""
-        hits: list[LoomHit] = []
-        seen: set[NodeId] = set()
-        for rank, (node_id, excerpt) in enumerate(await self._matches(query, limit)):
-            try:
-                tree, node = await self._find(node_id)
-            except (NodeNotFound, AmbiguousId, SessionNotFound):
-                continue
-            found = tree.node(node)
-            fits = (
-                (roots is None or tree.root_id in roots)
-                and (models is None or found.model in models)
-                and (bookmarked is None or found.bookmarked == bookmarked)
-                and (after is None or found.created_at > after)
-            )
-            if fits and node not in seen and len(hits) < limit:
-                seen.add(node)
-                hits.append(
-                    LoomHit(
-                        node=found,
-                        root=tree.root_id,
-                        score=1.0 / (60 + rank),
-                        snippet=excerpt or found.text[:200],
-                    )
-                )
-        return hits
+        """Nodes that say all these words, whose id begins so, or whose tree is called so; the best
+        first.  Filters may stand among the words: `storm model:haiku is:bookmarked`.
+        """
+        from weft.loom.search_rank import parse_query  # few search
+        from weft.loom.tree_search import search_nodes
 
-    async def _matches(self, query: str, limit: int) -> list[tuple[NodeId, str]]:
-        if not query.strip():
-            return []
-        by_id = await self._places(query) if " " not in query else {}
-        said = await self.host.store.search(query, limit=limit * 5)
-        return [*((node, "") for node in by_id), *((hit.node, hit.excerpt) for hit in said)]
+        def fits(hit: LoomHit) -> bool:
+            return (
+                (roots is None or hit.root in roots)
+                and (models is None or hit.node.model in models)
+                and (bookmarked is None or hit.node.bookmarked == bookmarked)
+                and (after is None or hit.node.created_at > after)
+            )
+
+        asked = parse_query(query)
+        return await search_nodes(self, asked, await self._sources(asked, limit), fits, limit)
+
+    async def search_trees(self, query: str, *, limit: int = 20) -> list[RankedTree]:
+        """The trees in which a search finds something, each by its best node."""
+        from weft.loom.tree_search import best_trees
+
+        return best_trees(await self.search(query, limit=limit * 5), limit)
+
+    async def _sources(self, query: LoomQuery, limit: int) -> SearchSources:
+        from weft.loom.tree_search import SearchSources
+
+        if not query.words:
+            return SearchSources(said=())
+        # More than are asked for: filters take some away.
+        said = await self.host.store.search(query.words, limit=limit * 5)
+        ids = await self._places(query.words) if query.looks_like_id else {}
+        places = [(node, (await self._tree(home)).root_id) for node, home in ids.items()]
+        named = [
+            ((await self._tree(row.id)).root_id, {"name": row.title, "model": row.model})
+            for row in (await self._rows(query=query.words))[:MOST_NAMED]
+        ]
+        return SearchSources(said=said, places=places, named=named)
 
     async def _rows(
         self, *, query: str | None = None, archived: bool = True, limit: int | None = None

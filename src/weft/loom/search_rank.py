@@ -141,8 +141,8 @@ def metadata_order(words: str, described: Iterable[tuple[str, Mapping[str, objec
     wanted = {word.casefold() for word in words.split()}
     found: list[tuple[int, str]] = []
     for node, facts in described:
-        said = " ".join(_flat(facts.values())).casefold()
-        hits = sum(word in said for word in wanted)
+        said = set(re.findall(r"\w+", " ".join(_flat(facts.values())).casefold()))
+        hits = sum(_is_said(word, said) for word in wanted)
         if hits:
             found.append((-hits, node))
     return [node for _, node in sorted(found, key=lambda each: each[0])]
@@ -163,6 +163,11 @@ def rolled_up(
         else:
             best[root] = msgspec.structs.replace(known, hits=known.hits + 1)
     return sorted(best.values(), key=lambda tree: -tree.score)[:limit]
+
+
+def _is_said(word: str, said: set[str]) -> bool:
+    # Beginnings count from three letters on: one letter begins a word of nearly every name.
+    return word in said or (len(word) > 2 and any(each.startswith(word) for each in said))
 
 
 def _flat(values: Iterable[object]) -> Iterable[str]:

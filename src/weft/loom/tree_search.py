@@ -1,0 +1,114 @@
+"""Search over all trees: by words, ids and the names of trees and models, fused to one order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from weft.errors import AmbiguousId, NodeNotFound, SessionNotFound
+from weft.ids import NodeId
+from weft.loom.node import LoomNode
+from weft.loom.search_rank import (
+    LoomQuery,
+    RankedNode,
+    RankedTree,
+    fused,
+    id_order,
+    metadata_order,
+    rolled_up,
+)
+from weft.store import SearchHit
+
+if TYPE_CHECKING:
+    from weft.loom.generation_store import GenerationStore
+
+_EXCERPT: Final = 200
+
+
+class LoomHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that a search found."""
+
+    node: LoomNode
+    root: NodeId
+    score: float
+    snippet: str
+
+
+class SearchSources(msgspec.Struct, frozen=True, kw_only=True):
+    """What stores know of a search."""
+
+    said: Sequence[SearchHit]
+    """Where its words were said, the best first."""
+    places: Sequence[tuple[str, str]] = ()
+    """Nodes whose ids begin so, with their roots."""
+    named: Sequence[tuple[str, Mapping[str, object]]] = ()
+    """Roots of trees, with their names and models."""
+
+
+async def search_nodes(
+    store: GenerationStore,
+    query: LoomQuery,
+    found: SearchSources,
+    fits: Callable[[LoomHit], bool],
+    limit: int,
+) -> list[LoomHit]:
+    """The nodes that fit a search, the best first."""
+    excerpts = {hit.node: hit.excerpt for hit in found.said}
+    hits: list[LoomHit] = []
+    for ranked in fused(_orders(query, found)):
+        try:
+            node = await store.get(ranked.id)
+        # What was deleted since it was found, or hidden, is not there any more.
+        except (NodeNotFound, AmbiguousId, SessionNotFound):
+            continue
+        excerpt = excerpts.get(node.id) or node.text[:_EXCERPT]
+        hit = LoomHit(node=node, root=node.root_id, score=ranked.score, snippet=excerpt)
+        if holds(query, hit) and fits(hit):
+            hits.append(hit)
+            if len(hits) == limit:
+                break
+    return hits
+
+
+def best_trees(hits: Sequence[LoomHit], limit: int) -> list[RankedTree]:
+    """The trees of what was found, each by its best node."""
+    roots: dict[str, str] = {hit.node.id: hit.root for hit in hits}
+    ranked = (RankedNode(hit.node.id, hit.score) for hit in hits)
+    return rolled_up(ranked, roots.get, limit)
+
+
+def holds(query: LoomQuery, hit: LoomHit) -> bool:
+    """Whether a node is what the filters of a search ask for."""
+    node = hit.node
+    model, at = node.model or "", node.created_at
+    states = {
+        "bookmarked": node.bookmarked,
+        "hidden": node.hidden,
+        "partial": node.partial,
+        "rated": node.rating is not None,
+    }
+    return (
+        (not query.models or any(each in model for each in query.models))
+        and not any(each in model for each in query.not_models)
+        and (not query.roles or (node.role or "") in query.roles)
+        and (not query.trees or any(hit.root.startswith(each) for each in query.trees))
+        and (not query.labels or bool(set(query.labels) & _labels(node)))
+        and all(states[name] is wanted for name, wanted in query.states)
+        and (query.after is None or at >= query.after)
+        and (query.before is None or at < query.before)
+    )
+
+
+def _labels(node: LoomNode) -> set[str]:
+    found = node.metadata.get("labels", node.metadata.get("label", ()))
+    return {found} if isinstance(found, str) else {each for each in found if isinstance(each, str)}
+
+
+def _orders(query: LoomQuery, found: SearchSources) -> list[list[str]]:
+    """The orders of the nodes by each way of finding them."""
+    orders = [[str(hit.node) for hit in found.said], metadata_order(query.words, found.named)]
+    if query.looks_like_id:
+        orders.append(id_order(query.words, found.places))
+    return orders
