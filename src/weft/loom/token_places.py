@@ -13,7 +13,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.loom.boundary_repair import RepairedText
-from weft.providers import ScoredPiece, StreamEvent, TextPiece, TokenLogprob
+from weft.providers import TokenLogprob
 
 _HALF = "\ufffd"
 """What a token of half a character is reported as."""
@@ -43,27 +43,6 @@ class PlacedToken(msgspec.Struct, frozen=True, array_like=True):
         if len(self.alternatives) < 2:
             return None
         return self.alternatives[0][1] - self.alternatives[1][1]
-
-
-class TokenRecorder:
-    """Collects the tokens of one branch as they come."""
-
-    def __init__(self) -> None:
-        self._raw: list[str] = []
-        self._tokens: list[TokenLogprob] = []
-
-    def add(self, event: StreamEvent) -> None:
-        """Take a piece of text in; other events say nothing of tokens."""
-        if isinstance(event, TextPiece):
-            self._raw.append(event.text)
-        if isinstance(event, ScoredPiece):
-            self._tokens += event.tokens
-
-    def placed(self, repaired: RepairedText) -> tuple[PlacedToken, ...] | None:
-        """The tokens in their places; None where the model reported none."""
-        if not self._tokens:
-            return None
-        return placed_tokens(self._tokens, "".join(self._raw), repaired)
 
 
 def placed_tokens(
@@ -108,7 +87,7 @@ def _behind_character(tokens: Sequence[TokenLogprob], number: int, raw: str, at:
     return at if found < 0 else found
 
 
-def text_with_alternative(
+def with_alternative(
     text: str, tokens: Sequence[PlacedToken], number: int, alternative: str | None = None
 ) -> str:
     """The text up to a token, and then what could have stood there instead.
@@ -136,20 +115,3 @@ def open_places(tokens: Sequence[PlacedToken], most_gap: float = 0.5) -> list[in
     return [
         number for gap, number in sorted((g, n) for g, n in gaps if g is not None and g <= most_gap)
     ]
-
-
-def dump_tokens(tokens: Sequence[PlacedToken]) -> bytes:
-    """The tokens as they are stored."""
-    return msgspec.json.encode(tokens)
-
-
-def load_tokens(data: bytes) -> tuple[PlacedToken, ...]:
-    """Stored tokens.
-
-    Raises:
-        UsageError: the bytes are none.
-    """
-    try:
-        return msgspec.json.decode(data, type=tuple[PlacedToken, ...])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the tokens of the node cannot be read: {error}") from None

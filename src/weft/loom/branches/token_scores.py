@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from weft.errors import UsageError
 from weft.ids import BlobId
 from weft.loom.boundary_repair import RepairedText, TextEdit
+from weft.loom.token_places import placed_tokens, with_alternative
 from weft.providers import TokenLogprob
 
 
@@ -42,14 +42,7 @@ def text_with_alternative(
     Raises:
         UsageError: there is no such token, or no alternative to it.
     """
-    tokens = scores.tokens
-    if not 0 <= index < len(tokens):
-        raise UsageError(f"there is no token {index}; the node has {len(tokens)}")
-    chosen = tokens[index]
-    if alternative is None:
-        others = [other for other, _ in chosen.alternatives if other != chosen.text]
-        if not others:
-            raise UsageError(f"the model named no alternative to token {index}; give one")
-        alternative = others[0]
-    raw = sum(len(token.text) for token in tokens[:index])
-    return text[: RepairedText(text, scores.edits).offset(raw)] + alternative
+    # Placed anew: repairs have moved the tokens, and some are only parts of a character.
+    raw = "".join(token.text for token in scores.tokens)
+    placed = placed_tokens(scores.tokens, raw, RepairedText(text, scores.edits))
+    return with_alternative(text, placed, index, alternative)
