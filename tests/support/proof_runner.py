@@ -44,6 +44,7 @@ CLAIMS: Mapping[str, str] = {
         "rivals",
         "compaction",
         "properties",
+        "fan",
         "soak",
     )
 }

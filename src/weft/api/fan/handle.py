@@ -31,8 +31,6 @@ _LOOK_SECONDS: Final = 0.2
 """How often a reader of events looks whether there will be more."""
 _ENDED: Final = object()
 MOST: Final = 64
-NEW_SECONDS: Final = 600.0
-"""A fan-out that is not on record is a leftover only after so long."""
 
 CandidateStatus: TypeAlias = Literal[
     "working", "verifying", "done", "failed", "interrupted", "stopped", "kept", "pruned"
@@ -482,7 +480,10 @@ async def _entry(host: SessionHost, fan_id: str) -> FanEntry:
 
 
 async def sweep_fans(host: SessionHost, places: FanPlaces) -> list[str]:
-    """Remove what is on disk of fan-outs that no session knows, or that are closed."""
+    """Remove what is on disk of fan-outs that no session knows, or that are closed.
+
+    One that another process has just begun is not on record yet, and held by a lock.
+    """
     from weft.runtime.fan.fan_index import FanIndex
 
     index = FanIndex(host.services.places.home)
@@ -490,9 +491,7 @@ async def sweep_fans(host: SessionHost, places: FanPlaces) -> list[str]:
     entries = {each.fan_id: each for each in await anyio.to_thread.run_sync(index.entries)}
     for fan_id in await anyio.to_thread.run_sync(places.present):
         entry = entries.get(fan_id)
-        # One that another process has just begun is not on record yet.
-        is_new = entry is not None and host.now() - entry.at < NEW_SECONDS
-        if entry is not None and (is_new or await _is_open(host, entry)):
+        if entry is not None and await _is_open(host, entry):
             known.add(fan_id)
     return await anyio.to_thread.run_sync(places.sweep, known.__contains__)
 

@@ -47,6 +47,20 @@ class FanPlaces:
         """Where a fan-out lies, or one thing of it."""
         return f"{self._base}/{fan_id}/{name}".rstrip("/")
 
+    def claim(self, fan_id: str) -> int:
+        """Make the folder of a fan-out, and hold it: while the descriptor is open, in whatever
+        process, it is no leftover.  Blocks.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        os.makedirs(self.folder(fan_id), 0o700, exist_ok=True)
+        path = self.folder(fan_id, "lock")
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with suppress(OSError):  # a disk without locks
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return lock
+
     def upper(self, fan_id: str, name: str) -> str:
         """What a candidate wrote."""
         return ViewPlace(folder=self.folder(fan_id, name)).upper
@@ -120,7 +134,7 @@ class FanPlaces:
 
     def _is_in_use(self, fan_id: str) -> bool:
         folder = self.folder(fan_id)
-        for name in os.listdir(folder):
+        for name in ("", *os.listdir(folder)):
             try:
                 lock = os.open(f"{folder}/{name}/lock", os.O_RDWR | os.O_CLOEXEC)
             except OSError:

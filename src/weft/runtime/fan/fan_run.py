@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -118,6 +119,8 @@ class FanRun:
         self._log = FanLog()
         self._fan_id = ""
         self.base: BaseFiles | None = None
+        self._lock = -1
+        """Held for as long as the process knows it: what is on disk of it is no leftover."""
         self._watch: BaseWatch | None = None
         self._runs: dict[int, CandidateRun] = {}
         self._stop_why: Literal["", "budget", "stopped"] = ""
@@ -162,6 +165,7 @@ class FanRun:
         )
         index = FanIndex(self.sessions.services.places.home)
         await anyio.to_thread.run_sync(index.add, entry)
+        self._lock = await anyio.to_thread.run_sync(self.places.claim, self._fan_id)
         folder = self.places.folder(self._fan_id)
         at_ns = time.time_ns()
         try:
@@ -195,7 +199,9 @@ class FanRun:
         if await self.places.why_not(self.root):
             return
         self.base = await open_base(self.host.runner, self.places.folder(record.fan_id))
-        await anyio.to_thread.run_sync(self.places.clear_checks, record.fan_id)
+        if self.base is not None:
+            self._lock = await anyio.to_thread.run_sync(self.places.claim, record.fan_id)
+            await anyio.to_thread.run_sync(self.places.clear_checks, record.fan_id)
 
     @property
     def root(self) -> str:
@@ -446,6 +452,9 @@ class FanRun:
         """End it: nothing of it is at work any more, and its overlays are gone."""
         await self.stop("stopped")
         await self.append(lambda state: Commit(facts=(FanClosed(fan_id=self._fan_id),)))
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
         await anyio.to_thread.run_sync(self.places.remove, self._fan_id)
 
 

@@ -30,7 +30,7 @@ from weft.runtime.fan.fan_keep import (
 from weft.state import SessionState
 from weft.workspace import ChangedFile, SessionBoundaries
 from weft.workspace.sandbox.overlay_plan import started_now
-from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace
+from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace, remove
 
 if TYPE_CHECKING:
     from weft.runtime.fan.fan_run import FanRun
@@ -227,7 +227,11 @@ class CandidateKeeper:
     async def recover(self) -> bool:
         """Finish what a dead process had begun to put into the project; False when it had not."""
         left = await self._sandbox.recovered(self.label)
-        if left is None or not (left.changes or left.finished):
+        if left is None:
+            return False
+        if not left.changes and not left.finished:
+            # It had not begun to be put there, and the candidate's overlay still has all of it.
+            await anyio.to_thread.run_sync(remove, left.folder)
             return False
         await self.record(left.changes, KeepPlan(), blobs={}, remarks=(str(left),))
         return True
