@@ -10,6 +10,7 @@ from weft.api.fan.handle import (
     list_fans,
     open_fan,
 )
+from weft.runtime.fan.kept_candidate import KeepOutcome
 
 __all__ = [
     "CandidateStatus",
@@ -17,6 +18,7 @@ __all__ = [
     "FanCandidate",
     "FanEvents",
     "FanSummary",
+    "KeepOutcome",
     "begin_fan",
     "list_fans",
     "open_fan",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import anyio
 import msgspec
 
-from weft.api.fan import Fan, FanCandidate
+from weft.api.fan import Fan, FanCandidate, KeepOutcome
 from weft.app import App
 from weft.cli.commands.table import money, print_table, when
 from weft.cli.commands.with_app import with_app
@@ -19,9 +19,6 @@ from weft.cli.sanitize import clean_line
 from weft.cli.session_options import find_id
 from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.errors import UsageError
-
-if TYPE_CHECKING:
-    from weft.runtime.fan.kept_candidate import KeepOutcome
 
 HEAD: Final = ("#", "model", "state", "verify", "tests", "diff", "agree", "cost", "time")
 LOOK_SECONDS: Final = 0.5
