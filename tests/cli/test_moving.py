@@ -329,6 +329,7 @@ async def test_a_branch_is_begun_and_switched_between(app: App) -> None:
         }
         await talk.screen.pick("main")
         await talk.screen.noted("now on main, 2 messages")
+        await talk.screen.noted("What was learned on the branch that you left can come along")
         assert await said(talk) == ["first", "One."]
         talk.screen.typed("/switch main")
         await talk.screen.noted("you are on main already")

@@ -29,6 +29,10 @@ from weft.view import (
     rewind_summary,
 )
 
+_LESSON = (
+    "What was learned on the branch that you left can come along: /tree, then Tab on a message of "
+    "it, “Summarize that branch here”."
+)
 SHOWN = 70
 """Characters of a message that a list shows."""
 _Action: TypeAlias = tuple[ChoiceRow, Callable[[], Awaitable[None]]]
@@ -146,12 +150,31 @@ class TreeCommands(CommandGroup):
         self._must_be_idle("another branch")
         if not await self._files_too(session, place.node):
             return
+        left = (await session.tree()).head
         if place.branch:
             await session.switch_branch(place.branch)
         else:
             assert place.node is not None
             await session.branch_at(place.node)
         await self._chat.show_place()
+        await self._offer_lesson(session, left)
+
+    async def _offer_lesson(self, session: Session, left: NodeId | None) -> None:
+        """Say how what was learned on a branch that was left can come along; what the model said
+        there is lost to it otherwise.
+        """
+        tree = await session.tree()
+        about = {message.id: message for message in tree.messages}
+        line: set[NodeId] = set()
+        node = tree.head
+        while node is not None and node in about:
+            line.add(node)
+            node = about[node].parent
+        while left is not None and left in about and left not in line:
+            if about[left].role == "assistant":
+                self._say(_LESSON)
+                return
+            left = about[left].parent
 
     async def _say_differently(self, session: Session, node: NodeId, parent: NodeId | None) -> None:
         self._must_be_idle("another branch")
@@ -302,8 +325,10 @@ class TreeCommands(CommandGroup):
         if target.is_current:
             self._say(f"you are on {words} already")
         elif await self._files_too(session, target.node):
+            left = (await session.tree()).head
             await session.switch_branch(words)
             await self._chat.show_place()
+            await self._offer_lesson(session, left)
 
     async def _checkpoint(self, words: str) -> None:
         session = self._session("mark")
