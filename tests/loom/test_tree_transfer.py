@@ -10,7 +10,7 @@ import pytest
 from tests.support.world import World
 from weft.errors import NodeNotFound, UsageError
 from weft.loom.formats.tree_file import parse_trees
-from weft.loom.tree_transfer import export_tree, import_trees, tree_record
+from weft.loom.tree_transfer import export_tree, import_trees
 
 pytestmark = pytest.mark.anyio
 
@@ -26,13 +26,13 @@ async def test_a_tree_that_was_written_is_read_as_it_was(world: World) -> None:
         await app.loom.set_context(second.id, "a storm")
         await app.loom.update_tree_settings(root.id, name="the loom")
         data = await export_tree(app.loom, root.id)
-        record = await tree_record(app.loom, first.id)
+        record = await app.loom.tree_record(first.id)
         await app.loom.delete_tree(root.id)
         with pytest.raises(NodeNotFound):
             await app.loom.get(root.id)
         done = await import_trees(app.loom, data)
         assert (done.roots, done.added, done.known) == ((root.id,), 3, 0)
-        again = await tree_record(app.loom, root.id)
+        again = await app.loom.tree_record(root.id)
         assert again == record
         assert [node.context for node in again.nodes] == ["", "", "a storm"]
         assert (again.name, again.nodes[1].bookmarked, again.nodes[2].checked_out) == (
@@ -86,7 +86,7 @@ async def test_what_grew_from_an_older_text_still_reads_so_in_a_file(world: Worl
         view.edit_node_text(first.id, " changed")
         await view.save()
         await app.loom.add_child(first.id, " later", **HOW)
-        record = await tree_record(app.loom, root.id)
+        record = await app.loom.tree_record(root.id)
         assert await app.loom.full_text(below.id) == "Root A below"
         texts = {"".join(each.text for each in record.line(node.id)) for node in record.nodes}
         assert texts == {"Root", "Root A", "Root A below", "Root changed", "Root changed later"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,11 +12,14 @@ from weft.loom.node import CONTEXT, LoomNode
 from weft.loom.node_record import NodeRecord, TreeRecord
 from weft.loom.trees.loom_tree import LoomTree
 
+_FIELDS: Final = frozenset({"bookmarked", "hidden", "rating", "partial", "role"})
+"""What stands among a node's metadata and has a field in a record."""
+
 
 def tree_record(tree: LoomTree, settings: TreeSettings) -> TreeRecord:
     """All nodes of a tree that are not deleted, each behind its parent."""
     root = tree.root_id
-    nodes = tuple(_record(tree, node) for node in tree.subtree(root))
+    nodes = tuple(_Records(tree).all())
     return TreeRecord(
         root_id=root,
         nodes=nodes,
@@ -27,38 +30,76 @@ def tree_record(tree: LoomTree, settings: TreeSettings) -> TreeRecord:
             "model_plan": [msgspec.to_builtins(each) for each in settings.model_plan],
             "show_model_names": settings.show_model_names,
         },
-        metadata=dict(settings.metadata),
+        metadata=_plain(dict(settings.metadata)),
     )
 
 
-def _record(tree: LoomTree, node_id: NodeId) -> NodeRecord:
-    node = tree.node(node_id)
-    marks = tree.marks(node_id)
-    parent = node.parent_id
-    return NodeRecord(
-        id=node.id,
-        parent_id=parent,
-        text=node.text,
-        kind=node.kind,
-        role=node.role or "",
-        model=node.model or "",
-        strategy=node.strategy or "",
-        max_tokens=node.max_tokens,
-        temperature=node.temperature,
-        created_at=node.created_at,
-        context=str(marks.get(CONTEXT) or ""),
-        partial=node.partial,
-        bookmarked=node.bookmarked,
-        hidden=node.hidden,
-        checked_out=parent is not None and tree.checked_out_child(parent) == node.id,
-        rating=node.rating,
-        usage=None if node.usage is None else msgspec.to_builtins(node.usage),
-        cost_usd=node.cost_usd,
-        metadata=_metadata(node),
-    )
+class _Records:
+    """The records of one tree.
+
+    A node that was edited after others grew from it is written twice: as it is now, and, for those
+    that still read as they grew, as it was.
+    """
+
+    def __init__(self, tree: LoomTree) -> None:
+        self._tree = tree
+        self._parents: dict[tuple[NodeId, int], str] = {}
+        """The record that stands for each revision of a node."""
+
+    def all(self) -> list[NodeRecord]:
+        found: list[NodeRecord] = []
+        for each in self._tree.subtree(self._tree.root_id):
+            node = self._tree.node(each)
+            parent = self._above(node, found)
+            found.append(self._record(node, parent))
+            self._parents[node.id, node.revision] = node.id
+        return found
+
+    def _above(self, node: LoomNode, found: list[NodeRecord]) -> str | None:
+        if node.parent_id is None:
+            return None
+        key = (node.parent_id, node.parent_revision)
+        if key not in self._parents:
+            was = self._tree.node(node.parent_id, node.parent_revision)
+            name = f"{was.id}~{node.parent_revision}"
+            now = next(record for record in found if record.id == was.id)
+            old = {"revision_of": was.id, "revision": node.parent_revision}
+            found.append(
+                msgspec.structs.replace(
+                    now, id=name, text=was.text, checked_out=False, metadata=now.metadata | old
+                )
+            )
+            self._parents[key] = name
+        return self._parents[key]
+
+    def _record(self, node: LoomNode, parent: str | None) -> NodeRecord:
+        tree, above = self._tree, node.parent_id
+        # Its own mark, and not what holds there: that would be looked for up the whole line.
+        context = tree.marks(node.id).get(CONTEXT)
+        metadata = {name: each for name, each in node.metadata.items() if name not in _FIELDS}
+        return NodeRecord(
+            id=node.id,
+            parent_id=parent,
+            text=node.text,
+            kind=node.kind,
+            role=node.role or "",
+            model=node.model or "",
+            strategy=node.strategy or "",
+            max_tokens=node.max_tokens,
+            temperature=node.temperature,
+            created_at=node.created_at or None,
+            context=context if isinstance(context, str) else "",
+            partial=node.partial,
+            bookmarked=node.bookmarked,
+            hidden=node.hidden,
+            checked_out=above is not None and tree.checked_out_child(above) == node.id,
+            rating=node.rating,
+            usage=None if node.usage is None else msgspec.to_builtins(node.usage),
+            cost_usd=node.cost_usd,
+            metadata=_plain(metadata),
+        )
 
 
-def _metadata(node: LoomNode) -> dict[str, Any]:
-    """What no field of the record has."""
-    named = ("bookmarked", "hidden", "rating", "partial", "role")
-    return {name: value for name, value in node.metadata.items() if name not in named}
+def _plain(metadata: dict[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(metadata)
+    return plain
