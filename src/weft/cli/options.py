@@ -727,7 +727,7 @@ VERBS: tuple[CommandSpec, ...] = (
             CommandSpec("prune", "Remove the overlays of candidates", "ID NUMBER..."),
             CommandSpec(
                 "resume",
-                "Go on with candidates that were interrupted or stopped",
+                "Continue candidates that were interrupted or stopped",
                 "ID [NUMBER...]",
                 (JSON,),
             ),

@@ -276,7 +276,7 @@ async def test_candidates_share_the_line_that_they_branch_off(stage: World) -> N
         assert len(await session.messages()) == 2
 
 
-def test_the_doors_of_a_closed_candidate_refuse(tmp_path: Path) -> None:
+def test_the_tools_of_a_closed_candidate_are_refused(tmp_path: Path) -> None:
     from weft.runtime.fan.candidate_parts import ClosedWorkspace
 
     closed = ClosedWorkspace(str(tmp_path), "fan_1/2")
