@@ -7,9 +7,9 @@ not ignored.  It also holds a git directory of its own, with the project's objec
 hooks, so that a candidate's commits are its own, and the user's move nothing in it.
 
 What a commit has is not copied.  When the user changes such a file, its old content is put into
-each candidate's overlay through the descriptor that its tools use (`pin_old`); it is equal to the base,
-and so no change of the candidate.  Ignored files (dependencies, build products) are shared as they
-are.
+each candidate's overlay through the descriptor that its tools use (`pin_old`); it is equal to the
+base, and so no change of the candidate.  Ignored files (dependencies, build products) are shared as
+they are.
 """
 
 from __future__ import annotations
