@@ -12,7 +12,9 @@ import pytest
 
 from tests.support.git_history import git
 from tests.support.weft_program import WeftProgram
+from weft.cli.commands.map import map_folder
 from weft.config.paths import places
+from weft.errors import UsageError
 from weft.repo.indexer_process import take_lock
 
 
@@ -122,6 +124,25 @@ def test_a_folder_without_sources_says_so(weft: WeftProgram) -> None:
     done = weft.run("map")
     assert (done.returncode, done.stdout) == (0, "")
     assert "no source files" in done.stderr
+
+
+def test_what_a_map_has_no_room_for_or_does_not_know_is_said(shop: WeftProgram) -> None:
+    done = shop.run("map", "--tokens", "2", "--focus", "shop/nowhere.py,shop/cart.py")
+    assert done.stdout == ""
+    assert "2 tokens have no room" in done.stderr
+    assert "no source files" not in done.stderr
+    assert "--focus: there is no file 'shop/nowhere.py'" in done.stderr
+    assert done.stderr.count("\n") == 2
+
+
+def test_a_folder_that_is_gone_is_said_as_by_other_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(UsageError, match="the folder you are in is gone; cd to another one"):
+        map_folder(None)
 
 
 def test_an_index_that_cannot_be_made_is_an_error_and_no_empty_project(shop: WeftProgram) -> None:

@@ -559,7 +559,12 @@ VERBS: tuple[CommandSpec, ...] = (
         "[paths]",
         (
             CommandOption(("--request",), "What the map is for, in words.", "text", "TEXT"),
-            CommandOption(("--request-file",), "The same, from a file.", "text", "FILE"),
+            CommandOption(
+                ("--request-file",),
+                "The same, from a file; its path is from where you are, also with -C.",
+                "text",
+                "FILE",
+            ),
             CommandOption(
                 ("--focus",),
                 "Files you know already, comma-separated: they are left out, and those that change "
@@ -570,7 +575,8 @@ VERBS: tuple[CommandSpec, ...] = (
             CommandOption(("--tokens",), "How long it may get; 1024.", "whole", "N"),
             CommandOption(
                 ("--history",),
-                "The past of a project without git: lines of [time, [files], subject].",
+                "The past of a project without git, from a file as above: lines of [time, [files], "
+                "subject].",
                 "text",
                 "FILE",
             ),

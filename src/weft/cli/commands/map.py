@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
+
 from weft.app.map_request import MapRequest, check_index_is_on, map_place, unchanged_map
 from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
@@ -17,9 +19,7 @@ TOKENS = 1024
 
 def run(arguments: ParsedArguments) -> int:
     """Print a map."""
-    here = absolute(arguments.text("cd") or ".")
-    if not os.path.isdir(here):
-        raise UsageError(f"there is no folder {arguments.text('cd')!r}")
+    here = map_folder(arguments.text("cd"))
     project, paths = map_place(here, arguments.words)
     history, tokens = arguments.text("history"), arguments.whole("tokens")
     request = MapRequest(
@@ -35,9 +35,31 @@ def run(arguments: ParsedArguments) -> int:
     if text is None:
         text = _updated_map(request, project, where)
     if not text:
-        tell("there are no source files to map here")
+        tell(_why_empty(request, project, where))
     write(text)
     return OK
+
+
+def map_folder(given: str | None) -> str:
+    """The folder that paths are taken from.
+
+    Raises:
+        UsageError: there is none.
+    """
+    try:
+        here = absolute(given or ".")
+    except FileNotFoundError as error:  # removed under the shell
+        raise UsageError("the folder you are in is gone; cd to another one") from error
+    if not os.path.isdir(here):
+        raise UsageError(f"there is no folder {given!r}")
+    return here
+
+
+def _why_empty(request: MapRequest, project: str, where: WeftPaths) -> str:
+    longer = msgspec.structs.replace(request, tokens=max(TOKENS, request.tokens))
+    if longer != request and unchanged_map(longer, project, where):
+        return f"{request.tokens:,} tokens have no room for a single file; give --tokens more"
+    return "there are no source files to map here"
 
 
 def _updated_map(request: MapRequest, project: str, where: WeftPaths) -> str:
@@ -68,6 +90,10 @@ def _request(arguments: ParsedArguments) -> str:
 def _focus(arguments: ParsedArguments, project: str) -> tuple[str, ...]:
     """The files of the conversation, as the index names them."""
     named = [word for word in (arguments.text("focus") or "").split(",") if word]
+    for word in named:
+        if not os.path.lexists(os.path.join(project, word)):
+            # Not refused: a file that a conversation is about may be yet to come.
+            tell(f"--focus: there is no file {word!r} in {project}")
     return tuple(
         os.path.relpath(word, project) if os.path.isabs(word) else os.path.normpath(word)
         for word in named
