@@ -2,7 +2,7 @@
 
 Several continuations of one place, moving between them, settings that hold for what comes next and
 change nothing that is there, edits that keep what they replace, and a tree that opens where it was
-left.  Its own interface, `LoomSession`, is a later part.
+left.  Its own interface is `LoomSession`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from tests.support.scripted_stage import ScriptedStage
 from tests.support.world import crash, message_lines, request_lines
 from weft.api.session import Session
 from weft.errors import UsageError
+from weft.events import TokenReceived
+from weft.loom import GenerationCancelled, GenerationComplete
 from weft.messages import Text
 from weft.session import EditNode
 
@@ -130,8 +132,57 @@ async def test_a_prefix_of_an_id_is_enough_and_no_wildcard(stage: ScriptedStage)
                 await app.sessions.get(pattern)
 
 
-@pytest.mark.skipif(
-    not hasattr(weft, "LoomSession"), reason="LoomSession (api.md 4) is a later issue than this one"
-)
 async def test_the_documented_session_of_the_text_tree(stage: ScriptedStage) -> None:
-    raise AssertionError("LoomSession is there: translate its documented example here")
+    """Each call of the page on `LoomSession`, in its order."""
+    stage.plays(HAIKU, " there was a fox.", " there was a crow.")
+    async with stage.open() as app:
+        root = await app.loom.create_root("Once upon a time")
+        session = await app.loom.open(root.id)
+        assert isinstance(session, weft.LoomSession)
+        session.set_model(HAIKU)
+        session.set_max_tokens(400)
+        session.set_n_branches(2)
+        state = session.get_state()
+        assert (state.model, state.max_tokens, state.n_branches) == (HAIKU, 400, 2)
+        assert (state.root_id, state.view_mode, state.hoisted_node_id) == (root.id, "branch", None)
+        events = [event async for event in session.generate()]
+        tokens = [event for event in events if isinstance(event, TokenReceived)]
+        assert {event.branch_idx for event in tokens} == {0, 1}
+        [done] = [event for event in events if isinstance(event, GenerationComplete)]
+        assert sorted(done.completions) == [" there was a crow.", " there was a fox."]
+        first, second = done.new_nodes
+        assert session.select_sibling(+1).selected_child_idx == 1
+        assert session.select_sibling(+1).selected_child_idx == 0
+        assert session.select_sibling(-1).selected_child_idx == 1
+        state = session.navigate_child()
+        assert (state.current_node_id, state.full_text) == (second.id, root.text + second.text)
+        assert session.toggle_bookmark() is True
+        assert session.navigate_parent().descendant_counts == {
+            root.id: 2,
+            first.id: 0,
+            second.id: 0,
+        }
+        assert session.next_bookmark().current_node_id == second.id
+        edited = session.apply_edit(root.text + second.text, root.text + " nobody came.")
+        assert edited is not None
+        assert (edited.id, edited.text) == (second.id, " nobody came.")
+        assert session.apply_edit(root.text + edited.text, root.text + edited.text) is None
+        assert session.toggle_tree_view().view_mode == "tree"
+        assert session.toggle_model_names().show_model_names is False
+        assert session.toggle_hoist().hoisted_node_id == second.id
+        await session.save()
+        assert session.store is app.loom
+    async with stage.open() as app:
+        assert (await app.loom.open(root.id)).get_state().full_text == root.text + " nobody came."
+
+
+async def test_a_generation_that_is_cancelled_says_so(stage: ScriptedStage) -> None:
+    stage.plays(HAIKU, " one two three four five six seven eight nine ten.")
+    async with stage.open() as app:
+        session = await app.loom.open((await app.loom.create_root("Count:")).id)
+        session.set_model(HAIKU)
+        last: object = None
+        async for event in session.generate():
+            session.cancel()
+            last = event
+        assert isinstance(last, GenerationCancelled)

@@ -7,6 +7,7 @@ loop, and an answer that nobody asked for breaks nothing.
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from tests.support.scripted_stage import ScriptedStage
@@ -109,9 +110,11 @@ async def test_what_a_subscriber_is_told(stage: ScriptedStage) -> None:
     async with stage.open() as app:
         session = await app.sessions.start_session(session_id="my-session-123")
         seen: list[Event] = []
+        listens = anyio.Event()
 
         async def listen() -> None:
             async with await session.subscribe() as events:
+                listens.set()
                 async for event in events:
                     seen.append(event)
                     if isinstance(event, PermissionRequest):
@@ -120,6 +123,7 @@ async def test_what_a_subscriber_is_told(stage: ScriptedStage) -> None:
                         return
 
         async with running(listen):
+            await listens.wait()
             await session.set_mode("architect")
             await session.set_mode("normal")
             await session.send_prompt("Write it.")
