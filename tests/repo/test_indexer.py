@@ -153,6 +153,18 @@ def test_a_commit_makes_the_index_stale_and_so_does_another_branch(order: IndexO
     assert is_seen("ship")
 
 
+def test_a_file_that_comes_is_seen_though_the_time_of_its_folder_is_set_back(
+    order: IndexOrder,
+) -> None:
+    index = ProjectIndex(order.project, Path(order.folder))
+    about = os.stat(order.project)
+    index_project(cache_of(order, writes=True), order, ParentLink(None))
+    assert not index.is_stale()
+    (Path(order.project) / "new.py").write_text("def brand_new(): ...\n")
+    os.utime(order.project, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert index.is_stale()
+
+
 def test_a_project_that_becomes_a_repository_gets_a_past(tmp_path: Path) -> None:
     project = tmp_path / "p"
     project.mkdir()

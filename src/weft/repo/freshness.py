@@ -69,9 +69,10 @@ def _has_new_names(cache: IndexCache, project: str) -> bool:
     if not folders:
         return True  # never listed to the end
     changed: list[str] = []
-    for folder, mtime in folders.items():
+    for folder, ctime in folders.items():
         try:
-            if os.stat(f"{project}/{folder}").st_mtime_ns != mtime:
+            # Not the other time: unpackers and `touch -r` set that back.
+            if os.stat(f"{project}/{folder}").st_ctime_ns != ctime:
                 changed.append(folder)
         except (OSError, ValueError):
             return True

@@ -221,7 +221,7 @@ def index_project(
     if watch is not None:
         watch.follow(folders)
         # What came between the listing and the first look at its folder was told to no one.
-        late = [folder for folder, mtime in folders.items() if mtime == UNSETTLED]
+        late = [folder for folder, ctime in folders.items() if ctime == UNSETTLED]
         known = ListedProject(order.project, state.listing, folders.keys(), state.rules.keys())
         if late and known.differs_in(late):
             watch.is_unsure = True
@@ -367,7 +367,7 @@ class ProjectKeeper:
         for folder in {path.rpartition("/")[0] for path in gone} & left:
             # Unsettled: more may come at this moment, and is told later.
             times[folder] = UNSETTLED
-        kept = {folder: mtime for folder, mtime in times.items() if folder in left}
+        kept = {folder: ctime for folder, ctime in times.items() if folder in left}
         self._cache.write_listing(listing.text, kept)
 
     def _list_again(self) -> FileChanges:
@@ -441,8 +441,8 @@ def folder_times(project: str, listing: FileListing, listed_at: int) -> dict[str
     found: dict[str, int] = {}
     for folder in folders_of(listing):
         with suppress(OSError):
-            mtime = os.stat(f"{project}/{folder}").st_mtime_ns
-            found[folder] = UNSETTLED if _is_since(listed_at, mtime) else mtime
+            ctime = os.stat(f"{project}/{folder}").st_ctime_ns
+            found[folder] = UNSETTLED if _is_since(listed_at, ctime) else ctime
     return found
 
 
