@@ -344,6 +344,23 @@ def test_files_of_an_indexed_project_come_from_its_index(indexed_project: str) -
     assert completer.items("@bad") == []
 
 
+def test_an_absolute_path_offers_files_of_the_project_only_where_it_leads_there(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "passes.py").write_text("1\n")
+    completer = ChatCompleter(str(tmp_path), files=ProjectFileList(str(tmp_path)))
+    assert completer.items("@/etc/pas") == []
+    assert offered(completer, f"@{tmp_path}/etc/pas") == ["@etc/passes.py "]
+    assert offered(completer, "@etc/pas") == ["@etc/passes.py "]
+
+
+def test_a_path_with_a_space_at_its_end_is_shown_with_it(tmp_path: Path) -> None:
+    (tmp_path / " a.txt").write_text("1\n")
+    completer = ChatCompleter(str(tmp_path), files=ProjectFileList(str(tmp_path)))
+    assert [item.shown for item in completer.items("@a.t")] == ['" a.txt"']
+
+
 def test_an_index_is_not_asked_for_files_where_the_setting_is_off(indexed_project: str) -> None:
     completer = ChatCompleter(
         indexed_project, files=ProjectFileList(indexed_project, lambda: False)

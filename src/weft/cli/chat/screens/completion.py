@@ -113,7 +113,8 @@ class ChatCompleter:
             CompletionItem(
                 f'@"{path}" ' if " " in path else f"@{path} ",
                 len(before) - start,
-                clean_line(path),
+                # A space at an end would not be seen.
+                clean_line(path if path == path.strip() else f'"{path}"'),
             )
             for path in self._files.matching(word)
         ]
@@ -206,6 +207,10 @@ class ProjectFileList:
         """Files for what was typed: those of the conversation and those that were changed first;
         then by name, then anywhere in the path, then letters in order; shorter first.
         """
+        if os.path.isabs(word):
+            # Its letters are in paths of the project by chance alone.
+            inside = word.removeprefix(f"{self._folder.rstrip('/')}/")
+            return [] if inside == word else self.matching(inside.lstrip("/"))
         if time.monotonic() - self._looked > FRESH_SECONDS:
             listing = self._indexed() or "".join(f"{path}\0" for path in list_files(self._folder))
             # The same finder as long as the files are the same: it goes on from key to key.
