@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from tests.support.language_project import PATIENCE, scripted_pool
+from weft.jsonrpc import PeerClosed
 from weft.lsp import EditReports, ServerPool
 from weft.lsp.import_index import ImportIndex
 
@@ -228,3 +229,13 @@ async def test_a_server_that_says_nothing_twice_is_waited_for_less(tmp_path: Pat
         write(tmp_path, "go", "")
         await late_of(reports, "BUG 3")
         assert server.silent_waits == 0
+
+
+async def test_a_server_that_ended_meanwhile_says_nothing_about_the_file(tmp_path: Path) -> None:
+    write(tmp_path, "a.py", "def x\n")
+    async with scripted_pool(tmp_path, suffix=".py") as pool:
+        place = pool.place_of("a.py")
+        (server,) = pool.servers_for(place)
+        server.state, server.client, server.why = "failed", None, "ended again and again"
+        with pytest.raises(PeerClosed, match="ended again and again"):
+            await pool.show(server, place)

@@ -144,7 +144,8 @@ class EditReports:
         checks = [
             _Awaited(
                 server,
-                client,
+                # A server that was started anew meanwhile has the documents in another one.
+                server.client or client,
                 document,
                 document.version,
                 document.text,

@@ -115,7 +115,8 @@ class ServerPool:
         client, stamp = server.use(), stamp_of(path)
         text = await self.text_of(path)
         if client is None:
-            return None
+            # Not None: the file is not to blame.
+            raise PeerClosed(f"{server.spec.name} has ended: {server.why}")
         if text is None:
             client.close(path)
             return None
