@@ -157,6 +157,36 @@ def test_a_madr_record_brings_its_options_and_which_was_chosen() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "outcome", "chosen"),
+    [
+        (("SQLite", "MySQL: needs a server, unlike SQLite"), '"SQLite", because', ["SQLite"]),
+        (("SQL", "PostgreSQL", "NoSQL"), '"SQL", because it is known', ["SQL"]),
+        (("SQL", "PostgreSQL"), "SQL because it is known", ["SQL"]),
+        (("PostgreSQL", "MySQL"), "SQL", []),
+        (("SQLite with WAL", "A server"), '"SQLite"', ["SQLite with WAL"]),
+        (("SQLite", "MySQL"), '"SQLite (in a file)", because', ["SQLite"]),
+        (("SQLite", "SQLite with WAL"), '"SQLite with WAL"', ["SQLite with WAL"]),
+        (("snake_case_store", "SQLite"), "`snake_case_store`", ["snake_case_store"]),
+        (("[SQLite](#sqlite)", "MySQL"), "[SQLite](#sqlite), because", ["SQLite"]),
+        (("Don't cache", "Cache it"), '"Don\'t cache"', ["Don't cache"]),
+        (("Option 1: SQLite", "Option 2: MySQL"), '"SQLite"', ["SQLite"]),
+        (("Option 1: SQLite", "Option 2: MySQL"), "Option 2, because", ["MySQL"]),
+        (("SQLite with WAL", "SQLite in memory"), "SQLite", []),
+        (("One", "Two (rejected: unlike One)"), "", []),
+        (("One (a file) (chosen: fast)", "Two"), "", ["One (a file)"]),
+    ],
+)
+def test_an_option_is_chosen_by_its_title(
+    options: tuple[str, ...], outcome: str, chosen: list[str]
+) -> None:
+    listed = "\n".join(f"* {option}" for option in options)
+    text = f"# A\n\n## Considered Options\n\n{listed}\n\n## Decision Outcome\n\nChosen option: "
+    read = parse_adr(f"{text}{outcome}\n", "0001.md").options
+    assert [option.title for option in read if option.verdict == "chosen"] == chosen
+    assert len(read) == len(options)
+
+
+@pytest.mark.parametrize(
     ("written", "title"),
     [
         ("prompt_toolkit", "prompt_toolkit"),

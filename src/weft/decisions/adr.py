@@ -49,6 +49,15 @@ _DATE: Final = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _BULLET: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(.*)$")
 _MADE_OF: Final = re.compile(r"^<!-- weft (dec_[A-Za-z0-9_-]{1,60}) -->$", re.MULTILINE)
 # Bounded, as all of these: a record is a document of others, and must not take long to read.
+_OWN_VERDICT: Final = re.compile(r"(.{1,400}?)\s\((chosen|rejected)(?::\s*(.*))?\)$")
+"""An option as `to_adr` writes it."""
+_LABEL: Final = re.compile(r"^(?:option|alternative)\s+\w{1,3}\s?[:.)–-]\s+", re.IGNORECASE)
+_CHOSEN: Final = re.compile(
+    r"chosen option:?[*_\s]*"
+    r"(?:\"([^\"\n]{1,400})|“([^”\n]{1,400})|`([^`\n]{1,400})|'([^\n]{1,400}?)'(?!\w)"
+    r"|([^\s:\"“`',][^,\n]{0,400}?)(?=,|\sbecause\b|\n|$))",
+    re.IGNORECASE,
+)
 _LINK: Final = re.compile(r"\[([^\[\]]{0,500})\]\([^()]{0,2000}\)")
 
 
@@ -212,20 +221,58 @@ def _date(text: str) -> float:
 
 
 def _options(sections: dict[str, str], decision: str) -> tuple[DecisionOption, ...]:
-    found: list[DecisionOption] = []
     named = _bullets(_section(sections, "considered options", "options", "alternatives"))
-    chosen = re.search(r"chosen option:?\s*[\"“'`*]*([^\"”'`*,\n]+)", decision, re.I)
-    wanted = chosen[1].strip().lower() if chosen else ""
-    for text in named:
-        title, why = _split_reason(text)
-        is_chosen = (wanted and wanted in text.lower()) or why.startswith("chosen")
-        verdict = "chosen" if is_chosen else "rejected"
-        reason = re.sub(r"^(?:chosen|rejected):?\s*", "", why)
-        found.append(DecisionOption(title=title, verdict=verdict, why=reason))
+    verdicts = _verdicts(named, _chosen_name(decision))
+    found: list[DecisionOption] = []
+    for text, verdict in zip(named, verdicts, strict=True):
+        own = _OWN_VERDICT.match(_without_marks(text))
+        title, why = (own[1], own[3] or "") if own else _split_reason(_LABEL.sub("", text))
+        found.append(
+            DecisionOption(
+                title=shortened(title), verdict=own[2] if own else verdict, why=_cut(why)
+            )
+        )
     for text in _bullets(_section(sections, "what was rejected", "rejected")):
         title, why = _split_reason(text)
         found.append(DecisionOption(title=title, why=why))
     return tuple(found[:MOST_OPTIONS])
+
+
+def _chosen_name(decision: str) -> str:
+    """The option that a record says was chosen; empty where it names none."""
+    found = _CHOSEN.search(_LINK.sub(r"\1", decision))
+    return _comparable(next(filter(None, found.groups()), "")) if found else ""
+
+
+def _verdicts(named: list[str], wanted: str) -> list[str]:
+    """What became of each option, given the name of the one that was chosen.
+
+    Names alone are compared, and whole words of them: a reason may speak of the chosen option, and
+    "SQL" is in "PostgreSQL".  Where a name fits several equally well, these stay open: to call a
+    chosen one rejected is as wrong as the opposite.
+    """
+    whole = [_comparable(text) for text in named]
+    titles = [_comparable(_split_reason(_LABEL.sub("", text))[0]) for text in named]
+    short = _comparable(_split_reason(_LABEL.sub("", wanted))[0])
+    tiers = (
+        [name == wanted for name in whole],
+        [title in (wanted, short) for title in titles],
+        [
+            _begins(name, wanted) or _begins(wanted, title)
+            for name, title in zip(whole, titles, strict=True)
+        ],
+    )
+    hits = next((tier for tier in tiers if wanted and any(tier)), [False] * len(named))
+    fits = "chosen" if sum(hits) == 1 else "open"
+    return [fits if hit else "rejected" for hit in hits]
+
+
+def _comparable(text: str) -> str:
+    return " ".join(_without_marks(text).casefold().rstrip(". ").split())
+
+
+def _begins(text: str, words: str) -> bool:
+    return text.startswith(words) and not text[len(words) : len(words) + 1].isalnum()
 
 
 def _bullets(text: str) -> list[str]:
