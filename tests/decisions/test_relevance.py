@@ -20,10 +20,11 @@ from weft.decisions import (
 )
 from weft.decisions.graph_index import TextIndex, index_of
 from weft.decisions.note import TOKEN, note_line, path_note
+from weft.decisions.pulse import returning_options
 from weft.decisions.relevance import nodes_for_path, relevant_nodes, search
 from weft.decisions.scope import covers, folder_of, is_symbol
 from weft.decisions.scope_index import ScopeIndex
-from weft.decisions.words import words_of
+from weft.decisions.words import root_of, words_of
 from weft.ids import DecisionId
 
 DATA = msgspec.json.decode(
@@ -281,3 +282,42 @@ def test_words_are_compared_by_their_stems() -> None:
     assert words_of("Retries of the HTTPClient") == words_of("retry http clients")
     assert words_of("sorting") == words_of("sortable") == words_of("sorted")
     assert words_of("the of and") == ()
+
+
+@pytest.mark.parametrize(
+    ("title", "rejected", "request_text", "query"),
+    [
+        (
+            "Кэш хранится в памяти процесса",
+            "Мемкэш",
+            "Давай хранить кэш в мемкэш",
+            "память кэши",
+        ),
+        ("Schlüssel für Benutzer kürzen", "Präfixbäume", "Bau Präfixbäume", "schlüssel"),
+        ("Η κρυφή μνήμη μένει στη διεργασία", "Διακομιστής", "Φτιάξε διακομιστής", "μνήμη"),
+        ("缓存保存在进程内存中", "分布式缓存", "我们用分布式缓存吧", "内存缓存"),
+        ("SQLite用于会话", "分布式缓存", "把会话放进SQLite", "sqlite 会话"),
+        ("キャッシュはメモリに置く", "サーバー", "サーバーを使おう", "メモリのキャッシュ"),
+        ("캐시는 프로세스 메모리에 둔다", "분산 저장소", "분산 저장소를 쓰자", "메모리 캐시"),
+        ("कैश को मेमोरी में रखें", "सर्वर", "सर्वर बनाओ", "मेमोरी कैश"),
+    ],
+)
+def test_decisions_in_other_scripts_are_told_and_found(
+    title: str, rejected: str, request_text: str, query: str
+) -> None:
+    graph = DecisionGraph()
+    name = add(graph, title, options=(DecisionOption(title=rejected),))
+    assert [each.node.id for each in relevant_nodes(graph, request_text, now=NOW)] == [name]
+    assert name in [node.id for node in search(graph, query, now=NOW)]
+    assert returning_options(graph, f"{request_text} {rejected}")
+    unrelated = ("Нарисуй кнопку для входа", "把按钮画成蓝色", "ボタンを青くする", "버튼을 파랗게")
+    for other in unrelated:
+        assert relevant_nodes(graph, other, now=NOW) == []
+        assert returning_options(graph, other) == []
+
+
+@given(text=st.text("aZ9é缓存クをИßΣ한\u0301 -.,。\n", max_size=40))
+def test_every_word_of_a_text_is_in_its_index(text: str) -> None:
+    index = TextIndex()
+    index.add(7, text.lower())
+    assert all(index.having(root_of(word)) == {7} for word in words_of(text))

@@ -27,7 +27,8 @@ MOST_GONE: Final = 1_000
 """Numbers of nodes that were written anew, before all are numbered again."""
 FEW_TOKENS: Final = 16
 """Tokens that are looked up one by one: for more, a look at each of them is quicker."""
-_TOKENS: Final = re.compile(r"[a-z0-9.\-]+")
+# Wider than the words of `words_of`: a token may hold several, but no word may be cut in two.
+_TOKENS: Final = re.compile(r"[a-z0-9.\-\u00aa-\U0010ffff]+")
 _VERDICTS: Final = ("rejected", "chosen", "leads_to")
 
 

@@ -16,7 +16,7 @@ from weft.decisions.graph import OPEN, DecisionGraph
 from weft.decisions.relevance import is_told
 from weft.decisions.scope import folder_of, is_symbol
 from weft.decisions.scope_index import ScopeIndex
-from weft.decisions.words import is_generic, words_of
+from weft.decisions.words import is_generic, is_pair, words_of
 from weft.ids import DecisionId
 
 DAY: Final = 86_400.0
@@ -330,7 +330,7 @@ def _option_words(graph: DecisionGraph, node: DecisionNode, verdict: str) -> lis
 
 def _telling(title: str) -> set[str]:
     """The words of an option that tell it from others."""
-    return {word for word in words_of(title) if not is_generic(word)}
+    return {word for word in words_of(title) if is_pair(word) or not is_generic(word)}
 
 
 def _inside(scope: str) -> str:

@@ -15,6 +15,22 @@ LONGEST_KEPT = 200
 _TOKEN = re.compile(
     r"[A-Za-z][a-z]+(?=[A-Z])|[A-Z]+(?=[A-Z][a-z])|[A-Za-z]+(?:-[a-z]+)?|\d+(?:\.\d+)*"
 )
+# Ranges, not `\w`: the vowels of Indic scripts and accents that stand alone are marks, which Python
+# does not take for parts of a word.  Left out are signs, punctuation and emoji.
+_JOINED = "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+"""Han and Hangul: words are not set apart there, or not from their endings."""
+_OTHER = (
+    "[^\x00-\xbf\xd7\xf7\u02b9-\u02ff\u0589\u05be\u05f3\u05f4\u060c\u061b\u061f\u066a-\u066d\u06d4"
+    "\u0964\u0965\u104a\u104b\u2000-\u2bff\u2e00-\u30ff\ufe10-\ufe6f\uff00-\uff20\ud800-\uf8ff"
+    f"\U0001f000-\U0001faff{_JOINED}]"
+)
+"""Letters that are in no word of English."""
+_ANY_TOKEN = re.compile(
+    f"[A-Za-z]*{_OTHER}(?:[A-Za-z]|{_OTHER})*|[\u30a1-\u30fe]+|[{_JOINED}]+|{_TOKEN.pattern}"
+)
+"""The tokens of any script.  Hiragana is left out: what it writes is mostly grammar."""
+_PAIR = re.compile(f"[{_JOINED}]{{2}}")
+_CYRILLIC = re.compile(r"[\u0400-\u052f]{4,}")
 _BRANDS = re.compile(
     r"\b(?:Java|Type|Coffee|Action|Post)?Script\b|\w*SQL\w*|\w+DB\b|\w+MQ\b|GraphQL|GitHub"
 )
@@ -25,6 +41,11 @@ LONGEST_TOKEN = 60
 _ENDINGS = (
     *("ations", "ation", "izing", "ising", "ments", "ment", "able", "ible"),
     *("ies", "ing", "ers", "ed", "er", "es", "s"),
+)
+_CYRILLIC_ENDINGS = (
+    *("иями", "ами", "ями", "ого", "его", "ому", "ему", "ыми", "ими", "ться", "тся", "ия", "ии"),
+    *("ов", "ев", "ей", "ой", "ий", "ый", "ая", "яя", "ое", "ее", "ые", "ие", "ую", "юю", "ам"),
+    *("ям", "ах", "ях", "ом", "ем", "ть", "а", "я", "о", "е", "ы", "и", "і", "у", "ю", "ь", "й"),
 )
 
 
@@ -46,7 +67,7 @@ def stem(word: str) -> str:
         return _IRREGULAR[word]
     if word.endswith("ss") or len(word) < 4:
         return word
-    for ending in _ENDINGS:
+    for ending in _CYRILLIC_ENDINGS if _CYRILLIC.fullmatch(word) else _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)] + ("y" if ending == "ies" else "")
             break
@@ -67,7 +88,10 @@ def _kept_words(text: str) -> tuple[str, ...]:
 
 
 def _words_of(text: str) -> tuple[str, ...]:
-    found = (match.lower() for match in _TOKEN.findall(_RUN.sub(_token, text)))
+    # Nearly all texts are plain: they need not be looked at with the wider pattern.
+    pattern = _TOKEN if text.isascii() else _ANY_TOKEN
+    tokens = (match.lower() for match in pattern.findall(_RUN.sub(_token, text)))
+    found = (word for token in tokens for word in _cut_apart(token))
     plain = [
         piece for word in found for piece in ([word, *word.split("-")] if "-" in word else [word])
     ]
@@ -78,10 +102,20 @@ def _words_of(text: str) -> tuple[str, ...]:
     )
 
 
+def _cut_apart(token: str) -> list[str]:
+    """The words of a token: where a script does not set them apart, each two letters in a row."""
+    if token.isascii() or len(token) <= 2 or not _PAIR.match(token):
+        return [token]
+    return [token[at : at + 2] for at in range(len(token) - 1)]
+
+
 def _token(match: re.Match[str]) -> str:
     # `\w*SQL` begins anew at every letter of a text: tried on one short token, it costs little.
     token = match[0]
-    return _BRANDS.sub(_in_small, token) if len(token) <= LONGEST_TOKEN else " "
+    if len(token) > LONGEST_TOKEN:
+        # A sentence of Chinese is one run of letters.
+        return " " if token.isascii() else token
+    return _BRANDS.sub(_in_small, token)
 
 
 def _in_small(match: re.Match[str]) -> str:
@@ -118,8 +152,13 @@ def concepts_of(words: Iterable[str]) -> set[str]:
 
 
 def is_generic(word: str) -> bool:
-    """Whether a stem says little by itself."""
-    return word in _generic_stems()
+    """Whether a stem says little by itself, as two letters of Chinese or Korean do."""
+    return word in _generic_stems() or is_pair(word)
+
+
+def is_pair(word: str) -> bool:
+    """Whether a word is two letters of a script that does not set words apart."""
+    return _PAIR.fullmatch(word) is not None
 
 
 @cache
