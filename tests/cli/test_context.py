@@ -69,3 +69,36 @@ async def test_a_summary_has_a_zone_of_its_own(world: World) -> None:
     zones = {zone.name: zone.tokens for zone in report.zones}
     assert zones["summary"] > 0
     assert zones["messages"] < report.used / 2
+
+
+@pytest.mark.anyio
+async def test_what_is_used_follows_a_compaction_its_undo_and_a_rewind(world: World) -> None:
+    async def used() -> tuple[int, int]:
+        report = await context_report(session, app.host)
+        assert report is not None
+        assert sum(zone.tokens for zone in report.zones) == pytest.approx(report.used, abs=9)
+        tools.add(next(zone.tokens for zone in report.zones if zone.name == "tools"))
+        return report.used, (await session.editor_snapshot()).context_used
+
+    counting = CountingModel(window=64_000, ratio=1.5)
+    tools: set[int] = set()
+    async with world.open(counting.model) as app:
+        session = await app.sessions.start_session()
+        for number in range(4):
+            await session.send_message(f"{number} " * 4_000)
+        whole, _ = await used()
+        await session.compact()
+        short = await used()
+        assert short[0] == short[1] < whole / 2
+        await session.undo_compaction()
+        again = await used()
+        assert again == pytest.approx((whole, whole), rel=0.05)
+        await session.send_message("and now? " * 9)
+        after = await used()
+        assert after[0] == after[1] > whole
+        await session.rewind(1, files=False)
+        early = await used()
+        assert early[0] == early[1] < whole / 2
+        await session.undo_rewind()
+        assert await used() == after
+    assert max(tools) - min(tools) <= 0.1 * max(tools)

@@ -229,6 +229,10 @@ async def test_what_another_program_changed_goes_back_only_when_that_is_said(
         assert files(app) == {"a.txt": "one\n", **({} if overwrite else {"b.txt": "mine\n"})}
 
 
+async def used(talk: ChatDriver) -> int:
+    return (await session_of(talk).editor_snapshot()).context_used
+
+
 async def test_a_checkpoint_is_come_back_to_by_its_name(app: App) -> None:
     async with driven_chat(app, "One.", "Two.") as talk:
         await talk.say("first")
@@ -239,6 +243,7 @@ async def test_a_checkpoint_is_come_back_to_by_its_name(app: App) -> None:
         await talk.screen.pick("Conversation only")
         await talk.screen.noted("Rewound to checkpoint 'safe'; files stay. /undo takes it back.")
         assert await said(talk) == ["first", "One."]
+        assert talk.chat.live.context_used == await used(talk)
 
 
 async def test_a_compaction_is_undone(app: App) -> None:
@@ -248,8 +253,11 @@ async def test_a_compaction_is_undone(app: App) -> None:
             await talk.say(f"question {number}")
         talk.screen.typed("/compact")
         await talk.screen.noted("tokens reduced to")
+        short = talk.chat.live.context_used
+        assert short == await used(talk)
         talk.screen.typed("/undo")
         await talk.screen.noted("the model sees again what it took")
+        assert short < talk.chat.live.context_used == await used(talk)
         assert (await session_of(talk).tree()).summarized_to is None
 
 

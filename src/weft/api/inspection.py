@@ -15,6 +15,7 @@ from weft.api.reports import (
     SessionMetadata,
     UsageReport,
     ZoneCounter,
+    may_be_outdated,
     metadata_of,
     snapshot_of,
     usage_of,
@@ -104,7 +105,14 @@ class InspectionCalls(SessionBase):
         if state.ledger.last_call is None:
             return await snapshot_of(port, window)
         counter = ZoneCounter(self._host, state)
+        is_doubtful = may_be_outdated(state) != "no"
         snapshot = await snapshot_of(port, window)
+        if is_doubtful:
+            from weft.api.context_size import estimated_use  # hardly ever needed: start-up time
+
+            used = await estimated_use(port, self._host)
+            if used is not None:
+                snapshot = msgspec.structs.replace(snapshot, context_used=used)
         zones = await counter.count(snapshot.context_used)
         return msgspec.structs.replace(snapshot, context_zones=zones)
 

@@ -14,6 +14,7 @@ from weft.runtime.session_host import SessionHost
 from weft.session import SessionPort
 from weft.state import ChildSession, PlanState, SessionState
 from weft.store import DraftCall, SessionRow
+from weft.tree import NodeSkeleton
 from weft.view.snapshot import CallInFlight, ChildInfo, ContextZone, EditorSnapshot, PlanProgress
 
 AT_REST: Final[tuple[Status, ...]] = ("idle", "interrupted", "error")
@@ -223,6 +224,28 @@ async def prefix_zones(
             for name, text in texts.items()
         ),
     ]
+
+
+def last_answer(state: SessionState) -> NodeSkeleton | None:
+    """The message that the newest counted call gave."""
+    # Each answer is entered once, when it is paid for: the last entry is the newest.
+    return state.tree.nodes.get(next(reversed(state.ledger.lines), NodeId("")))
+
+
+def may_be_outdated(state: SessionState) -> Literal["no", "yes", "undone"]:
+    """Whether the next request goes on from the last one, as far as the state alone tells.
+
+    `undone`: a compaction that the last call may have been made with no longer counts.
+    """
+    tree, last = state.tree, last_answer(state)
+    if last is None:
+        return "no"
+    if next(reversed(state.ledger.lines)) not in tree.walk_up(tree.head):
+        return "yes"
+    made = (tree.compaction_for(tree.head), tree.clearing_for(tree.head))
+    if any(each and each.at.log == last.at.log and each.at.seq > last.at.seq for each in made):
+        return "yes"
+    return "no" if tree.undone is None else "undone"
 
 
 class ZoneCounter:

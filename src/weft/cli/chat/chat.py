@@ -505,10 +505,19 @@ class Chat:
             calls=open_calls(messages),
         )
 
+    async def count_context(self) -> None:
+        """Let the status line say how full the window is, after something other than a request has
+        changed that.
+        """
+        if self.conversation.session is not None:
+            snapshot = await self.conversation.session.editor_snapshot()
+            self.live.context_used = snapshot.context_used
+
     async def show_place(self) -> None:
         """Show where the conversation stands now, after it was moved."""
         session = self.conversation.session
         assert session is not None
+        await self.count_context()
         branch = next(each for each in await session.list_branches() if each.is_current)
         said = [
             message

@@ -261,6 +261,7 @@ class ChatCommands(CommandGroup):
         self._must_be_idle("a summary")
         self._chat.screen.notify("asking the model for a summary…")
         report = await session.compact(words or None)
+        await self._chat.count_context()
         self._chat.screen.notify("")
         self._say(
             f"{report.tokens_before:,} tokens reduced to {report.tokens_after:,}; /undo reverts it"

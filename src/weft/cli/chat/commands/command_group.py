@@ -51,6 +51,10 @@ class CommandChat(Protocol):
         """Change what may be done without asking."""
         ...
 
+    async def count_context(self) -> None:
+        """Count again how full the window is."""
+        ...
+
     async def show_place(self) -> None:
         """Show where the conversation stands now, after it was moved."""
         ...

@@ -161,6 +161,7 @@ class RewindQuestion:
         done = await self._session.rewind(
             self._to, files=files, conversation=conversation, overwrite=overwrite
         )
+        await self._chat.count_context()
         place = f"before {self._title.partition('Before ')[2].rpartition(' (')[0]}"
         where = f"checkpoint {self._name!r}" if self._name else place
         said = f"Rewound to {where}" if conversation else f"Restored files of {where}"
@@ -173,6 +174,7 @@ class RewindQuestion:
     async def _branch(self, text: str) -> None:
         assert self._to is not None
         branch = await self._session.branch_at(self._to)
+        await self._chat.count_context()
         self._chat.screen.show(
             NoteBlock(text=f"On the new branch {branch.name}. /switch goes back.")
         )

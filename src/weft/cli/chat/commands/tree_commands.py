@@ -257,6 +257,7 @@ class TreeCommands(CommandGroup):
         what = words or (can[0] if len(can) == 1 else await self._pick_word("Undo what?", can))
         if what == "compaction":
             await session.undo_compaction()
+            await self._chat.count_context()
             self._say("compaction undone: the model sees again what it took")
         elif what == "rewind":
             await self._undo_rewind(session)
