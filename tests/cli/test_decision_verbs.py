@@ -64,6 +64,17 @@ def test_a_decision_is_logged_listed_shown_accepted_and_superseded(run: Run) -> 
     assert json.loads(out)["status"] == "abandoned"
 
 
+def test_an_option_is_shown_as_what_became_of_it(run: Run) -> None:
+    logged(run, "Use SQLite", "--rejected", "Redis", "--chosen", "SQLite")
+    _, out, _ = run("list", "--kind", "option")
+    states = {line.split()[4]: line.split()[3] for line in out.splitlines()[1:]}
+    assert states == {"Redis": "rejected", "SQLite": "chosen"}
+    for form in ("dot", "mermaid"):
+        _, out, _ = run("export", "-f", form)
+        drawn = [line for line in out.splitlines() if "option: Redis" in line]
+        assert ["rejected" in line and "active" not in line for line in drawn] == [True]
+
+
 def test_a_decision_is_purged_with_its_options_only_when_that_is_confirmed(run: Run) -> None:
     kept, gone = logged(run, "Use TOML"), logged(run, "The key is 12345", "--rejected", "54321")
     code, _, err = run("purge", gone)
@@ -101,7 +112,8 @@ def test_why_and_exports(run: Run, tmp_path: Path) -> None:
         assert run("export", *words)[1].startswith(start)
     assert run("export", "-f", "adr", "-o", str(tmp_path / "adr"))[:2] == (0, "")
     # A record that the graph was written out as is no new decision.
-    assert "nothing new" in run("import-adr", str(tmp_path / "adr"))[2]
+    known = "nothing new: these are decisions of this project already\n"
+    assert run("import-adr", str(tmp_path / "adr"))[2] == known
     [record] = (tmp_path / "adr").iterdir()
     record.write_text("# 1. One word names\n\n## Decision\n\nWords.\n")
     _, out, _ = run("import-adr", str(tmp_path / "adr"))

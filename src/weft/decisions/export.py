@@ -9,6 +9,7 @@ import msgspec
 
 from weft.decisions.facts import DecisionNode
 from weft.decisions.graph import DecisionGraph
+from weft.decisions.narrative import shown_status
 
 FORMAT: Final = "weft-decisions"
 VERSION: Final = 1
@@ -46,7 +47,7 @@ def to_dot(graph: DecisionGraph) -> str:
     for node in graph.nodes.values():
         shape = SHAPES.get(node.kind, ("box", "", ""))[0]
         style = ', style="dashed"' if node.status in _OVER else ""
-        label = f"{_quoted(f'{node.kind}: {node.title}')}\\n({_quoted(node.status)})"
+        label = f"{_quoted(f'{node.kind}: {node.title}')}\\n({_quoted(shown_status(graph, node))})"
         lines.append(f'  {_name(node)} [shape={shape}, label="{label}"{style}];')
     for edge in graph.edges.values():
         if edge.source in graph.nodes and edge.target in graph.nodes:
@@ -60,7 +61,7 @@ def to_mermaid(graph: DecisionGraph) -> str:
     lines = ["flowchart LR"]
     for node in graph.nodes.values():
         _, first, last = SHAPES.get(node.kind, ("box", "[", "]"))
-        label = _plain(f"{node.kind}: {node.title} ({node.status})")
+        label = _plain(f"{node.kind}: {node.title} ({shown_status(graph, node)})")
         lines.append(f'  {_name(node)}{first}"{label}"{last}')
     for edge in graph.edges.values():
         if edge.source in graph.nodes and edge.target in graph.nodes:

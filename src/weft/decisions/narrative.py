@@ -13,7 +13,7 @@ from weft.decisions.facts import (
     FileEvidence,
     TurnEvidence,
 )
-from weft.decisions.graph import DecisionGraph
+from weft.decisions.graph import OPEN, DecisionGraph
 from weft.ids import DecisionId
 
 
@@ -82,3 +82,13 @@ def _paragraph(graph: DecisionGraph, node: DecisionNode) -> str:
             lines.append(f"  {edge.kind.replace('_', ' ')}: {target.title} [{target.id}]")
     lines += [f"  evidence: {evidence_text(each)}" for each in node.evidence]
     return "\n".join(lines)
+
+
+def shown_status(graph: DecisionGraph, node: DecisionNode) -> str:
+    """The status of a node; of an option, what became of it: its own status says only that it is
+    there.
+    """
+    if node.kind != "option" or node.status not in OPEN:
+        return node.status
+    verdicts = {edge.kind for edge in graph.incoming(node.id, "chosen", "rejected")}
+    return " and ".join(sorted(verdicts)) or node.status

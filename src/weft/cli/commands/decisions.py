@@ -18,7 +18,7 @@ from weft.cli.exit_codes import FAILED, OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.decisions import DecisionNode
-from weft.decisions.narrative import day
+from weft.decisions.narrative import day, shown_status
 from weft.errors import UsageError
 from weft.messages import clean_text
 
@@ -53,8 +53,12 @@ async def _list(app: App, arguments: ParsedArguments) -> int:
         tell(_NONE if not nodes else "no such decisions")
         return OK
     head = ("id", "date", "kind", "status", "title")
+    graph = await app.decisions.graph()
     print_table(
-        [(node.id, day(node.at), node.kind, node.status, node.title) for node in rows],
+        [
+            (node.id, day(node.at), node.kind, shown_status(graph, node), node.title)
+            for node in rows
+        ],
         head=head,
     )
     return OK
@@ -247,7 +251,7 @@ async def _import(app: App, arguments: ParsedArguments) -> int:
     for node in nodes:
         write_line(f"{node.id}  {node.title}")
     if not nodes:
-        tell("nothing new: these records were imported before")
+        tell("nothing new: these are decisions of this project already")
     return OK
 
 
