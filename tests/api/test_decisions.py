@@ -60,6 +60,20 @@ async def test_what_is_logged_is_found_by_words_path_and_id(world: World) -> Non
         assert await app.decisions.get(node.id) == node
 
 
+async def test_what_has_the_words_comes_first_whether_it_still_counts_or_not(
+    plain_world: World,
+) -> None:
+    async with plain_world.open() as app:
+        decisions = app.decisions
+        old = await decisions.log("Keep sessions in SQLite")
+        new = await decisions.log("Keep rows in files")
+        await decisions.supersede(old.id, new.id)
+        for number in range(10):
+            await decisions.log(f"Name the sessions of kind {number} by their day")
+        found = await decisions.query("sqlite sessions", limit=5)
+        assert [found[0].id, found[0].status] == [old.id, "superseded"]
+
+
 async def test_a_decision_of_a_session_is_superseded_in_another_and_asked_for_in_a_third(
     world: World,
 ) -> None:

@@ -339,8 +339,10 @@ class ProjectDecisions:
             found.update((node.id, node) for node in nodes_for_path(graph, inside))
         if text:
             near = relevant_nodes(graph, text, now=now, most=limit, standing=False)
-            found.update((each.node.id, each.node) for each in near)
+            # A file that the words name says more than they do.
+            found.update((each.node.id, each.node) for each in near if each.in_scope)
             found.update((node.id, node) for node in search(graph, text, now=now, most=limit))
+            found.update((each.node.id, each.node) for each in near)
         return list(found.values())[:limit]
 
     async def why(self, path: str, line: int | None = None) -> WhyReport:
