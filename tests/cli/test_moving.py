@@ -261,6 +261,18 @@ async def test_a_compaction_is_undone(app: App) -> None:
         assert (await session_of(talk).tree()).summarized_to is None
 
 
+async def test_why_a_session_was_not_compacted_is_said_once(app: App) -> None:
+    async with driven_chat(app, "One.") as talk:
+        await talk.say("first")
+        talk.screen.typed("/compact")
+        await talk.screen.noted("tokens reduced to")
+        talk.screen.typed("/compact")
+        await talk.screen.noted("the session was not compacted")
+        await talk.screen.noted("there is nothing to compact")
+        notes = [note.text for note in talk.screen.of(NoteBlock)]
+        assert sum("there is nothing to compact" in note for note in notes) == 1
+
+
 @pytest.mark.parametrize("command", ["/tree", "/rewind", "/switch"])
 async def test_enter_on_a_list_as_it_opens_changes_nothing(app: App, command: str) -> None:
     async with driven_chat(app, "One.", "Two.") as talk:

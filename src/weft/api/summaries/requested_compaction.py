@@ -17,6 +17,10 @@ from weft.session import Command, CompactNow, SessionPort
 T = TypeVar("T")
 
 
+class NotCompacted(SessionError):
+    """A compaction that was asked for failed, and the session's log says why."""
+
+
 async def compact_session(
     session: SessionBase, focus: str | None, queue: bool, input_id: str | None
 ) -> CompactionReport:
@@ -37,7 +41,7 @@ async def compact_session(
                         tokens_after=event.tokens_after,
                     )
                 case ErrorRaised(where="compaction", message=message):
-                    raise SessionError(f"the session was not compacted: {message}")
+                    raise NotCompacted(f"the session was not compacted: {message}")
                 case SessionRestarted(reason=reason):
                     raise SessionError(f"the session was not compacted: {reason}")
                 case SessionStatus(status="error"):

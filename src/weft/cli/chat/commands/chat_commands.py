@@ -10,7 +10,7 @@ from weft.cli.chat.mode_words import MODE_DETAILS, described_mode, mode_of_words
 from weft.cli.keys import KEYS
 from weft.cli.options import MODE_WORDS
 from weft.cli.session_options import find_id, format_of
-from weft.errors import UsageError
+from weft.errors import SessionError, UsageError
 from weft.project.slash_commands import COMMANDS, command_problem, find_slash
 from weft.protocol.session_options import PERMISSION_MODES
 from weft.view import AnswerBlock, TableBlock, UserBlock, count_of
@@ -257,12 +257,19 @@ class ChatCommands(CommandGroup):
         self._say("there is no limit now" if usd is None else f"the limit is ${usd:.2f}")
 
     async def _compact(self, words: str) -> None:
+        from weft.api.summaries.requested_compaction import NotCompacted  # see `Session.compact`
+
         session = self._session("compact")
         self._must_be_idle("a summary")
         self._chat.screen.notify("asking the model for a summary…")
-        report = await session.compact(words or None)
+        try:
+            report = await session.compact(words or None)
+        except NotCompacted as error:
+            # The view shows what the session's log says of it.
+            raise SessionError("the session was not compacted") from error
+        finally:
+            self._chat.screen.notify("")
         await self._chat.count_context()
-        self._chat.screen.notify("")
         self._say(
             f"{report.tokens_before:,} tokens reduced to {report.tokens_after:,}; /undo reverts it"
         )
