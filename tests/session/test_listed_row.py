@@ -8,10 +8,14 @@ from pathlib import Path
 import msgspec
 
 from weft.events import (
+    BranchesStarted,
     ChildFinished,
     ChildStarted,
     Fact,
     NewMessage,
+    NodeEdited,
+    NodesJoined,
+    NodeSplit,
     SessionCreated,
     ToolComplete,
     TurnFinished,
@@ -27,7 +31,7 @@ from weft.ids import CallUid, NodeId, SessionId, TurnId, WaitId
 from weft.messages import Node, Text, ToolResult, Usage
 from weft.session.log.append import LISTED_EVERY_SECONDS, due_row, is_row_due, row_after
 from weft.state import SessionState, fold
-from weft.store import SessionRow
+from weft.store import READER_VERSION, SessionRow
 
 SESSION, TURN, CALL, WAIT = SessionId("ses_1"), TurnId("trn_1"), CallUid("cal_1"), WaitId("wai_1")
 GOLDEN = Path(__file__).parent.parent / "golden" / "facts" / "v1.jsonl"
@@ -98,6 +102,31 @@ def test_the_counts_of_a_turn_that_runs_are_listed_every_minute() -> None:
     due = due_row(state, [msgspec.structs.replace(fact, at=at)], listed)
     assert due is not None
     assert due.cost_usd == 2 * 0.5
+
+
+def test_a_session_with_nodes_that_were_cut_or_generated_is_not_for_older_readers() -> None:
+    node = NodeId("nod_1")
+    said = NewMessage(node=Node(id=node, role="user", parts=(Text(text="hello"),)))
+    tail = Node(id=NodeId("nod_2"), role="user", parent=node)
+    for newer in (
+        NodeSplit(node=node, revision=1, tail=tail),
+        NodesJoined(node=node, revision=1, child=tail.id),
+        NodeEdited(node=node, revision=1, carries=(tail.id,)),
+        BranchesStarted(gen_id="gen_1", source=node),
+    ):
+        history = (HISTORY[0], said, NodeEdited(node=node, revision=1), newer, *HISTORY[1:3])
+        facts = [
+            msgspec.structs.replace(fact, session_id=SESSION, seq=number, at=100.0 + number)
+            for number, fact in enumerate(history, 1)
+        ]
+        state = SessionState(session_id=SESSION)
+        needed: list[int] = []
+        for fact in facts:
+            needed.append(row_after(state, [fact]).min_reader)
+            state.apply(fact)
+        assert needed == [1, 1, 1, 2, 2, 2], type(newer).__name__
+        fork = state.fork(SessionId("ses_2"))
+        assert row_after(fork, facts[:1]).min_reader == 2 == READER_VERSION
 
 
 def _situations() -> Iterator[tuple[SessionState, SessionRow]]:

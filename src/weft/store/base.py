@@ -26,7 +26,7 @@ from weft.messages import DraftPart
 
 # Grows when a session can hold something that an older program would misread; what an older one
 # may skip does not count.
-READER_VERSION = 1
+READER_VERSION = 2
 """What this program can read.
 
 A session row whose `min_reader` is higher is listed and refused, never written.

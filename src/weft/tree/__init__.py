@@ -3,7 +3,14 @@
 Pure.  Holds no words, only where they are kept; knows no store.
 """
 
-from weft.tree.fold import Branch, ConversationTree, TreeCompaction, TreeNote, TreeRef
+from weft.tree.fold import (
+    Branch,
+    ConversationTree,
+    TreeCompaction,
+    TreeNote,
+    TreeRef,
+    reader_for,
+)
 from weft.tree.layered_map import LayeredMap
 from weft.tree.skeleton import LogPosition, NodeSkeleton
 
@@ -16,4 +23,5 @@ __all__ = [
     "TreeCompaction",
     "TreeNote",
     "TreeRef",
+    "reader_for",
 ]

@@ -17,6 +17,7 @@ import msgspec
 from weft.errors import UsageError
 from weft.events import (
     AnyFact,
+    BranchesStarted,
     Compacted,
     CompactionUndone,
     HeadMoved,
@@ -111,6 +112,12 @@ class NoteIndex:
 
 _OF_TEXT: Final = ("context", "role")
 """Marks that belong to what a line of text shows."""
+CUTS_READER: Final = 2
+"""The first `READER_VERSION` that knows nodes which are cut, joined, carried or being generated.
+
+An older one skips these facts: it would show text twice, number revisions anew, and never settle
+the branches.
+"""
 _TABLES: Final = (dict, LayeredMap)
 """What holds the nodes of a tree."""
 
@@ -136,6 +143,8 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
 
     They are marked too, but to look for the marks is to look at every node.
     """
+    min_reader: int = 1
+    """The least `READER_VERSION` that reads these facts right."""
 
     # Beside the fields, so that it is neither stored nor compared.
     @cached_property
@@ -178,20 +187,25 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
                     holder.take_result(call_uid, _place(fact))
             case NodeEdited(node=node, revision=revision):
                 self._revise(node, revision, _place(fact))
+                self.min_reader = max(self.min_reader, reader_for(fact))
                 for child in fact.carries:
                     if (holder := self._own(child)) is not None and holder.parent == node:
                         holder.parent_revision = revision
             case NodeSplit(node=node, revision=revision):
+                self.min_reader = max(self.min_reader, reader_for(fact))
                 if node in self.nodes:
                     self._revise(node, revision, _place(fact))
                     self._add_tail(fact)
                     self._move(fact.moves, fact.tail.id, self.nodes[fact.tail.id].revision)
             case NodesJoined(node=node, revision=revision, child=child):
+                self.min_reader = max(self.min_reader, reader_for(fact))
                 if node in self.nodes:
                     self._revise(node, revision, _place(fact))
                     self._move(fact.moves, node, revision)
                     self.deleted[child] = True
                     self._hide(child)
+            case BranchesStarted():
+                self.min_reader = max(self.min_reader, reader_for(fact))
             case NodeMarked(node=node, mark=mark, value=value):
                 if (holder := self._own(node)) is not None:
                     holder.set_mark(mark, value)
@@ -397,6 +411,7 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
             notes=self.notes.copy(),
             environments=self.environments.copy(),
             pins=self.pins.copy(),
+            min_reader=self.min_reader,
         )
 
     # -- reading
@@ -515,6 +530,17 @@ class LineWalk:
             assert above is not None, "a node that is not a root has a parent"
             self._walked.append(above)
         return self._walked[steps] == node
+
+
+def reader_for(fact: AnyFact) -> int:
+    """The least `READER_VERSION` that reads a fact right, or may skip it."""
+    match fact:
+        case NodeSplit() | NodesJoined() | BranchesStarted():
+            return CUTS_READER
+        case NodeEdited(carries=carries) if carries:
+            return CUTS_READER
+        case _:
+            return 1
 
 
 def _place(fact: AnyFact) -> LogPosition:

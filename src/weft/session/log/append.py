@@ -33,6 +33,7 @@ from weft.messages import Part, Text
 from weft.session.log.long_parts import spill
 from weft.state import OpenTurnState, SessionState, used_by
 from weft.store import Append, Blob, Lease, Record, SearchText, SessionRow, project_stream
+from weft.tree import reader_for
 
 SEARCHED: Final = 256 * 1024
 """Characters of one message that search looks at: a long report, not a whole dump."""
@@ -195,6 +196,7 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         archived=bool(settings.get("archived", False)),
         turn_open=turn.open is not None,
         wake_at=_wake_at(turn),
+        min_reader=max(state.tree.min_reader, *map(reader_for, facts)),
         last_seq=facts[-1].seq,
     )
 
