@@ -190,6 +190,29 @@ async def test_row_join_takes_text_and_children_and_leaves_siblings_their_text(
         assert await app.loom.descendant_counts(root.id) == {root.id: 3}
 
 
+async def test_row_join_leaves_branches_of_earlier_texts_what_they_read(world: World) -> None:
+    async with world.open() as app:
+        root, middle, last = await line(app.loom, "Hello", " world", " again")
+        view = await app.loom.open(middle.id)
+        view.edit_node_text(middle.id, " earth")
+        newer = await app.loom.add_child(middle.id, " too", **HOW)
+        view.join_with_parent(middle.id)
+        await view.save()
+        for _ in range(2):
+            assert await app.loom.full_text(last.id) == "Hello world again"
+            assert await app.loom.full_text(newer.id) == "Hello earth too"
+            view.undo()
+            await view.save()
+        assert await app.loom.full_text(root.id) == "Hello"
+    async with world.open() as app:
+        assert await app.loom.full_text(last.id) == "Hello world again"
+        assert [node.text for node in await app.loom.lineage(last.id)] == [
+            "Hello",
+            " world",
+            " again",
+        ]
+
+
 async def test_row_truncate_makes_a_sibling_with_the_kept_part(world: World) -> None:
     async with world.open() as app:
         root, child = await line(app.loom, "Hello", " big world")

@@ -50,6 +50,7 @@ from weft.events import (
     InputsReordered,
     ModeChanged,
     ModelCallStarted,
+    MovedNode,
     NewMessage,
     NodeEdited,
     NodeMarked,
@@ -550,9 +551,11 @@ class HistoryGenerator:
             parts=(Text(text="t"),),
             parent=node,
         )
-        moves = tuple(each for each in self._below(node) if each != tail.id)[
-            : self._pick((0, 1, 9))
-        ]
+        moves = tuple(
+            MovedNode(node=each, revision=self.plain.revisions.get(tail.id, 0))
+            for each in self._below(node)
+            if each != tail.id
+        )[: self._pick((0, 1, 9))]
         self.plain.revisions[node] += 1
         revision = self.plain.revisions[node]
         self.write(
@@ -563,22 +566,25 @@ class HistoryGenerator:
         if tail.id in self.plain.deleted:
             self.plain.deleted.remove(tail.id)
         for each in moves:
-            self.plain.parents[each] = tail.id
+            self.plain.parents[each.node] = tail.id
 
     def _join(self, node: NodeId) -> None:
         parent = self.plain.parents[node]
         if parent is None:
             return
-        moves = tuple(self._below(node))
         self.plain.revisions[parent] += 1
         revision = self.plain.revisions[parent]
+        moves = tuple(
+            MovedNode(node=each, revision=self._pick((revision, revision - 1)))
+            for each in self._below(node)
+        )
         self.write(
             NodesJoined(
                 node=parent, revision=revision, child=node, parts=(Text(text="j"),), moves=moves
             )
         )
         for each in moves:
-            self.plain.parents[each] = parent
+            self.plain.parents[each.node] = parent
         if node not in self.plain.deleted:
             self.plain.deleted.append(node)
 

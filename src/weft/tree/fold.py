@@ -21,6 +21,7 @@ from weft.events import (
     Compacted,
     CompactionUndone,
     HeadMoved,
+    MovedNode,
     NewMessage,
     NodeEdited,
     NodeMarked,
@@ -196,12 +197,12 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
                 if node in self.nodes:
                     self._revise(node, revision, _place(fact))
                     self._add_tail(fact)
-                    self._move(fact.moves, fact.tail.id, self.nodes[fact.tail.id].revision)
+                    self._move(fact.moves, fact.tail.id)
             case NodesJoined(node=node, revision=revision, child=child):
                 self.min_reader = max(self.min_reader, reader_for(fact))
                 if node in self.nodes:
                     self._revise(node, revision, _place(fact))
-                    self._move(fact.moves, node, revision)
+                    self._move(fact.moves, node)
                     self.deleted[child] = True
                     self._hide(child)
             case BranchesStarted():
@@ -299,21 +300,21 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         self.deleted.pop(tail.id, None)
         self._show(tail.id)
 
-    def _move(self, moved: tuple[NodeId, ...], to: NodeId, revision: int) -> None:
+    def _move(self, moves: tuple[MovedNode, ...], to: NodeId) -> None:
         """Hang nodes on another one."""
-        if moved:
+        if moves:
             # They are numbered from the roots down, and lines change in their middle.
             self.__dict__.pop("counts", None)
         target = self._own(to)
-        for node in moved if target is not None else ():
-            held = self._own(node)
+        for moved in moves if target is not None else ():
+            held = self._own(node := moved.node)
             above = None if held is None or held.parent is None else self._own(held.parent)
             # A fold never raises, and never makes a circle of a tree.
             if held is None or above is None or target is None or node in self.walk_up(to):
                 continue
             above.children = tuple(each for each in above.children if each != node)
             target.children += (node,)
-            held.parent, held.parent_revision = to, revision
+            held.parent, held.parent_revision = to, moved.revision
             self._deepen(node, target.depth + 1 - held.depth)
             # What was deleted with the one may be seen below the other.
             if target.hidden:

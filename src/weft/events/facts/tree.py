@@ -29,6 +29,14 @@ class NodeEdited(FactBase, frozen=True, tag="node_edited"):
     """Children that go on from this revision: those of the line that was edited."""
 
 
+class MovedNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A node that hangs on another one from now on."""
+
+    node: NodeId
+    revision: int = 0
+    """The revision of its new parent that it goes on from."""
+
+
 # Both halves in one fact: a reader that knew of the one and not of the other would show the text
 # twice, or lose a part of it.
 class NodeSplit(FactBase, frozen=True, tag="node_split"):
@@ -41,7 +49,7 @@ class NodeSplit(FactBase, frozen=True, tag="node_split"):
     revision: int
     tail: Node
     parts: tuple[Part, ...] = ()
-    moves: tuple[NodeId, ...] = ()
+    moves: tuple[MovedNode, ...] = ()
     """The children that hang on `tail` from now on."""
 
 
@@ -52,7 +60,8 @@ class NodesJoined(FactBase, frozen=True, tag="nodes_joined"):
     revision: int
     child: NodeId
     parts: tuple[Part, ...] = ()
-    moves: tuple[NodeId, ...] = ()
+    # Each with its revision: those that grew from an earlier text of `child` still read it.
+    moves: tuple[MovedNode, ...] = ()
     """The children of `child` that hang on `node` from now on."""
 
 

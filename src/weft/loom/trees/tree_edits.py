@@ -13,6 +13,7 @@ from typing import Any
 from weft.errors import UsageError
 from weft.events import (
     Fact,
+    MovedNode,
     NewMessage,
     NodeEdited,
     NodeMarked,
@@ -188,7 +189,9 @@ def split(tree: LoomTree, node: NodeId, position: int, now: float) -> NodeId:
     )
     # Only those that go on from this text: others grew from an earlier one, which stays.
     moves = tuple(
-        child for child in held.children if tree.tree.nodes[child].parent_revision == held.revision
+        MovedNode(node=child)
+        for child in held.children
+        if tree.tree.nodes[child].parent_revision == held.revision
     )
     fact = NodeSplit(
         node=node,
@@ -197,7 +200,7 @@ def split(tree: LoomTree, node: NodeId, position: int, now: float) -> NodeId:
         parts=text_parts(text[:position]),
         moves=moves,
     )
-    tree.write([fact], undo=lambda: [_joined(tree, node, tail.id)])
+    tree.write([fact], undo=lambda: _joined(tree, node, tail.id))
     return tail.id
 
 
@@ -211,28 +214,39 @@ def join(tree: LoomTree, node: NodeId) -> NodeId:
     parent = held.parent
     if parent is None:
         raise UsageError("a root has no parent to be joined with")
-    before, moved = tree.text(parent, held.parent_revision), held.children
-    tail = tree.node(node)
+    before, nodes = tree.text(parent, held.parent_revision), tree.tree.nodes
+    moved = [MovedNode(node=each, revision=nodes[each].parent_revision) for each in held.children]
     tree.write(
-        [_joined(tree, parent, node)], undo=lambda: [_parted(tree, parent, before, tail.id, moved)]
+        _joined(tree, parent, node), undo=lambda: [_parted(tree, parent, before, node, moved)]
     )
     return parent
 
 
-def _joined(tree: LoomTree, parent: NodeId, child: NodeId) -> NodesJoined:
-    held = tree.tree.nodes[child]
-    text = tree.text(parent, held.parent_revision) + tree.text(child)
-    return NodesJoined(
+def _joined(tree: LoomTree, parent: NodeId, child: NodeId) -> list[Fact]:
+    """The join, after a revision for each other text that a child of `child` goes on from."""
+    nodes = tree.tree.nodes
+    held, newest = nodes[child], nodes[parent].revision
+    above = tree.text(parent, held.parent_revision)
+    joined = above + tree.text(child)
+    read = {each: above + tree.text(child, nodes[each].parent_revision) for each in held.children}
+    texts = [*dict.fromkeys(text for text in read.values() if text != joined), joined]
+    numbers = {text: newest + at for at, text in enumerate(texts, 1)}
+    earlier = [
+        NodeEdited(node=parent, revision=numbers[text], parts=text_parts(text))
+        for text in texts[:-1]
+    ]
+    join = NodesJoined(
         node=parent,
-        revision=tree.tree.nodes[parent].revision + 1,
+        revision=numbers[joined],
         child=child,
-        parts=text_parts(text),
-        moves=held.children,
+        parts=text_parts(joined),
+        moves=tuple(MovedNode(node=each, revision=numbers[text]) for each, text in read.items()),
     )
+    return [*earlier, join]
 
 
 def _parted(
-    tree: LoomTree, parent: NodeId, text: str, child: NodeId, moved: Sequence[NodeId]
+    tree: LoomTree, parent: NodeId, text: str, child: NodeId, moved: Sequence[MovedNode]
 ) -> NodeSplit:
     revision = tree.tree.nodes[parent].revision + 1
     tail = text_node(child, tree.text(child), parent=parent, parent_revision=revision)
