@@ -213,6 +213,21 @@ async def test_row_join_leaves_branches_of_earlier_texts_what_they_read(world: W
         ]
 
 
+async def test_row_join_goes_on_from_the_present_text_of_the_parent(world: World) -> None:
+    async with world.open() as app:
+        root, middle, last = await line(app.loom, "Hello", " world", " again")
+        view = await app.loom.open(middle.id)
+        view.edit_node_text(root.id, "Howdy")
+        joined = view.join_with_parent(middle.id)
+        assert (joined.id, joined.text) == (root.id, "Howdy world")
+        await view.save()
+        assert await app.loom.full_text(last.id) == "Hello world again"
+        view.undo()
+        await view.save()
+        assert (await app.loom.get(root.id)).text == "Howdy"
+        assert await app.loom.full_text(last.id) == "Hello world again"
+
+
 async def test_row_truncate_makes_a_sibling_with_the_kept_part(world: World) -> None:
     async with world.open() as app:
         root, child = await line(app.loom, "Hello", " big world")

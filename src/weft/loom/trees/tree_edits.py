@@ -214,7 +214,7 @@ def join(tree: LoomTree, node: NodeId) -> NodeId:
     parent = held.parent
     if parent is None:
         raise UsageError("a root has no parent to be joined with")
-    before, nodes = tree.text(parent, held.parent_revision), tree.tree.nodes
+    before, nodes = tree.text(parent), tree.tree.nodes
     moved = [MovedNode(node=each, revision=nodes[each].parent_revision) for each in held.children]
     tree.write(
         _joined(tree, parent, node), undo=lambda: [_parted(tree, parent, before, node, moved)]
@@ -227,7 +227,8 @@ def _joined(tree: LoomTree, parent: NodeId, child: NodeId) -> list[Fact]:
     nodes = tree.tree.nodes
     held, newest = nodes[child], nodes[parent].revision
     above = tree.text(parent, held.parent_revision)
-    joined = above + tree.text(child)
+    # The parent's present text, which is not always the one that the child grew from.
+    joined = tree.text(parent) + tree.text(child)
     read = {each: above + tree.text(child, nodes[each].parent_revision) for each in held.children}
     texts = [*dict.fromkeys(text for text in read.values() if text != joined), joined]
     numbers = {text: newest + at for at, text in enumerate(texts, 1)}
