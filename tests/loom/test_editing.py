@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from tests.support.world import World
 from weft.errors import NodeNotFound, StaleEdit, UsageError
+from weft.ids import NodeId
 from weft.loom import GenerationStore, LoomNode
 from weft.loom.trees.text_diff import mapped_segments, paragraphs, word_diff
+from weft.loom.trees.tree_edits import delete
+from weft.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -226,6 +229,37 @@ async def test_row_join_goes_on_from_the_present_text_of_the_parent(world: World
         await view.save()
         assert (await app.loom.get(root.id)).text == "Howdy"
         assert await app.loom.full_text(last.id) == "Hello world again"
+
+
+async def test_a_conversation_goes_on_where_its_end_went_by_split_join_and_deletion(
+    world: World,
+) -> None:
+    async with world.open(ScriptedModel(["The answer is long."])) as app:
+        session = await app.sessions.start_session(tools=[])
+        await session.send_message("hi")
+
+        async def said() -> list[str]:
+            return [str(message.content) for _, message in await session.messages_with_ids()]
+
+        asked, answer = [NodeId(node) for node, _ in await session.messages_with_ids()]
+        view = await app.loom.open(answer)
+        tree, _ = app.loom.loaded(answer)
+        await session.checkpoint("here")
+        changes: list[tuple[Callable[[], object], list[str], bool]] = [
+            (lambda: view.split_node(answer, 10), ["hi", "The answer", " is long."], True),
+            (lambda: view.join_with_parent(answer), ["hiThe answer is long."], True),
+            (lambda: delete(tree, answer), ["hi"], False),
+            (lambda: delete(tree, asked), [], False),
+        ]
+        for change, expected, follows in changes:
+            change()
+            await view.save()
+            assert await said() == expected
+            assert tree.tree.refs["here"].node == (tree.tree.head if follows else answer)
+            view.undo()
+            await view.save()
+            assert await said() == ["hi", "The answer is long."]
+            assert tree.tree.refs["here"].node == answer
 
 
 async def test_row_truncate_makes_a_sibling_with_the_kept_part(world: World) -> None:

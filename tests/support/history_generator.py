@@ -567,6 +567,7 @@ class HistoryGenerator:
             self.plain.deleted.remove(tail.id)
         for each in moves:
             self.plain.parents[each.node] = tail.id
+        self._move_ends(node, tail.id)
 
     def _join(self, node: NodeId) -> None:
         parent = self.plain.parents[node]
@@ -585,8 +586,16 @@ class HistoryGenerator:
         )
         for each in moves:
             self.plain.parents[each.node] = parent
+        self._move_ends(node, parent)
         if node not in self.plain.deleted:
             self.plain.deleted.append(node)
+
+    def _move_ends(self, old: NodeId, new: NodeId) -> None:
+        if self.plain.head == old:
+            self.plain.head = new
+        for name, node in self.plain.refs.items():
+            if node == old:
+                self.plain.refs[name] = new
 
     def generate(self) -> None:
         """Branches that are generated, as far as they get."""

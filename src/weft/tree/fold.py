@@ -198,11 +198,14 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
                     self._revise(node, revision, _place(fact))
                     self._add_tail(fact)
                     self._move(fact.moves, fact.tail.id)
+                    if self.nodes[fact.tail.id].parent == node:
+                        self._move_ends(node, fact.tail.id)
             case NodesJoined(node=node, revision=revision, child=child):
                 self.min_reader = max(self.min_reader, reader_for(fact))
                 if node in self.nodes:
                     self._revise(node, revision, _place(fact))
                     self._move(fact.moves, node)
+                    self._move_ends(child, node)
                     self.deleted[child] = True
                     self._hide(child)
             case BranchesStarted():
@@ -321,6 +324,19 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
                 self._hide(node)
             else:
                 self._show(node)
+
+    def _move_ends(self, old: NodeId, new: NodeId) -> None:
+        """What stood at the end of a text stands where that end has gone to."""
+        if self.head == old:
+            self.head = new
+        for name, ref in self.refs.items():
+            if ref.node == old:
+                self.refs[name] = TreeRef(new, ref.ref)
+        for notes in (self.notes, self.environments):
+            for at, note in enumerate(notes):
+                if note.node == old:
+                    notes[at] = msgspec.structs.replace(note, node=new)
+                    self.__dict__.pop("_note_index", None)
 
     def _deepen(self, top: NodeId, by: int) -> None:
         ahead = [top] if by else []

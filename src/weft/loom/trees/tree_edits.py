@@ -13,12 +13,14 @@ from typing import Any
 from weft.errors import UsageError
 from weft.events import (
     Fact,
+    HeadMoved,
     MovedNode,
     NewMessage,
     NodeEdited,
     NodeMarked,
     NodesJoined,
     NodeSplit,
+    RefMoved,
     SettingChanged,
     SubtreeDeleted,
     SubtreeRestored,
@@ -138,14 +140,47 @@ def delete(tree: LoomTree, node: NodeId) -> int:
     tree.require(node)
     gone = tree.descendant_count(node) + 1
     is_root = tree.parent(node) is None
-    hide: list[Fact] = [SubtreeDeleted(node=node)]
+    ends, back = _ends_below(tree, node)
+    hide: list[Fact] = [SubtreeDeleted(node=node), *ends]
     show: list[Fact] = [SubtreeRestored(node=node)]
     if is_root:
         # A list reads one row of each tree, and must not show one whose root is gone.
         hide.append(SettingChanged(name="mode", value="loom_deleted"))
         show.append(SettingChanged(name="mode", value=tree.setting("mode", "loom")))
-    tree.write(hide, undo=lambda: show)
+    tree.write(
+        hide,
+        undo=lambda: [
+            *show,
+            *(there for here, there in zip(ends, back, strict=True) if _is_at(tree, here)),
+        ],
+    )
     return gone
+
+
+def _is_at(tree: LoomTree, moved: HeadMoved | RefMoved) -> bool:
+    """Whether it still stands where it was moved to."""
+    if isinstance(moved, HeadMoved):
+        return tree.tree.head == moved.node
+    ref = tree.tree.refs.get(moved.name)
+    return ref is not None and ref.node == moved.node
+
+
+def _ends_below(
+    tree: LoomTree, node: NodeId
+) -> tuple[list[HeadMoved | RefMoved], list[HeadMoved | RefMoved]]:
+    """What takes the head and the branches that end below a node above it, and back."""
+    held, above = tree.tree, tree.tree.nodes[node].parent
+    ends: list[HeadMoved | RefMoved] = []
+    back: list[HeadMoved | RefMoved] = []
+    if held.head is not None and node in held.walk_up(held.head):
+        ends.append(HeadMoved(node=above))
+        back.append(HeadMoved(node=held.head))
+    for name, ref in held.refs.items():
+        # A checkpoint stays: it stands for the files of its moment as well.
+        if ref.ref == "branch" and ref.node is not None and node in held.walk_up(ref.node):
+            ends.append(RefMoved(name=name, node=above))
+            back.append(RefMoved(name=name, node=ref.node))
+    return ends, back
 
 
 def restore(tree: LoomTree, node: NodeId) -> int:
