@@ -6,16 +6,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.world import World
-from weft.errors import NodeNotFound, StaleEdit, UsageError
+from weft.errors import NodeNotFound, SessionBusy, StaleEdit, UsageError
 from weft.ids import NodeId
 from weft.loom import GenerationStore, LoomNode
 from weft.loom.trees.text_diff import mapped_segments, paragraphs, word_diff
 from weft.loom.trees.tree_edits import delete
+from weft.providers.script import CallTool, SayText, Stall, Think
 from weft.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -260,6 +262,62 @@ async def test_a_conversation_goes_on_where_its_end_went_by_split_join_and_delet
             await view.save()
             assert await said() == ["hi", "The answer is long."]
             assert tree.tree.refs["here"].node == answer
+
+
+async def test_messages_that_hold_more_than_text_are_not_written_over(world: World) -> None:
+    thought = (Think(text="hm"), SayText(text="Done."))
+    script = ScriptedModel([(SayText(text="Let me look."), CallTool(name="list")), thought])
+    async with world.open(script) as app:
+        session = await app.sessions.start_session()
+        await session.send_message("hi")
+        before = await session.messages_with_ids()
+        asked, called, *_, last = [NodeId(node) for node, _ in before]
+    async with world.open() as app:
+        view = await app.loom.open(last)
+        edits: list[Callable[[], object]] = [
+            lambda: view.edit_node_text(called, "Let me see."),
+            lambda: view.apply_edit("hiLet me look.Done.", "hiLet me see.Done."),
+            lambda: view.split_node(called, 3),
+            lambda: view.join_with_parent(called),
+            lambda: view.edit_node_text(last, "So."),
+            lambda: view.split_node(last, 3),
+        ]
+        for edit in edits:
+            with pytest.raises(UsageError, match="holds more than text"):
+                edit()
+        view.edit_node_text(asked, "ho")
+        await view.save()
+        session = await app.sessions.get(await app.loom.session_of(last))
+        assert [node for node, _ in await session.messages_with_ids()] == [n for n, _ in before]
+
+
+async def test_the_line_of_a_turn_that_runs_is_not_changed_under_it(plain_world: World) -> None:
+    script = ScriptedModel(["One.", (SayText(text="Two"), Stall(gate="g"))])
+    async with plain_world.open(script) as app:
+        session = await app.sessions.start_session(tools=[])
+        await session.send_message("hi")
+        asked, answer = [node for node, _ in await session.messages_with_ids()]
+        view = await app.loom.open(answer)
+        view.edit_node_text(asked, "ho")
+        await view.save()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.send_message, "more")
+            await script.gate("g").reached.wait()
+            edits: list[Callable[[], object]] = [
+                lambda: view.edit_node_text(answer, "x"),
+                lambda: view.split_node(answer, 2),
+                lambda: view.join_with_parent(answer),
+                view.undo,
+            ]
+            for edit in edits:
+                with pytest.raises(SessionBusy):
+                    edit()
+            with pytest.raises(SessionBusy):
+                await app.loom.delete_subtree(answer)
+            script.gate("g").opened.set()
+        view.undo()
+        await view.save()
+        assert (await app.loom.get(asked)).text == "hi"
 
 
 async def test_row_truncate_makes_a_sibling_with_the_kept_part(world: World) -> None:

@@ -16,8 +16,26 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.errors import AmbiguousId, NodeNotFound, SessionStopped, UsageError, WeftError
-from weft.events import ErrorRaised, Fact, FactBase, NodeMarked, SettingChanged
+from weft.errors import (
+    AmbiguousId,
+    NodeNotFound,
+    SessionBusy,
+    SessionStopped,
+    UsageError,
+    WeftError,
+)
+from weft.events import (
+    ErrorRaised,
+    Fact,
+    FactBase,
+    NodeEdited,
+    NodeMarked,
+    NodesJoined,
+    NodeSplit,
+    SettingChanged,
+    SubtreeDeleted,
+    SubtreeRestored,
+)
 from weft.ids import NodeId
 from weft.loom.host import LoomHost
 from weft.loom.node import (
@@ -43,6 +61,8 @@ MOST_UNDO: Final = 200
 MOST_MATCHES: Final = 20
 
 _NO_MARKS: Final[Mapping[str, Any]] = {}
+_OF_LINES: Final = (NodeEdited, NodeSplit, NodesJoined, SubtreeDeleted, SubtreeRestored)
+"""What changes lines that are there."""
 UndoStep = Callable[[], Sequence[Fact]]
 """What takes a change back; made when it is asked for, because revisions count on meanwhile."""
 
@@ -411,6 +431,7 @@ class LoomTree:
 
         Raises:
             UsageError: another process has the session.
+            SessionBusy: a turn runs, and they change lines.
             SessionStopped: it was stopped.
         """
         actor = self.actor
@@ -418,6 +439,9 @@ class LoomTree:
             raise SessionStopped(self.port.session_id, actor.stopped_because)
         if not facts:
             return
+        is_busy = actor.is_busy or self.state.turn.open is not None
+        if is_busy and any(isinstance(fact, _OF_LINES) for fact in facts):
+            raise SessionBusy(self.port.session_id, "change its text")
         number = next(self._numbers)
         batch = _PendingWrite(number, tuple(self._placed(fact) for fact in facts))
         self._pending.append(batch)
@@ -548,8 +572,8 @@ class LoomTree:
         """Take the last change back; False where there is none."""
         if not self._undo:
             return False
-        step = self._undo.pop()
-        self.write(step())
+        self.write(self._undo[-1]())
+        self._undo.pop()
         return True
 
 

@@ -51,6 +51,8 @@ class NodeWords:
         self._store = store
         self._heads: dict[NodeId, NodeHead] = {}
         self._texts: dict[LogPosition, dict[NodeId, str] | str] = {}
+        self._mixed: set[LogPosition] = set()
+        """Where messages are that hold more than text."""
         self._results: dict[LogPosition, str] = {}
         self._scores: dict[str, TokenScores | None] = {}
 
@@ -78,6 +80,8 @@ class NodeWords:
         self._heads.setdefault(node.id, NodeHead(node.model, node.usage, at, node.calls))
 
     def _put(self, place: LogPosition, node: NodeId, parts: Sequence[Part]) -> None:
+        if any(not isinstance(part, Text) for part in parts):
+            self._mixed.add(place)
         # A long part has only its beginning in the log; it is read when it is asked for.
         if any(blob_of(part) for part in parts):
             return
@@ -118,6 +122,11 @@ class NodeWords:
             self._read(node, [place])
             known = self._known(place, node)
         return known or ""
+
+    def is_plain(self, node: NodeId, held: NodeSkeleton) -> bool:
+        """Whether a node holds nothing but text."""
+        self.text(node, held)  # has it read
+        return not held.calls and held.at not in self._mixed
 
     def result(self, place: LogPosition) -> str:
         """What a tool answered."""

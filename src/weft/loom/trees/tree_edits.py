@@ -88,6 +88,7 @@ def revise(tree: LoomTree, node: NodeId, text: str, carries: Sequence[NodeId] = 
     """Give a node another text, as a new revision.  Its children keep the one that they grew from,
     but for those named: theirs is the line that was edited.
     """
+    _check_plain(tree, node)
     before = tree.text(node)
     tree.write(
         [_revision(tree, node, text, carries)],
@@ -97,6 +98,7 @@ def revise(tree: LoomTree, node: NodeId, text: str, carries: Sequence[NodeId] = 
 
 def revise_line(tree: LoomTree, changed: Mapping[NodeId, str], tip: NodeId) -> None:
     """Give several nodes of a line other texts; the line down to `tip` goes on from them."""
+    _check_plain(tree, *changed)
     line = tree.line(tip)
     below = dict(pairwise(line))
     before = {node: text for node, text in tree.line_texts(tip) if node in changed}
@@ -108,6 +110,20 @@ def revise_line(tree: LoomTree, changed: Mapping[NodeId, str], tip: NodeId) -> N
         ]
 
     tree.write(facts(changed), undo=lambda: facts(before))
+
+
+def _check_plain(tree: LoomTree, *nodes: NodeId) -> None:
+    """Refuse to write text over a message that holds more.
+
+    Raises:
+        UsageError: it does.
+    """
+    for node in nodes:
+        if not tree.words.is_plain(node, tree.require(node)):
+            raise UsageError(
+                f"the message {node!r} holds more than text (calls of tools, pictures, files or "
+                "thinking), which an edit here would lose; edit it in its session, or fork the line"
+            )
 
 
 def _revision(tree: LoomTree, node: NodeId, text: str, carries: Sequence[NodeId]) -> NodeEdited:
@@ -205,9 +221,10 @@ def split(tree: LoomTree, node: NodeId, position: int, now: float) -> NodeId:
     """Cut a node in two; it keeps its id for the first part, and the second gets its children.
 
     Raises:
-        UsageError: one of the parts would be empty.
+        UsageError: one of the parts would be empty, or it holds more than text.
     """
     held = tree.require(node)
+    _check_plain(tree, node)
     text = tree.text(node)
     if not 0 < position < len(text):
         raise UsageError(f"a node of {len(text)} characters cannot be split at {position}")
@@ -243,12 +260,13 @@ def join(tree: LoomTree, node: NodeId) -> NodeId:
     """Join a node with its parent, which takes its text and its children; returns the parent.
 
     Raises:
-        UsageError: it is a root.
+        UsageError: it is a root, or one of the two holds more than text.
     """
     held = tree.require(node)
     parent = held.parent
     if parent is None:
         raise UsageError("a root has no parent to be joined with")
+    _check_plain(tree, parent, node)
     before, nodes = tree.text(parent), tree.tree.nodes
     moved = [MovedNode(node=each, revision=nodes[each].parent_revision) for each in held.children]
     tree.write(
