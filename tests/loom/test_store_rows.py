@@ -311,6 +311,28 @@ async def test_row_import_refuses_what_is_no_tree(plain_world: World, wrong: Any
         assert await app.loom.roots() == []
 
 
+async def test_a_conversation_whose_first_message_was_deleted_stays_one(world: World) -> None:
+    from weft.testing import ScriptedModel
+
+    async with world.open(ScriptedModel(["Hello!"])) as app:
+        session = await app.sessions.start_session(tools=[])
+        await session.send_message("Hi there")
+        question = (await session.messages_with_ids())[0][0]
+        view = await app.loom.open(question)
+        for undoes in (True, False):
+            await app.loom.delete_subtree(question)
+            assert [(row.id, row.mode) for row in await app.store.rows()] == [
+                (session.id, "normal")
+            ]
+            if undoes:
+                view.undo()
+                await view.save()
+            else:
+                await app.loom.restore_subtree(question)
+            assert [row.mode for row in await app.store.rows()] == ["normal"]
+        assert await app.loom.roots() == []
+
+
 async def test_a_coding_session_opens_as_a_loom_and_a_node_starts_one(world: World) -> None:
     from weft.testing import ScriptedModel
 

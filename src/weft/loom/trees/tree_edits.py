@@ -155,11 +155,10 @@ def delete(tree: LoomTree, node: NodeId) -> int:
     """Hide a node and all below it; returns how many were hidden."""
     tree.require(node)
     gone = tree.descendant_count(node) + 1
-    is_root = tree.parent(node) is None
     ends, back = _ends_below(tree, node)
     hide: list[Fact] = [SubtreeDeleted(node=node), *ends]
     show: list[Fact] = [SubtreeRestored(node=node)]
-    if is_root:
+    if _is_listed(tree, node):
         # A list reads one row of each tree, and must not show one whose root is gone.
         hide.append(SettingChanged(name="mode", value="loom_deleted"))
         show.append(SettingChanged(name="mode", value=tree.setting("mode", "loom")))
@@ -171,6 +170,11 @@ def delete(tree: LoomTree, node: NodeId) -> int:
         ],
     )
     return gone
+
+
+def _is_listed(tree: LoomTree, node: NodeId) -> bool:
+    """Whether a node is the root of a tree of text; the mode of other sessions is their own."""
+    return tree.parent(node) is None and str(tree.setting("mode", "")).startswith("loom")
 
 
 def _is_at(tree: LoomTree, moved: HeadMoved | RefMoved) -> bool:
@@ -209,7 +213,7 @@ def restore(tree: LoomTree, node: NodeId) -> int:
         raise UsageError(f"{node!r} was not deleted")
     show: list[Fact] = [SubtreeRestored(node=node)]
     hide: list[Fact] = [SubtreeDeleted(node=node)]
-    if tree.tree.nodes[node].parent is None:
+    if _is_listed(tree, node):
         show.append(SettingChanged(name="mode", value="loom"))
         hide.append(SettingChanged(name="mode", value="loom_deleted"))
     tree.write(show, undo=lambda: hide)
