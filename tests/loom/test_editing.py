@@ -454,6 +454,33 @@ def test_mapped_segments_put_an_insertion_between_two_into_the_later() -> None:
     assert mapped_segments(["ab", "cd", "ef"], "abXef") == ["ab", "X", "ef"]
 
 
+def test_an_edit_at_both_ends_of_a_long_text_leaves_what_is_between_alone() -> None:
+    for count in (60, 260, 5_000):
+        for words, end in (("some words {} of it. ", "XY "), ("the same words again ", "X ")):
+            segments = [words.format(number) for number in range(count)]
+            text = "".join(segments)
+            started = time.process_time()
+            mapped = mapped_segments(segments, f"X{text[1:-2]}{end}")
+            assert time.process_time() - started < 0.5
+            assert mapped[1:-1] == segments[1:-1]
+            assert (mapped[0], mapped[-1]) == (f"X{segments[0][1:]}", f"{segments[-1][:-2]}{end}")
+
+
+def test_several_edits_of_a_long_text_stay_where_they_were_made() -> None:
+    segments = [f"some words {number} of it. " for number in range(1_000)]
+    edited = list(segments)
+    for at, text in ((3, "another thing. "), (500, ""), (501, segments[501] * 2), (990, "x")):
+        edited[at] = text
+    mapped = mapped_segments(segments, "".join(edited))
+    differ = [at for at, text in enumerate(mapped) if text != edited[at]]
+    assert set(differ) <= {499, 500, 501, 502}, "an empty one has no place of its own"
+    assert mapped_segments(["one two", " three", " four"], "1 two 3 for") == [
+        "1 two",
+        " 3",
+        " for",
+    ]
+
+
 @given(st.text("ab .", max_size=20), st.text("ab .", max_size=20))
 def test_a_word_diff_holds_both_texts(first: str, second: str) -> None:
     parts = word_diff(first, second)

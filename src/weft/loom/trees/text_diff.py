@@ -7,16 +7,23 @@ square of the length, and an edit is small in a text that is long.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import pairwise
-from typing import Final, Literal
+from itertools import accumulate, pairwise
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 MOST_WORDS: Final = 4_000
 """Words that are compared one by one; beyond, what differs counts as one piece."""
+MOST_PAIRS: Final = 40_000
+"""Words of one text times words of the other that an edit has compared one by one."""
+_RUN: Final = 6
+"""Words and blanks that are looked for together."""
 _WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
+
+DiffPiece: TypeAlias = tuple[Literal["same", "changed"], str, str]
 
 
 class DiffPart(msgspec.Struct, frozen=True):
@@ -55,42 +62,98 @@ def mapped_segments(segments: Sequence[str], edited: str) -> list[str]:
     original = "".join(segments)
     start, end = common_ends(original, edited)
     old, new = original[start : len(original) - end], edited[start : len(edited) - end]
-    cuts: list[int] = []
-    at = 0
-    for segment in segments[:-1]:
-        at += len(segment)
-        cuts.append(_mapped(at, start, old, new))
-    bounds = [0, *cuts, len(edited)]
+    places = list(accumulate(len(segment) for segment in segments[:-1]))
+    bounds = [0, *_mapped(places, start, old, new), len(edited)]
     return [edited[one:two] for one, two in pairwise(bounds)]
 
 
-def _mapped(place: int, start: int, old: str, new: str) -> int:
-    """Where a place of the original text is in the edited one."""
-    if place <= start:
-        return place
-    if place >= start + len(old):
-        return place + len(new) - len(old)
-    at = 0
-    for kind, one, _ in _pieces(old, new):
-        if start + at + len(one) >= place:
-            within = place - start - at if kind == "same" else 0
-            return start + len(new) - _rest(old, new, at) + within
-        at += len(one)
-    return start + len(new)
+def _mapped(places: Sequence[int], start: int, old: str, new: str) -> list[int]:
+    """Where places of the original text, in order, are in the edited one."""
+    # Nothing is aligned where no place lies within what has changed.
+    within = any(start < place < start + len(old) for place in places)
+    pieces = iter(_aligned(old, new) if within else [("changed", old, new)])
+    kind, one, two = next(pieces)
+    at, to = start, start
+    found: list[int] = []
+    for place in places:
+        if place <= start:
+            found.append(place)
+            continue
+        if place >= start + len(old):
+            found.append(place + len(new) - len(old))
+            continue
+        while at + len(one) < place:
+            at, to = at + len(one), to + len(two)
+            kind, one, two = next(pieces)
+        inside = place - at
+        found.append(to + (inside if kind == "same" else _kept(inside, len(one), len(two))))
+    return found
 
 
-def _rest(old: str, new: str, before: int) -> int:
-    """How much of the new text follows the piece that begins at `before` in the old one."""
-    at = done = 0
-    for _, one, two in _pieces(old, new):
-        if at == before:
-            break
-        at += len(one)
-        done += len(two)
-    return len(new) - done
+def _kept(place: int, old: int, new: int) -> int:
+    """A place within a piece that was replaced: as far from the nearer end as it was."""
+    half = new // 2
+    return min(place, half) if 2 * place < old else max(half, new - (old - place))
 
 
-def _pieces(old: str, new: str) -> list[tuple[Literal["same", "changed"], str, str]]:
+def _aligned(old: str, new: str) -> list[DiffPiece]:
+    """Two texts as pieces that are the same, or differ; what is long by runs of words that each has
+    once, so that the time is about that of reading them.
+    """
+    one, two = _WORDS.findall(old), _WORDS.findall(new)
+    found: list[DiffPiece] = []
+    a = c = 0
+    for b, d in [*_anchors(one, two), (len(one), len(two))]:
+        # Anchors overlap: what is left of one goes on from the last, or it lies elsewhere.
+        if b < a or d < c:
+            if b - a != d - c:
+                continue
+        elif b > a or d > c:
+            before, after = "".join(one[a:b]), "".join(two[c:d])
+            is_small = (b - a) * (d - c) <= MOST_PAIRS
+            found += _pieces(before, after) if is_small else [("changed", before, after)]
+            a, c = b, d
+        same = "".join(one[a : b + _RUN])
+        if same:
+            found.append(("same", same, same))
+        a, c = min(b + _RUN, len(one)), min(d + _RUN, len(two))
+    return found
+
+
+def _anchors(one: Sequence[str], two: Sequence[str]) -> list[tuple[int, int]]:
+    """Where runs of words begin that both texts have exactly once, in the order of both."""
+    if len(one) * len(two) <= MOST_PAIRS:
+        return []
+    first, second = _runs(one), _runs(two)
+    pairs = [(at, second[run]) for run, at in first.items() if at >= 0 and second.get(run, -1) >= 0]
+    # The longest row of them that rises in both: `ends` has for each length the least last place.
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for number, (_, there) in enumerate(pairs):
+        length = bisect_left(ends, there)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1] = [there]
+        last[length : length + 1] = [number]
+    found: list[tuple[int, int]] = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        found.append(pairs[number])
+        number = before[number]
+    found.reverse()
+    return found
+
+
+def _runs(words: Sequence[str]) -> dict[tuple[str, ...], int]:
+    """Each run of words with its place; -1 where there are several."""
+    found: dict[tuple[str, ...], int] = {}
+    for at in range(len(words) - _RUN + 1):
+        run = tuple(words[at : at + _RUN])
+        found[run] = -1 if run in found else at
+    return found
+
+
+def _pieces(old: str, new: str) -> list[DiffPiece]:
     """Two texts as pieces that are the same, or differ, in order."""
     one, two = _WORDS.findall(old), _WORDS.findall(new)
     if len(one) > MOST_WORDS or len(two) > MOST_WORDS:
