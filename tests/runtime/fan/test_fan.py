@@ -131,6 +131,30 @@ async def test_conflicts_stay_the_users_and_the_candidates_versions_are_kept_asi
         assert (Path(kept.aside) / "README.md").read_text().startswith("eins")
 
 
+async def test_a_folder_in_the_place_of_a_file_does_not_take_the_users_edit(stage: World) -> None:
+    work = shell_call(
+        "rm README.md; mkdir README.md; echo x > README.md/x; rm -r src; echo s > src"
+    )
+    async with open_stage(stage, candidate_model("script", work, "Done.")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1)
+        await waited(fan)
+        files = ("README.md", "README.md/x", "src", "src/add.py")
+        assert fan.candidates()[0].files == files
+        stage.write("README.md", "mine\n")
+        stage.write("src/mine.py", "mine\n")
+        plan = (await fan.keep(1, preview=True)).plan
+        assert plan.paths("conflict") == list(files)
+        stage.write("README.md", "one\n\n\ntwo\n\n\nthree\n")
+        (stage.project / "src" / "mine.py").unlink()
+        kept = await fan.keep(1)
+        assert kept.plan.paths("put", "remove") == list(files)
+        assert (stage.read("README.md/x"), stage.read("src")) == ("x\n", "s\n")
+        await session.rewind(None)
+        assert stage.read("README.md").startswith("one")
+        assert stage.read("src/add.py") == WRONG
+
+
 async def test_a_result_that_fails_the_check_is_not_put_into_the_project(stage: World) -> None:
     async with open_stage(stage, right("script")) as app:
         session = await app.sessions.start_session()

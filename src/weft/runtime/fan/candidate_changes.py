@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import anyio.to_thread
@@ -170,14 +170,18 @@ def _wanted(
     left_out: list[str] = []
     skipped = 0
     seen = {change.path for change in found}
+    folders = {path[:end] for path in known for end in _slashes(path)}
     for change in found:
         path = change.path
         if path == ".git" or path.startswith(".git/") or "/.git/" in path:
             continue
-        if change.kind == "gone" or change.is_opaque:
+        is_other_kind = change.kind != "folder" and path in folders
+        if change.kind == "gone" or change.is_opaque or is_other_kind:
             # A folder that is gone, or was made anew, takes all that the base has below it.
             below = f"{path}/"
             wanted |= {each: None for each in known if each.startswith(below) and each not in seen}
+        if change.kind == "folder" and path in known:
+            wanted[path] = None  # a folder took the place of a file
         if change.kind == "folder" or (change.kind == "gone" and path not in known):
             continue
         if path not in known and ignored.holds(path, is_folder=False):
@@ -191,6 +195,10 @@ def _wanted(
     if skipped:
         left_out.append(f"{skipped:,} ignored files")
     return wanted, left_out
+
+
+def _slashes(path: str) -> Iterator[int]:
+    return (place for place, letter in enumerate(path) if letter == "/")
 
 
 def _after(upper: str, wanted: dict[str, OverlayChange | None]) -> dict[str, BaseFile | None]:

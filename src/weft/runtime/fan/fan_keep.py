@@ -11,9 +11,10 @@ it is begun, so that a crash amid it is finished by the next process.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
@@ -30,6 +31,7 @@ from weft.workspace.sandbox.scratch import ScratchPlace
 
 KeepAction: TypeAlias = Literal["put", "remove", "merge", "conflict", "same"]
 _LARGEST: Final = 32 * 1024 * 1024
+_IN_THE_WAY: Final = "what you have there is in its way"
 
 
 class KeptFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,16 +67,58 @@ class KeepPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 async def plan_keep(diff: CandidateDiff, root: str) -> KeepPlan:
     """Compare a candidate's changes with the project as it is now."""
-    files = await anyio.to_thread.run_sync(
-        lambda: tuple(_planned(change, root) for change in diff.changes)
-    )
-    return KeepPlan(files=files, left_out=diff.left_out)
+    files = await anyio.to_thread.run_sync(_planned_all, diff, root)
+    return KeepPlan(files=tuple(files), left_out=diff.left_out)
+
+
+def _planned_all(diff: CandidateDiff, root: str) -> list[KeptFile]:
+    """Each path by itself, then those that take the place of a file or a folder: only together with
+    what has to go for them.
+    """
+    files = [_planned(change, root) for change in diff.changes]
+    gone = {file.path for file in files if file.action == "remove"}
+    files = [_fitted(file, root, gone) for file in files]
+    stays = tuple(f"{file.path}/" for file in files if file.why == _IN_THE_WAY)
+    why = "what the candidate put in its place stays out"
+    return [
+        msgspec.structs.replace(file, action="conflict", why=why, result=None)
+        if file.action == "remove" and file.path.startswith(stays)
+        else file
+        for file in files
+    ]
+
+
+def _fitted(file: KeptFile, root: str, gone: Container[str]) -> KeptFile:
+    if file.action != "put":
+        return file
+    above = (file.path[:end] for end, letter in enumerate(file.path) if letter == "/")
+    blocked = any(_is_no_folder(f"{root}/{path}") and path not in gone for path in above)
+    below = f"{root}/{file.path}"
+    if not _is_no_folder(below) and os.path.isdir(below):
+        cut = len(root) + 1
+        blocked |= any(
+            f"{folder}/{name}"[cut:] not in gone
+            for folder, folders, names in os.walk(below)
+            for name in (*names, *(each for each in folders if os.path.islink(f"{folder}/{each}")))
+        )
+    if not blocked:
+        return file
+    return msgspec.structs.replace(file, action="conflict", why=_IN_THE_WAY, result=None)
+
+
+def _is_no_folder(path: str) -> bool:
+    return os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path))
 
 
 def _planned(change: CandidateChange, root: str) -> KeptFile:
     path, ours = change.path, change.after
     try:
         theirs = file_now(root, path)
+    except IsADirectoryError:
+        if change.before is None and ours is not None and not is_protected(path):
+            # Below it everything may be gone with the candidate.
+            return KeptFile(path=path, action="put", result=ours, ours=ours)
+        return KeptFile(path=path, action="conflict", why=_IN_THE_WAY, ours=ours)
     except OSError as error:
         why = error.strerror or "it cannot be read"
         return KeptFile(path=path, action="conflict", why=why, ours=ours)
@@ -126,6 +170,8 @@ def file_now(root: str, path: str) -> BaseFile | None:
             about = os.stat(name, dir_fd=parent, follow_symlinks=False)
             if stat.S_ISLNK(about.st_mode):
                 return BaseFile(about.st_mode, os.fsencode(os.readlink(name, dir_fd=parent)))
+            if stat.S_ISDIR(about.st_mode):
+                raise IsADirectoryError(errno.EISDIR, "a folder is there")
             fd = os.open(
                 name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent
             )
@@ -144,13 +190,17 @@ def file_now(root: str, path: str) -> BaseFile | None:
 class KeepJudge(ChangeJudge):
     """What the user has seen in the plan may be changed; nothing else."""
 
-    def __init__(self, plan: KeepPlan) -> None:
+    def __init__(self, plan: KeepPlan, root: str) -> None:
+        self._root = root
         self._paths = {file.path for file in plan.changes}
 
     def forbids(self, path: str) -> str:
         return "" if path in self._paths or self._leads(path) else "it was not in the plan"
 
     def _leads(self, path: str) -> bool:
+        # A folder may be made there, but no file taken away for it.
+        if _is_no_folder(f"{self._root}/{path}"):
+            return False
         return any(each.startswith(f"{path}/") for each in self._paths)
 
     def forbids_link(self, path: str) -> str:
@@ -166,7 +216,10 @@ def put_plan(plan: KeepPlan, place: ScratchPlace) -> None:
     Blocks.
     """
     root, upper, _ = place.layers[0]
+    put = [file.path for file in plan.changes if file.result is not None]
     for file in plan.changes:
+        if file.result is None and _is_replaced(file.path, put):
+            continue  # by what is put there: a folder, or a file in the place of one above it
         _copy_folders(root, upper, os.path.dirname(file.path))
         target = f"{upper}/{file.path}"
         if file.result is None:
@@ -175,14 +228,20 @@ def put_plan(plan: KeepPlan, place: ScratchPlace) -> None:
             put_file(target, file.result)
 
 
+def _is_replaced(path: str, put: Sequence[str]) -> bool:
+    return any(each.startswith(f"{path}/") or path.startswith(f"{each}/") for each in put)
+
+
 def _copy_folders(root: str, upper: str, folder: str) -> None:
     if not folder or os.path.isdir(f"{upper}/{folder}"):
         return
     _copy_folders(root, upper, os.path.dirname(folder))
     os.mkdir(f"{upper}/{folder}")
     # A folder of the layer stands for the project's: another mode would be a change.
-    with suppress(FileNotFoundError):
-        os.chmod(f"{upper}/{folder}", stat.S_IMODE(os.stat(f"{root}/{folder}").st_mode))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        about = os.lstat(f"{root}/{folder}")
+        if stat.S_ISDIR(about.st_mode):
+            os.chmod(f"{upper}/{folder}", stat.S_IMODE(about.st_mode))
 
 
 def put_aside(files: Sequence[KeptFile], folder: str) -> str:

@@ -134,7 +134,7 @@ class CandidateKeeper:
         now = {file.path: file.theirs for file in plan.changes}
         commit = self._sandbox.commit_of(
             place,
-            judge=KeepJudge(plan),
+            judge=KeepJudge(plan, fan.root),
             boundaries=SessionBoundaries(dict, _no_blob),
             base_of=lambda path: None if (file := now.get(path)) is None else file.data,
             started_ns=started,
