@@ -155,6 +155,26 @@ async def test_a_folder_in_the_place_of_a_file_does_not_take_the_users_edit(stag
         assert stage.read("src/add.py") == WRONG
 
 
+async def test_rules_and_boundaries_of_the_user_hold_for_what_is_kept(stage: World) -> None:
+    work = shell_call(
+        "mkdir ci; echo a > ci/codeowners; ln -s ci .github; echo x > src/add.py; "
+        "sed -i s/one/eins/ README.md; echo free > free.txt"
+    )
+    rules = {"permissions.deny": ["write(src/*)"]}
+    async with open_stage(stage, candidate_model("script", work, "Done."), **rules) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1)
+        await waited(fan)
+        await session.set_boundary("README.md", 3, 3)
+        kept = await fan.keep(1)
+        assert kept.plan.paths("conflict") == [".github", "src/add.py"]
+        assert stage.read("src/add.py") == WRONG
+        assert not (stage.project / ".github").is_symlink()
+        assert stage.read("README.md").startswith("one")
+        assert "README.md" in str(kept.remarks)
+        assert stage.read("free.txt") == "free\n"
+
+
 async def test_a_result_that_fails_the_check_is_not_put_into_the_project(stage: World) -> None:
     async with open_stage(stage, right("script")) as app:
         session = await app.sessions.start_session()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
@@ -65,17 +65,26 @@ class KeepPlan(msgspec.Struct, frozen=True, kw_only=True):
         return [file for file in self.files if file.action in ("put", "remove", "merge")]
 
 
-async def plan_keep(diff: CandidateDiff, root: str) -> KeepPlan:
-    """Compare a candidate's changes with the project as it is now."""
-    files = await anyio.to_thread.run_sync(_planned_all, diff, root)
+async def plan_keep(diff: CandidateDiff, root: str, rules: ChangeJudge) -> KeepPlan:
+    """Compare a candidate's changes with the project as it is now, under the user's rules."""
+    forbidden = {change.path: _why_forbidden(change, rules) for change in diff.changes}
+    files = await anyio.to_thread.run_sync(_planned_all, diff, root, forbidden)
     return KeepPlan(files=tuple(files), left_out=diff.left_out)
 
 
-def _planned_all(diff: CandidateDiff, root: str) -> list[KeptFile]:
+def _why_forbidden(change: CandidateChange, rules: ChangeJudge) -> str:
+    if is_protected(change.path):
+        return "programs obey it; copy it by hand if you want it"
+    if change.after is not None and stat.S_ISLNK(change.after.mode):
+        return rules.forbids_link(change.path)
+    return rules.forbids(change.path)
+
+
+def _planned_all(diff: CandidateDiff, root: str, forbidden: Mapping[str, str]) -> list[KeptFile]:
     """Each path by itself, then those that take the place of a file or a folder: only together with
     what has to go for them.
     """
-    files = [_planned(change, root) for change in diff.changes]
+    files = [_planned(change, root, forbidden[change.path]) for change in diff.changes]
     gone = {file.path for file in files if file.action == "remove"}
     files = [_fitted(file, root, gone) for file in files]
     stays = tuple(f"{file.path}/" for file in files if file.why == _IN_THE_WAY)
@@ -110,12 +119,12 @@ def _is_no_folder(path: str) -> bool:
     return os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path))
 
 
-def _planned(change: CandidateChange, root: str) -> KeptFile:
+def _planned(change: CandidateChange, root: str, forbidden: str) -> KeptFile:
     path, ours = change.path, change.after
     try:
         theirs = file_now(root, path)
     except IsADirectoryError:
-        if change.before is None and ours is not None and not is_protected(path):
+        if change.before is None and ours is not None and not forbidden:
             # Below it everything may be gone with the candidate.
             return KeptFile(path=path, action="put", result=ours, ours=ours)
         return KeptFile(path=path, action="conflict", why=_IN_THE_WAY, ours=ours)
@@ -123,9 +132,8 @@ def _planned(change: CandidateChange, root: str) -> KeptFile:
         why = error.strerror or "it cannot be read"
         return KeptFile(path=path, action="conflict", why=why, ours=ours)
     known = KeptFile(path=path, action="conflict", theirs=theirs, ours=ours)
-    if is_protected(path):
-        why = "programs obey it; copy it by hand if you want it"
-        return msgspec.structs.replace(known, why=why)
+    if forbidden:
+        return msgspec.structs.replace(known, why=forbidden)
     if is_same(theirs, ours):
         return msgspec.structs.replace(known, action="same", result=theirs)
     if is_same(theirs, change.before):
@@ -188,13 +196,19 @@ def file_now(root: str, path: str) -> BaseFile | None:
 
 
 class KeepJudge(ChangeJudge):
-    """What the user has seen in the plan may be changed; nothing else."""
+    """What the user has seen in the plan may be changed, where the rules of the session allow it;
+    nothing else.
+    """
 
-    def __init__(self, plan: KeepPlan, root: str) -> None:
+    def __init__(self, plan: KeepPlan, root: str, rules: ChangeJudge) -> None:
         self._root = root
+        self._rules = rules
         self._paths = {file.path for file in plan.changes}
 
     def forbids(self, path: str) -> str:
+        return self._unplanned(path) or self._rules.forbids(path)
+
+    def _unplanned(self, path: str) -> str:
         return "" if path in self._paths or self._leads(path) else "it was not in the plan"
 
     def _leads(self, path: str) -> bool:
@@ -204,7 +218,7 @@ class KeepJudge(ChangeJudge):
         return any(each.startswith(f"{path}/") for each in self._paths)
 
     def forbids_link(self, path: str) -> str:
-        return self.forbids(path)
+        return self._unplanned(path) or self._rules.forbids_link(path)
 
     def forbids_record(self, path: str) -> str:
         return "a repository's records are not carried over"

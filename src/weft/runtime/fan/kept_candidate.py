@@ -28,13 +28,14 @@ from weft.runtime.fan.fan_keep import (
     put_plan,
 )
 from weft.state import SessionState
-from weft.workspace import ChangedFile, SessionBoundaries
+from weft.workspace import ChangedFile
 from weft.workspace.sandbox.overlay_plan import started_now
 from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace, remove
 
 if TYPE_CHECKING:
     from weft.runtime.fan.fan_run import FanRun
     from weft.runtime.workspaces.sandbox import SandboxFactory
+    from weft.runtime.workspaces.session_workspace import SessionWorkspace
 
 
 class KeepOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +75,17 @@ class CandidateKeeper:
         if fan.base is None or not fan.places.has(fan.record.fan_id, str(self._index)):
             raise UsageError(f"the overlay of candidate {self._index} is gone; its diff is left")
         upper = fan.places.upper(fan.record.fan_id, str(self._index))
-        return await plan_keep(await candidate_diff(fan.base, upper), fan.root)
+        rules = await self._workspace()
+        return await plan_keep(await candidate_diff(fan.base, upper), fan.root, rules)
+
+    async def _workspace(self) -> SessionWorkspace:
+        """What the user's rules and boundaries allow the session."""
+        host = self._fan.host
+        factory, actor = self._fan.sessions.registry.factories[host.session_id], host.actor
+        assert actor is not None
+        if factory.reach_rules is not None:
+            await factory.reach_rules()
+        return factory.followed(lambda: actor.state, actor.gate)
 
     async def run(self, *, preview: bool, is_forced: bool) -> KeepOutcome:
         """Keep it.  With `preview` only say what would happen; `is_forced`: also when the check
@@ -132,17 +143,20 @@ class CandidateKeeper:
         lost = [file for file in plan.files if file.action == "conflict"]
         aside = await anyio.to_thread.run_sync(self._aside, lost)
         now = {file.path: file.theirs for file in plan.changes}
+        workspace = await self._workspace()
         commit = self._sandbox.commit_of(
             place,
-            judge=KeepJudge(plan, fan.root),
-            boundaries=SessionBoundaries(dict, _no_blob),
+            judge=KeepJudge(plan, fan.root, workspace),
+            boundaries=workspace.boundaries,
             base_of=lambda path: None if (file := now.get(path)) is None else file.data,
             started_ns=started,
             label=self.label,
             inner=fan.host.runner,
         )
         done = await commit.run()
-        facts = () if verified is None else (verified,)
+        moved = workspace.beside()
+        facts = (*(() if verified is None else (verified,)), *moved.facts)
+        blobs = {**blobs, **moved.blobs}
         node = await self.record(
             done.changes, plan, aside=aside, before=facts, blobs=blobs, remarks=done.remarks
         )
@@ -208,7 +222,7 @@ class CandidateKeeper:
         named = f"Candidate {self._index} of {record.fan_id}"
         said = f"[{named} was kept: its changes are in the project.]"
         if conflicts:
-            said += f"\n[Not taken over, for the user had changed them: {', '.join(conflicts)}]"
+            said += f"\n[Not taken over, they are as the user has them: {', '.join(conflicts)}]"
         said += "".join(f"\n[{remark}]" for remark in remarks)
         meta = {"fan": record.fan_id, "candidate": self._index, "child": candidate.child}
         user = Node(
@@ -235,10 +249,6 @@ class CandidateKeeper:
             return False
         await self.record(left.changes, KeepPlan(), blobs={}, remarks=(str(left),))
         return True
-
-
-async def _no_blob(blob_id: BlobId) -> bytes | None:
-    return None
 
 
 async def _thrown_away(discard: Callable[[], None]) -> None:

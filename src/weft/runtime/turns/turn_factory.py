@@ -51,6 +51,7 @@ from weft.tools import Tool, ToolContext
 if TYPE_CHECKING:  # loaded where there are such: they cost start-up time
     from weft.loop import CompactionWork
     from weft.runtime.turns.fallback_models import FallbackModels
+    from weft.runtime.workspaces.session_workspace import SessionWorkspace
     from weft.tools import SubmitTool
 
 
@@ -272,7 +273,12 @@ class SessionTurnFactory(TurnFactory):
             submit=_submit_in(tools),
         )
 
-    # -- commands outside of turns
+    # -- outside of turns
+
+    def followed(self, state: Callable[[], SessionState], gate: PermissionGate) -> SessionWorkspace:
+        """The session's workspace, held to its boundaries and rules as they are at the moment."""
+        self._contexts.workspace.follow(state, gate)
+        return self._contexts.workspace
 
     def command_environment(
         self, journal: CallJournal, gate: PermissionGate, tools: Mapping[str, Tool]
