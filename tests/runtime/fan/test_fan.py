@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -26,6 +27,7 @@ from tests.support.world import PATIENCE, World
 from weft.api.fan import Fan
 from weft.errors import FinalToolError, UsageError
 from weft.events import FanCandidateStarted
+from weft.runtime.fan.fan_run import FanRun
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(90)]
 
@@ -173,6 +175,48 @@ async def test_rules_and_boundaries_of_the_user_hold_for_what_is_kept(stage: Wor
         assert stage.read("README.md").startswith("one")
         assert "README.md" in str(kept.remarks)
         assert stage.read("free.txt") == "free\n"
+
+
+async def test_what_could_not_be_put_is_not_called_kept(
+    stage: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = shell_call("sed -i s/-/+/ src/add.py; echo n > n.txt")
+    whole = FanRun.checked
+    mine = "def add(a, b):\n    return 5\n"
+
+    async def checked(fan: FanRun, *args: Any) -> Any:
+        found = await whole(fan, *args)
+        stage.write("src/add.py", mine)
+        if edits_both:
+            stage.write("n.txt", "mine")
+        return found
+
+    async with open_stage(stage, candidate_model("script", work, "Done.")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1, verify="true")
+        await waited(fan)
+        edits_both = True
+        monkeypatch.setattr(FanRun, "checked", checked)
+        kept = await fan.keep(1)
+        assert (kept.is_kept, kept.left) == (False, ("n.txt", "src/add.py"))
+        assert fan.candidates()[0].state == "done"
+        assert not await session.messages()
+        stage.write("src/add.py", WRONG)
+        (stage.project / "n.txt").unlink()
+        edits_both = False
+        kept = await fan.keep(1)
+        assert (kept.is_kept, kept.left) == (True, ("src/add.py",))
+        assert "in part" in (await session.messages())[-1].content
+        assert stage.read("n.txt") == "n\n"
+        kept = await fan.keep(1)
+        assert (kept.is_kept, kept.plan.paths("same", "conflict")) == (
+            False,
+            ["n.txt", "src/add.py"],
+        )
+        stage.write("src/add.py", WRONG)
+        monkeypatch.undo()
+        assert (await fan.keep(1)).left == ()
+        assert stage.read("src/add.py") == RIGHT
 
 
 async def test_a_result_that_fails_the_check_is_not_put_into_the_project(stage: World) -> None:

@@ -278,7 +278,8 @@ class Fan:
         """Put a candidate's changes into the project, merged with what was changed there since.
 
         The check is run on the result before it is put there; where it fails, nothing is put,
-        unless `force` says so.  `preview` only says what would happen.
+        unless `force` says so.  `preview` only says what would happen.  What was kept in part can
+        be kept again.
 
         Raises:
             UsageError: there is no such candidate, nothing to keep, or it is still at work.
@@ -288,7 +289,8 @@ class Fan:
         known = self._known(index)
         if known.ended is None and not self.is_settled:
             raise UsageError(f"candidate {index} is still at work")
-        if known.kept and not preview:
+        kept = [each for each in self._run.record.kept if each.index == index]
+        if kept and not kept[-1].conflicts and not preview:
             raise UsageError(f"candidate {index} was kept already; a rewind takes it back")
         outcome = await CandidateKeeper(self._run, index).run(preview=preview, is_forced=force)
         if outcome.is_kept:

@@ -261,13 +261,17 @@ def kept_lines(outcome: KeepOutcome, *, is_preview: bool) -> list[str]:
     lines += [f"  left out  {clean_line(each)}" for each in outcome.plan.left_out]
     if is_preview:
         return lines or ["  nothing"]
-    if not outcome.is_kept:
+    if not outcome.is_kept and not outcome.left:
         tail = "\n".join(outcome.output.splitlines()[-15:])
         why = "the check fails on the project with these changes, so nothing was put there"
         return [*lines, f"{why} (--force does it all the same):", tail]
     lines += [clean_line(remark) for remark in outcome.remarks]
     if outcome.aside:
         lines.append(f"yours stayed where both changed; its versions are in {outcome.aside}")
+    if not outcome.is_kept:
+        lines.append("nothing was put into the project")
+    elif outcome.left:
+        lines.append(f"not taken over: {clean_line(', '.join(outcome.left))}")
     return lines
 
 
@@ -279,6 +283,7 @@ def _kept_as_data(outcome: KeepOutcome) -> dict[str, Any]:
         "left_out": list(outcome.plan.left_out),
         "verified": None if outcome.verified is None else outcome.verified.passed,
         "aside": outcome.aside,
+        "left": list(outcome.left),
         "remarks": list(outcome.remarks),
     }
 

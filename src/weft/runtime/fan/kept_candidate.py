@@ -6,7 +6,7 @@ it was before, and `FanKept`; a rewind to before that message takes all of it ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,11 +18,13 @@ from weft.events import Fact, FanKept, FanVerified, NewMessage
 from weft.ids import BlobId, NodeId, new_node_id
 from weft.loop import Commit, touched_facts
 from weft.messages import Node, Text
-from weft.runtime.fan.candidate_changes import candidate_diff
+from weft.runtime.fan.base_files import BaseFile
+from weft.runtime.fan.candidate_changes import candidate_diff, is_same
 from weft.runtime.fan.fan_keep import (
     KeepJudge,
     KeepPlan,
     KeptFile,
+    file_now,
     plan_keep,
     put_aside,
     put_plan,
@@ -49,6 +51,8 @@ class KeepOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What that printed."""
     aside: str = ""
     remarks: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    """Paths that were to be changed and are as the user has them; empty where it was not tried."""
     node: NodeId | None = None
 
 
@@ -100,6 +104,9 @@ class CandidateKeeper:
             return KeepOutcome(plan=plan)
         if not plan.changes and not plan.paths("conflict"):
             raise UsageError(f"candidate {self._index} changed nothing that the project lacks")
+        if not plan.changes:
+            aside = await anyio.to_thread.run_sync(self._aside, plan.files)
+            return KeepOutcome(plan=plan, aside=aside, left=tuple(plan.paths("conflict")))
         scratch = self._sandbox.machine.scratch
         roots = (self._fan.root,)
         place = await anyio.to_thread.run_sync(scratch.place, roots)
@@ -140,8 +147,7 @@ class CandidateKeeper:
         said: str,
     ) -> KeepOutcome:
         fan = self._fan
-        lost = [file for file in plan.files if file.action == "conflict"]
-        aside = await anyio.to_thread.run_sync(self._aside, lost)
+        aside = await anyio.to_thread.run_sync(self._aside, plan.files)
         now = {file.path: file.theirs for file in plan.changes}
         workspace = await self._workspace()
         commit = self._sandbox.commit_of(
@@ -157,31 +163,34 @@ class CandidateKeeper:
         moved = workspace.beside()
         facts = (*(() if verified is None else (verified,)), *moved.facts)
         blobs = {**blobs, **moved.blobs}
-        node = await self.record(
-            done.changes, plan, aside=aside, before=facts, blobs=blobs, remarks=done.remarks
-        )
-        return KeepOutcome(
+        put = {change.path for change in done.changes}
+        missing = await anyio.to_thread.run_sync(_missing, plan, put, fan.root)
+        outcome = KeepOutcome(
             plan=plan,
-            is_kept=True,
+            is_kept=len(missing) < len(plan.changes),
             verified=verified,
             output=said,
             aside=aside,
             remarks=tuple(done.remarks),
-            node=node,
+            left=(*plan.paths("conflict"), *missing),
         )
+        if not outcome.is_kept and not done.changes:
+            await fan.append(lambda state: Commit(facts=facts, blobs=blobs))
+            return outcome
+        node = await self.record(done.changes, outcome, before=facts, blobs=blobs)
+        return msgspec.structs.replace(outcome, is_kept=True, node=node)
 
-    def _aside(self, lost: Sequence[KeptFile]) -> str:
+    def _aside(self, files: Sequence[KeptFile]) -> str:
+        lost = [file for file in files if file.action == "conflict"]
         return put_aside(lost, self._sandbox.machine.scratch.aside()) if lost else ""
 
     async def record(
         self,
         changes: Sequence[ChangedFile],
-        plan: KeepPlan,
+        outcome: KeepOutcome,
         *,
-        aside: str = "",
         before: Sequence[Fact] = (),
         blobs: dict[BlobId, bytes],
-        remarks: Sequence[str] = (),
     ) -> NodeId:
         """Put on the session's record what was changed, and let its head stand on a message that
         names the candidate.
@@ -190,19 +199,18 @@ class CandidateKeeper:
         touched = touched_facts(changes, None, kept)
         now = self._fan.host.now()
         asked, answered = new_node_id(now), new_node_id(now)
-        conflicts = plan.paths("conflict")
         fact = FanKept(
             fan_id=self._fan.record.fan_id,
             index=self._index,
             node=answered,
-            merged=tuple(plan.paths("merge")),
-            conflicts=tuple(conflicts),
-            aside=aside,
+            merged=tuple(each for each in outcome.plan.paths("merge") if each not in outcome.left),
+            conflicts=outcome.left,
+            aside=outcome.aside,
             files=tuple(each.path for each in changes),
         )
 
         def build(state: SessionState) -> Commit:
-            messages = self._messages(state, asked, answered, conflicts, remarks)
+            messages = self._messages(state, asked, answered, outcome)
             return Commit(facts=(*before, *messages, *touched, fact), blobs=kept)
 
         await self._fan.append(build)
@@ -213,17 +221,19 @@ class CandidateKeeper:
         state: SessionState,
         asked: NodeId,
         answered: NodeId,
-        conflicts: Sequence[str],
-        remarks: Sequence[str],
+        outcome: KeepOutcome,
     ) -> list[Fact]:
         record = self._fan.record
         candidate = record.candidates[self._index]
         words = candidate.ended.text if candidate.ended is not None else ""
         named = f"Candidate {self._index} of {record.fan_id}"
         said = f"[{named} was kept: its changes are in the project.]"
-        if conflicts:
-            said += f"\n[Not taken over, they are as the user has them: {', '.join(conflicts)}]"
-        said += "".join(f"\n[{remark}]" for remark in remarks)
+        if outcome.left:
+            left = ", ".join(outcome.left)
+            said = (
+                f"[{named} was kept in part. Not taken over, they are as the user has them: {left}]"
+            )
+        said += "".join(f"\n[{remark}]" for remark in outcome.remarks)
         meta = {"fan": record.fan_id, "candidate": self._index, "child": candidate.child}
         user = Node(
             id=asked, role="user", parts=(Text(text=record.started.prompt),), parent=state.tree.head
@@ -247,8 +257,27 @@ class CandidateKeeper:
             # It had not begun to be put there, and the candidate's overlay still has all of it.
             await anyio.to_thread.run_sync(remove, left.folder)
             return False
-        await self.record(left.changes, KeepPlan(), blobs={}, remarks=(str(left),))
+        outcome = KeepOutcome(plan=KeepPlan(), remarks=(str(left),))
+        await self.record(left.changes, outcome, blobs={})
         return True
+
+
+def _missing(plan: KeepPlan, put: Container[str], root: str) -> list[str]:
+    """What was to be put and is not there.  Blocks."""
+    return [
+        file.path
+        for file in plan.changes
+        if file.path not in put and not _is_there(root, file.path, file.result)
+    ]
+
+
+def _is_there(root: str, path: str, file: BaseFile | None) -> bool:
+    try:
+        return is_same(file_now(root, path), file)
+    except IsADirectoryError:
+        return file is None  # it took the place of a file that was to go
+    except OSError:
+        return False
 
 
 async def _thrown_away(discard: Callable[[], None]) -> None:
