@@ -61,7 +61,7 @@ class World:
         self,
         *models: ScriptedModel,
         config: dict[str, Any] | None = None,
-        store: Store | None = None,
+        store: Store | Path | None = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
         **parts: Any,
     ) -> App:

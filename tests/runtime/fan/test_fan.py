@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from tests.support.fan_stage import (
+    CONFIG,
     LONG,
     RIGHT,
     VERIFY,
@@ -248,9 +249,9 @@ async def test_the_first_that_passes_stops_the_others_and_their_work_stays(stage
 
 
 async def test_a_budget_ends_all_candidates_together(stage: World) -> None:
-    dear = [
-        candidate_model(name, *[shell_call("true")] * 30, "x", cost=0.5) for name in ("one", "two")
-    ]
+    # Equal calls, one right after the other, would end it for want of progress first.
+    calls = [shell_call(f"echo {number}; sleep 0.05") for number in range(30)]
+    dear = [candidate_model(name, *calls, "x", cost=0.5) for name in ("one", "two")]
     async with open_stage(stage, *dear) as app:
         session = await app.sessions.start_session()
         fan = await session.generate_branches("spend", 2, names(*dear), budget_usd=2.0)
@@ -341,6 +342,27 @@ async def test_what_no_session_knows_is_swept_and_what_is_open_stays(stage: Worl
         assert not leftover.exists()
         assert (await fan.keep(1)).is_kept
         assert [each.id for each in await app.fans()] == [again.id, fan.id]
+
+
+async def test_what_a_session_of_another_store_knows_is_not_swept(stage: World) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1)
+        await waited(fan)
+        deleted = await app.sessions.start_session()
+        gone = await deleted.generate_branches("mend it", 1)
+        await waited(gone)
+        await app.sessions.delete_session(deleted.id)
+    folders = [stage.base / "sandbox" / "fans" / each.id for each in (fan, gone)]
+    for folder in folders:
+        (folder / "lock").unlink()  # as when the process has ended
+    for store, is_there in (("other.db", [True, True]), ("weft.db", [True, False])):
+        async with stage.open(
+            right("script"), store=stage.base / store, config=dict(CONFIG)
+        ) as app:
+            session = await app.sessions.start_session()
+            await waited(await session.generate_branches("mend it", 1))
+            assert [folder.exists() for folder in folders] == is_there
 
 
 async def test_no_sandbox_no_fan_out(stage: World) -> None:

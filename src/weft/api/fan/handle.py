@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from weft.errors import StoreError, UsageError, WeftError
+from weft.errors import UsageError, WeftError
 from weft.events import FactBase, FanSlot, decode
 from weft.ids import SessionId, derived_id
 from weft.runtime.session_host import SessionHost
@@ -484,7 +484,8 @@ async def _entry(host: SessionHost, fan_id: str) -> FanEntry:
 async def sweep_fans(host: SessionHost, places: FanPlaces) -> list[str]:
     """Remove what is on disk of fan-outs that no session knows, or that are closed.
 
-    One that another process has just begun is not on record yet, and held by a lock.
+    One that another process has just begun is not on record yet, and held by a lock.  Those of
+    other stores stay.
     """
     from weft.runtime.fan.fan_index import FanIndex
 
@@ -499,12 +500,18 @@ async def sweep_fans(host: SessionHost, places: FanPlaces) -> list[str]:
 
 
 async def _is_open(host: SessionHost, entry: FanEntry) -> bool:
+    from weft.runtime.fan.fan_index import IN_MEMORY, store_name
+
+    if entry.is_closed:
+        return False
     try:
         return not (await read_fan(host, entry)).is_closed
-    except StoreError:
-        return True  # it cannot be read now, which says nothing
+    except UsageError:
+        # Only its own store can tell that nobody knows it.
+        name = store_name(await host.registry.store_of(entry.session_id))
+        return entry.store not in (IN_MEMORY, name) or not entry.store
     except WeftError:
-        return False
+        return True  # it cannot be read now, which says nothing
 
 
 async def read_fan(host: SessionHost, entry: FanEntry) -> FanRecord:

@@ -9,11 +9,16 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from weft.errors import UsageError
 from weft.ids import SessionId
+from weft.store import Store
+
+IN_MEMORY: Final = "memory"
+"""The name of all stores that end with their process."""
 
 
 class FanEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +30,17 @@ class FanEntry(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str = ""
     at: float = 0.0
     is_closed: bool = False
+    store: str = ""
+    """Which store has its session (`store_name`)."""
+
+
+def store_name(store: Store) -> str:
+    """What tells a store from the others of this user; empty where nothing does."""
+    if not store.is_lasting:
+        return IN_MEMORY
+    # Stores in files have one of these; several may meet in one folder, so that tells them not.
+    place = getattr(store, "path", None) or getattr(store, "folder", None)
+    return str(place) if isinstance(place, Path) else ""
 
 
 class FanIndex:

@@ -45,7 +45,7 @@ from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.fan.base_files import BaseFiles, make_base, open_base
 from weft.runtime.fan.base_watch import BaseWatch
 from weft.runtime.fan.candidate_changes import CandidateDiff, candidate_diff, touches_checks
-from weft.runtime.fan.fan_index import FanEntry, FanIndex
+from weft.runtime.fan.fan_index import FanEntry, FanIndex, store_name
 from weft.runtime.fan.fan_places import FanPlaces
 from weft.runtime.fan.fan_record import FanLog, FanRecord
 from weft.runtime.session_host import SessionHost
@@ -162,6 +162,7 @@ class FanRun:
             project=host.state.about.project_path,
             prompt=options.prompt[:500],
             at=host.now(),
+            store=store_name(await self.sessions.registry.store_of(self._session_id)),
         )
         index = FanIndex(self.sessions.services.places.home)
         await anyio.to_thread.run_sync(index.add, entry)
