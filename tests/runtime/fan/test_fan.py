@@ -320,6 +320,34 @@ async def test_a_fan_out_that_was_interrupted_goes_on_where_it_was(stage: World)
             await fan.resume()
 
 
+async def test_a_check_that_did_not_run_is_no_pass_and_is_made_later(
+    stage: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = [right("unchecked"), idle("wrong")]
+    whole = FanRun.checked
+
+    async def checked(fan: FanRun, on: Any, index: int, run: int, *layers: str) -> Any:
+        if (index, run) == (1, 2):
+            raise UsageError("the disk is full")
+        return await whole(fan, on, index, run, *layers)
+
+    async with open_stage(stage, *models) as app:
+        session = await app.sessions.start_session()
+        monkeypatch.setattr(FanRun, "checked", checked)
+        fan = await session.generate_branches("do", 2, names(*models), VERIFY, verify_runs=2)
+        await waited(fan)
+        ranked = fan.candidates()
+        assert [each.model for each in ranked] == ["scripted:wrong", "scripted:unchecked"]
+        assert not any(each.is_best for each in ranked)
+        monkeypatch.undo()
+        requests = len(models[0].requests)
+        await fan.resume()
+        await waited(fan)
+        best = fan.candidates()[0]
+        assert (best.model, best.is_best, best.verify_runs) == ("scripted:unchecked", True, 2)
+        assert len(models[0].requests) == requests
+
+
 async def test_a_repeated_call_finds_the_fan_out_of_the_first(stage: World) -> None:
     async with open_stage(stage, right("script")) as app:
         session = await app.sessions.start_session()

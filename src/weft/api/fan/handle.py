@@ -170,8 +170,9 @@ class Fan:
     def candidates(self) -> list[FanCandidate]:
         """The candidates as they are now, the best first."""
         record = self._run.record
-        ranked = [self._shown(record, each) for each in record.ranked()]
-        if ranked and _can_be_kept(ranked[0]):
+        ordered = record.ranked()
+        ranked = [self._shown(record, each) for each in ordered]
+        if ranked and record.is_checked(ordered[0]) and _can_be_kept(ranked[0]):
             ranked[0] = msgspec.structs.replace(ranked[0], is_best=True)
         return ranked
 
@@ -322,7 +323,7 @@ class Fan:
 
     async def resume(self, indices: Sequence[int] | None = None) -> None:
         """Go on with candidates that were interrupted or stopped, all of them or these; those of
-        the plan that never began are begun.
+        the plan that never began are begun, and checks that are missing are made.
 
         Raises:
             UsageError: it is at work, or there is nothing to go on with.
@@ -344,7 +345,10 @@ class Fan:
             index
             for index in range(1, count + 1)
             if index not in known
-            or (known[index].dropped != "pruned" and not known[index].has_finished)
+            or (
+                known[index].dropped != "pruned"
+                and not (known[index].has_finished and record.is_checked(known[index]))
+            )
         ]
 
     async def close(self) -> None:

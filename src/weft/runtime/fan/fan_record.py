@@ -95,6 +95,16 @@ class FanRecord(msgspec.Struct, kw_only=True):
         mine = candidate.ended.group if candidate.ended is not None else ""
         return (groups.count(mine) if mine else 0), len(groups)
 
+    def is_checked(self, candidate: CandidateRecord) -> bool:
+        """Whether the check said all that it was to say of a candidate."""
+        if not self.started.verify:
+            return True
+        runs = sum(run.on == "candidate" for run in candidate.verified)
+        touches = candidate.ended is not None and candidate.ended.touches_checks
+        return runs >= self.started.verify_runs and (
+            not touches or candidate.base_verdict != "none"
+        )
+
     def ranked(self) -> list[CandidateRecord]:
         """The candidates, the best first."""
         return sorted(self.candidates.values(), key=self._rank)
@@ -110,7 +120,7 @@ class FanRecord(msgspec.Struct, kw_only=True):
         return (
             candidate.dropped == "pruned",
             not candidate.has_finished,
-            order[candidate.verdict],
+            order[candidate.verdict] if self.is_checked(candidate) else len(order),
             touched,
             end is None or not end.files,
             -self.agreement(candidate)[0],

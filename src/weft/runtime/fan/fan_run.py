@@ -265,7 +265,10 @@ class FanRun:
                 await lead.wait()
         try:
             async with self._slots:
-                if not self._stop_why:
+                known = self.record.candidates.get(index)
+                if known is not None and known.has_finished and not self.record.is_checked(known):
+                    await self._verify(index)
+                elif not self._stop_why:
                     candidate = CandidateRun(self, index, slot, own)
                     self._runs[index] = candidate
                     await candidate.run()
@@ -282,7 +285,7 @@ class FanRun:
 
     def _is_good(self, index: int) -> bool:
         known = self.record.candidates.get(index)
-        if known is None or known.ended is None:
+        if known is None or known.ended is None or not self.record.is_checked(known):
             return False
         is_own_work = not known.ended.touches_checks or known.base_verdict == "passed"
         return known.verdict == "passed" and bool(known.ended.files) and is_own_work
@@ -372,7 +375,8 @@ class FanRun:
         if not self.record.started.verify or candidate is None or not candidate.has_finished:
             return
         upper = self.places.upper(self._fan_id, str(index))
-        for run in range(1, self.record.started.verify_runs + 1):
+        done = sum(run.on == "candidate" for run in candidate.verified)
+        for run in range(done + 1, self.record.started.verify_runs + 1):
             await self._verify_on("candidate", index, run, upper)
         ended = candidate.ended
         if ended is not None and ended.touches_checks:
