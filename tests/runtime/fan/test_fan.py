@@ -80,6 +80,18 @@ async def test_right_candidates_rank_first_and_the_one_that_edits_tests_below_th
         assert "+    total += b" in compared
 
 
+async def test_a_folder_in_the_place_of_a_test_is_a_changed_test(stage: World) -> None:
+    test = "tests/test_add.py"
+    work = shell_call(f"rm {test}; mkdir {test}; echo pass > {test}/__main__.py")
+    async with open_stage(stage, candidate_model("script", work, "Done.")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, verify=VERIFY)
+        await waited(fan)
+        (found,) = fan.candidates()
+        assert (found.verify, found.touches_checks, found.base_tests) == ("passed", True, "failed")
+        assert not found.is_best
+
+
 @pytest.mark.requirement("event:FanKept")
 async def test_keep_merges_verifies_is_on_record_and_a_rewind_takes_it_back(stage: World) -> None:
     model = candidate_model(

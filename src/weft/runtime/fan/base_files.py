@@ -18,7 +18,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -409,6 +409,22 @@ def put_file(target: str, file: BaseFile) -> None:
     with open(target, "xb") as opened:
         opened.write(file.data)
     os.chmod(target, stat.S_IMODE(file.mode))
+
+
+def replaced(paths: Iterable[str], put: Collection[str]) -> set[str]:
+    """Those paths that what is put takes the place of: by a folder, or by a file in the place of a
+    folder above.
+    """
+    above = {each[:end] for each in put for end in slashes(each)}
+    put = set(put)
+    return {
+        path for path in paths if path in above or any(path[:end] in put for end in slashes(path))
+    }
+
+
+def slashes(path: str) -> Iterator[int]:
+    """Where the folders of a path end."""
+    return (place for place, letter in enumerate(path) if letter == "/")
 
 
 def _own_git_directory(repository: GitRepository, own: str) -> str:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import anyio.to_thread
 import msgspec
 
 from weft.repo.file_paths import IgnoredPaths
-from weft.runtime.fan.base_files import BaseFile, BaseFiles
+from weft.runtime.fan.base_files import BaseFile, BaseFiles, slashes
 from weft.tools.diff import unified
 from weft.workspace.sandbox.overlay_changes import OverlayChange, changes
 
@@ -170,7 +170,7 @@ def _wanted(
     left_out: list[str] = []
     skipped = 0
     seen = {change.path for change in found}
-    folders = {path[:end] for path in known for end in _slashes(path)}
+    folders = {path[:end] for path in known for end in slashes(path)}
     for change in found:
         path = change.path
         if path == ".git" or path.startswith(".git/") or "/.git/" in path:
@@ -195,10 +195,6 @@ def _wanted(
     if skipped:
         left_out.append(f"{skipped:,} ignored files")
     return wanted, left_out
-
-
-def _slashes(path: str) -> Iterator[int]:
-    return (place for place, letter in enumerate(path) if letter == "/")
 
 
 def _after(upper: str, wanted: dict[str, OverlayChange | None]) -> dict[str, BaseFile | None]:

@@ -22,7 +22,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.permissions import is_protected
-from weft.runtime.fan.base_files import BaseFile, put_file
+from weft.runtime.fan.base_files import BaseFile, put_file, replaced
 from weft.runtime.fan.candidate_changes import CandidateChange, CandidateDiff, is_same
 from weft.workspace.safe_open import open_beneath, open_folder
 from weft.workspace.sandbox.merge import merge
@@ -230,9 +230,10 @@ def put_plan(plan: KeepPlan, place: ScratchPlace) -> None:
     Blocks.
     """
     root, upper, _ = place.layers[0]
-    put = [file.path for file in plan.changes if file.result is not None]
+    put = {file.path for file in plan.changes if file.result is not None}
+    skipped = replaced((file.path for file in plan.changes), put) - put
     for file in plan.changes:
-        if file.result is None and _is_replaced(file.path, put):
+        if file.path in skipped:
             continue  # by what is put there: a folder, or a file in the place of one above it
         _copy_folders(root, upper, os.path.dirname(file.path))
         target = f"{upper}/{file.path}"
@@ -240,10 +241,6 @@ def put_plan(plan: KeepPlan, place: ScratchPlace) -> None:
             os.mknod(target, stat.S_IFCHR, os.makedev(0, 0))
         else:
             put_file(target, file.result)
-
-
-def _is_replaced(path: str, put: Sequence[str]) -> bool:
-    return any(each.startswith(f"{path}/") or path.startswith(f"{each}/") for each in put)
 
 
 def _copy_folders(root: str, upper: str, folder: str) -> None:

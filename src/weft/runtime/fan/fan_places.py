@@ -9,11 +9,11 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from weft.runtime.fan.base_files import BaseFile, put_file
+from weft.runtime.fan.base_files import BaseFile, put_file, replaced
 from weft.runtime.workspaces.sandbox import SandboxFactory
 from weft.workspace.sandbox.scratch import remove
 from weft.workspace.views.held_view import MOST_BYTES, HeldView, ViewPlace
@@ -91,9 +91,12 @@ class FanPlaces:
         os.makedirs(folder, 0o700)
         return folder
 
-    def put_layer(self, folder: str, paths: Iterable[str], files: Mapping[str, BaseFile]) -> None:
+    def put_layer(self, folder: str, paths: Sequence[str], files: Mapping[str, BaseFile]) -> None:
         """Let a layer show these files, and nothing at the other paths.  Blocks."""
+        skipped = replaced(paths, files.keys()) - files.keys()
         for path in paths:
+            if path in skipped:
+                continue
             target = f"{folder}/{path}"
             os.makedirs(os.path.dirname(target), exist_ok=True)
             if path in files:
