@@ -80,6 +80,21 @@ async def test_right_candidates_rank_first_and_the_one_that_edits_tests_below_th
         assert "+    total += b" in compared
 
 
+async def test_ignored_files_that_a_candidate_changed_take_no_part_in_its_check(
+    stage: World,
+) -> None:
+    stage.write(".gitignore", "node_modules\n")
+    stage.write("node_modules/run", f"{VERIFY}\n")
+    tricks = candidate_model("tricks", shell_call("echo true > node_modules/run; echo > n"), "x")
+    models = [tricks, right("right", LONG)]
+    async with open_stage(stage, *models) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 2, names(*models), "sh node_modules/run")
+        await waited(fan)
+        found = [(each.model, each.verify) for each in fan.candidates()]
+        assert found == [("scripted:right", "passed"), ("scripted:tricks", "failed")]
+
+
 async def test_a_folder_in_the_place_of_a_test_is_a_changed_test(stage: World) -> None:
     test = "tests/test_add.py"
     work = shell_call(f"rm {test}; mkdir {test}; echo pass > {test}/__main__.py")

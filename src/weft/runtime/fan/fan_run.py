@@ -374,14 +374,29 @@ class FanRun:
         candidate = self.record.candidates.get(index)
         if not self.record.started.verify or candidate is None or not candidate.has_finished:
             return
-        upper = self.places.upper(self._fan_id, str(index))
+        name = f"verify-{index}-work"
+        work = await self._work_layer(index, name)
         done = sum(run.on == "candidate" for run in candidate.verified)
         for run in range(done + 1, self.record.started.verify_runs + 1):
-            await self._verify_on("candidate", index, run, upper)
+            await self._verify_on("candidate", index, run, work)
         ended = candidate.ended
         if ended is not None and ended.touches_checks:
             layer = await self._base_tests(ended)
-            await self._verify_on("base_tests", index, 1, layer, upper)
+            await self._verify_on("base_tests", index, 1, layer, work)
+        await anyio.to_thread.run_sync(self.places.remove, self._fan_id, name)
+
+    async def _work_layer(self, index: int, name: str) -> str:
+        """A layer with what would be kept of a candidate, and nothing else that it left: ignored
+        files (dependencies, caches) must not make its check pass.
+        """
+        assert self.base is not None
+        upper = self.places.upper(self._fan_id, str(index))
+        changes = (await candidate_diff(self.base, upper)).changes
+        files = {each.path: each.after for each in changes if each.after is not None}
+        folder = self.places.fresh(self._fan_id, name)
+        paths = [each.path for each in changes]
+        await anyio.to_thread.run_sync(self.places.put_layer, folder, paths, files)
+        return folder
 
     async def _base_tests(self, ended: FanCandidateEnded) -> str:
         """A layer with the tests, and what configures them, as the base has them."""
