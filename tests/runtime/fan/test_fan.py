@@ -375,6 +375,28 @@ async def test_a_check_that_did_not_run_is_no_pass_and_is_made_later(
         assert len(models[0].requests) == requests
 
 
+async def test_one_that_goes_on_is_at_work_again(stage: World) -> None:
+    calls = [shell_call(f"sleep 60; echo {number}") for number in range(9)]
+    model = candidate_model("script", write_call("half.txt", "half\n"), *calls, "x")
+    async with open_stage(stage, model) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1)
+        for requests in (2, 3):
+            with anyio.fail_after(PATIENCE):
+                while len(model.requests) < requests:  # noqa: ASYNC110 - it has no event for it
+                    await anyio.sleep(0.02)
+            assert fan.candidates()[0].state == "working"
+            for call in (fan.keep, fan.prune):
+                with pytest.raises(UsageError, match="still at work"):
+                    await call(1)
+            await fan.stop()
+            await waited(fan)
+            assert fan.candidates()[0].state == "stopped"
+            if requests == 2:
+                await fan.resume()
+        assert (await fan.keep(1)).is_kept
+
+
 async def test_a_repeated_call_finds_the_fan_out_of_the_first(stage: World) -> None:
     async with open_stage(stage, right("script")) as app:
         session = await app.sessions.start_session()

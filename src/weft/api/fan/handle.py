@@ -214,6 +214,8 @@ class Fan:
             return "pruned"
         if known.index in self._run.verifying:
             return "verifying"
+        if known.index in self._run.busy and not known.has_finished:
+            return "working"
         if known.dropped in ("budget", "stopped"):
             return "stopped"
         if known.ended is None:
@@ -288,7 +290,7 @@ class Fan:
         from weft.runtime.fan.kept_candidate import CandidateKeeper
 
         known = self._known(index)
-        if known.ended is None and not self.is_settled:
+        if index in self._run.busy or (known.ended is None and not self.is_settled):
             raise UsageError(f"candidate {index} is still at work")
         kept = [each for each in self._run.record.kept if each.index == index]
         if kept and not kept[-1].conflicts and not preview:
@@ -311,7 +313,7 @@ class Fan:
             UsageError: there is no such candidate, or it is still at work.
         """
         known = self._known(index)
-        if known.ended is None and not self.is_settled:
+        if index in self._run.busy or (known.ended is None and not self.is_settled):
             raise UsageError(f"candidate {index} is still at work; stop it first")
         if known.dropped != "pruned":
             await self._run.dropped(index, "pruned")

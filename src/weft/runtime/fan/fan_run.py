@@ -123,6 +123,8 @@ class FanRun:
         """Held for as long as the process knows it: what is on disk of it is no leftover."""
         self._watch: BaseWatch | None = None
         self._runs: dict[int, CandidateRun] = {}
+        self.busy: set[int] = set()
+        """The candidates that work, are verified, or are about to."""
         self._stop_why: Literal["", "budget", "stopped"] = ""
         self.settled = anyio.Event()
         """Nothing of it runs here any more."""
@@ -223,6 +225,8 @@ class FanRun:
         if self.base is None:
             raise UsageError(f"the base of {self._fan_id} is gone; its diffs can still be read")
         self.settled = anyio.Event()
+        count = len(_slots(self.record.started))
+        self.busy = set(range(1, count + 1) if indices is None else indices)
         self._stop_why = ""
         self.host.start(lambda: self.run(indices), f"fan {self._fan_id}")
 
@@ -242,6 +246,7 @@ class FanRun:
         finally:
             self._watch.close()
             self._watch = None
+            self.busy.clear()
             self.settled.set()
 
     async def _run_all(self, indices: Sequence[int] | None) -> None:
@@ -280,6 +285,7 @@ class FanRun:
             if own is not None:
                 own.set()
             self._runs.pop(index, None)
+            self.busy.discard(index)
         if self.record.started.stop == "verified" and self._is_good(index):
             await self.stop("stopped")
 
