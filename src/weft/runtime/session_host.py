@@ -84,6 +84,8 @@ class SessionHost:
         self._due: DueSessions | None = None
         self.fan_runs: dict[str, FanRun] = {}
         """The fan-outs that were begun or taken up here, by their ids."""
+        self.fan_locks: dict[str, anyio.Lock] = {}
+        """Held while a fan-out is begun or opened: one at a time of an id."""
         self._forbidden: WeakKeyDictionary[SessionPort, ForbiddenContents] = WeakKeyDictionary()
         self.on_woken: Callable[[SessionPort], None] = lambda port: None
         """Called with each session that goes on here because its wait is over."""

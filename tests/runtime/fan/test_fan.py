@@ -407,6 +407,24 @@ async def test_a_repeated_call_finds_the_fan_out_of_the_first(stage: World) -> N
         assert len(await app.fans()) == 1
 
 
+async def test_calls_at_the_same_time_make_one_fan_out(stage: World) -> None:
+    model = right("script")
+    found: list[Fan] = []
+    async with open_stage(stage, model) as app:
+        session = await app.sessions.start_session()
+
+        async def begin() -> None:
+            found.append(await session.generate_branches("mend it", 1, input_id="once"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(begin)
+            group.start_soon(begin)
+        for fan in found:
+            await waited(fan)
+        assert len({fan.id for fan in found}) == 1
+        assert len(model.requests) == 3
+
+
 async def test_what_no_session_knows_is_swept_and_what_is_open_stays(stage: World) -> None:
     async with open_stage(stage, right("script")) as app:
         session = await app.sessions.start_session()

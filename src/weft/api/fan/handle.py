@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from weft.runtime.fan.fan_index import FanEntry
     from weft.runtime.fan.fan_places import FanPlaces
     from weft.runtime.fan.fan_record import CandidateRecord, FanRecord
-    from weft.runtime.fan.fan_run import FanRun
+    from weft.runtime.fan.fan_run import FanOptions, FanRun
     from weft.runtime.fan.kept_candidate import KeepOutcome
 
 _PAGE: Final = 1000
@@ -390,30 +390,38 @@ async def begin_fan(
     """
     from weft.runtime.fan.fan_run import FanOptions
 
-    fan_id = derived_id("fan", session_id, input_id) if input_id else ""
-    if fan_id and (known := await _begun(host, fan_id)) is not None:
-        return known
     plan = _plan(host, n, models)
     if stop == "verified" and not verify:
         raise UsageError("to stop when one is verified there must be a verify command")
     if not 1 <= verify_runs <= 20:
         raise UsageError("the check can be run 1 to 20 times")
+    fan_id = derived_id("fan", session_id, input_id) if input_id else ""
+    options = FanOptions(
+        fan_id=fan_id,
+        prompt=prompt,
+        plan=plan,
+        verify=verify,
+        verify_runs=verify_runs,
+        base=base,
+        budget_usd=budget_usd,
+        stop=stop,
+    )
+    if not fan_id:
+        return await _begin(host, session_id, options)
+    async with _lock(host, fan_id):
+        return await _begun(host, fan_id) or await _begin(host, session_id, options)
+
+
+def _lock(host: SessionHost, fan_id: str) -> anyio.Lock:
+    return host.fan_locks.setdefault(fan_id, anyio.Lock())
+
+
+async def _begin(host: SessionHost, session_id: SessionId, options: FanOptions) -> Fan:
     run = await _new_run(host, session_id)
     await sweep_fans(host, run.places)
     if host.registry.agents.mode_of(session_id) == "plan":
         raise UsageError("in plan mode nothing is changed, by candidates neither; change the mode")
-    await run.begin(
-        FanOptions(
-            fan_id=fan_id,
-            prompt=prompt,
-            plan=plan,
-            verify=verify,
-            verify_runs=verify_runs,
-            base=base,
-            budget_usd=budget_usd,
-            stop=stop,
-        )
-    )
+    await run.begin(options)
     host.fan_runs[run.record.fan_id] = run
     run.start()
     return Fan(host, session_id, run)
@@ -421,7 +429,7 @@ async def begin_fan(
 
 async def _begun(host: SessionHost, fan_id: str) -> Fan | None:
     try:
-        return await open_fan(host, fan_id)
+        return await _opened(host, await _entry(host, fan_id))
     except UsageError:
         return None
 
@@ -465,9 +473,14 @@ async def open_fan(host: SessionHost, fan_id: str) -> Fan:
     Raises:
         UsageError: there is none, or several.
     """
+    entry = await _entry(host, fan_id)
+    async with _lock(host, entry.fan_id):
+        return await _opened(host, entry)
+
+
+async def _opened(host: SessionHost, entry: FanEntry) -> Fan:
     from weft.runtime.fan.kept_candidate import CandidateKeeper
 
-    entry = await _entry(host, fan_id)
     if entry.fan_id in host.fan_runs:
         return Fan(host, entry.session_id, host.fan_runs[entry.fan_id])
     record = await read_fan(host, entry)
