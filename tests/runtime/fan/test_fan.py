@@ -29,6 +29,7 @@ from weft.api.fan import Fan
 from weft.errors import FinalToolError, UsageError
 from weft.events import FanCandidateStarted
 from weft.runtime.fan.fan_run import FanRun
+from weft.workspace.sandbox.overlay_changes import TooMuch
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(90)]
 
@@ -285,6 +286,26 @@ async def test_a_budget_ends_all_candidates_together(stage: World) -> None:
         await waited(fan)
         assert {each.state for each in fan.candidates()} == {"stopped"}
         assert (await session.usage()).total.cost_usd or 0 < 10
+
+
+async def test_what_a_candidate_used_is_counted_whatever_it_leaves(
+    stage: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = shell_call("touch $(printf 'a\\377b')")
+    async with open_stage(stage, candidate_model("script", work, "Done.", cost=1.0)) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1)
+        await waited(fan)
+        assert (fan.candidates()[0].state, fan.candidates()[0].files) == ("done", ("a\\xffb",))
+        assert (await session.usage()).total.cost_usd == pytest.approx(2.0)
+
+        async def too_much(*args: Any) -> Any:
+            raise TooMuch("it changed more than is carried over")
+
+        monkeypatch.setattr("weft.runtime.fan.fan_run.candidate_diff", too_much)
+        await waited(await session.generate_branches("do", 1))
+        assert (await session.usage()).total.cost_usd == pytest.approx(4.0)
+        assert (await fan.keep(1)).is_kept
 
 
 async def test_a_candidate_is_not_let_out_and_its_session_alone_touches_nothing(

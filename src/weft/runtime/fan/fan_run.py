@@ -54,6 +54,7 @@ from weft.state import SessionState
 from weft.workspace import ProcessCommand
 from weft.workspace.sandbox.client import SandboxUnavailable
 from weft.workspace.sandbox.overlay_changes import TooMuch
+from weft.workspace.sandbox.removals import as_text
 from weft.workspace.views.held_view import HeldView
 
 MOST_CANDIDATES: Final = 64
@@ -508,6 +509,9 @@ class CandidateRun:
             await self._start(view)
             begun = time.monotonic()
             end = await self._work()
+            if not fan.sessions.registry.is_closing:
+                # Before anything that can fail: what it used is paid, whatever comes of it.
+                await fan.append(lambda state: Commit(facts=finished(state, self.child, end)))
             diff = await candidate_diff(fan.base, view.place.upper)  # type: ignore[arg-type]
             if fan.sessions.registry.is_closing:
                 return  # suspended with the program: the next process goes on with it
@@ -599,7 +603,8 @@ class CandidateRun:
     async def _end(self, end: ChildEnd, diff: CandidateDiff, seconds: float) -> None:
         fan, text = self._fan, diff.text.encode(errors="surrogateescape")
         blob = BlobId(hashlib.sha256(text).hexdigest())
-        paths = tuple(change.path for change in diff.changes)
+        # Not every name is text, and what is stored must be.
+        paths = tuple(as_text(change.path) for change in diff.changes)
         used: list[Usage] = list(end.used.values())
         ended = FanCandidateEnded(
             fan_id=fan.record.fan_id,

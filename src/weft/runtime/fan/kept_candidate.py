@@ -32,6 +32,7 @@ from weft.runtime.fan.fan_keep import (
 from weft.state import SessionState
 from weft.workspace import ChangedFile
 from weft.workspace.sandbox.overlay_plan import started_now
+from weft.workspace.sandbox.removals import as_text
 from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace, remove
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ class CandidateKeeper:
             raise UsageError(f"candidate {self._index} changed nothing that the project lacks")
         if not plan.changes:
             aside = await anyio.to_thread.run_sync(self._aside, plan.files)
-            return KeepOutcome(plan=plan, aside=aside, left=tuple(plan.paths("conflict")))
+            return KeepOutcome(
+                plan=plan, aside=aside, left=tuple(map(as_text, plan.paths("conflict")))
+            )
         scratch = self._sandbox.machine.scratch
         roots = (self._fan.root,)
         place = await anyio.to_thread.run_sync(scratch.place, roots)
@@ -172,7 +175,7 @@ class CandidateKeeper:
             output=said,
             aside=aside,
             remarks=tuple(done.remarks),
-            left=(*plan.paths("conflict"), *missing),
+            left=tuple(map(as_text, (*plan.paths("conflict"), *missing))),
         )
         if not outcome.is_kept and not done.changes:
             await fan.append(lambda state: Commit(facts=facts, blobs=blobs))
@@ -199,11 +202,12 @@ class CandidateKeeper:
         touched = touched_facts(changes, None, kept)
         now = self._fan.host.now()
         asked, answered = new_node_id(now), new_node_id(now)
+        merged = map(as_text, outcome.plan.paths("merge"))
         fact = FanKept(
             fan_id=self._fan.record.fan_id,
             index=self._index,
             node=answered,
-            merged=tuple(each for each in outcome.plan.paths("merge") if each not in outcome.left),
+            merged=tuple(each for each in merged if each not in outcome.left),
             conflicts=outcome.left,
             aside=outcome.aside,
             files=tuple(each.path for each in changes),
