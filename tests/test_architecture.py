@@ -18,6 +18,7 @@ ANYWHERE = {
     "data_tables",
     "text_cache",
     "deferred_modules",
+    "sha256",
 }
 """The root modules that everybody may import."""
 

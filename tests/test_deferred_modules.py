@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
+from tests.support.http_exchange import CertificateAuthority, reply_ok
+from tests.support.loopback_server import serving
 from weft.deferred_modules import DEFERRED, defer_modules
 
 RUNS: list[str] = []
@@ -103,6 +107,51 @@ def test_what_is_loaded_or_unknown_is_left_alone(folder: Path) -> None:
     defer_modules(("threading", "no_such_module_anywhere", "no_such_package.inner"))
     assert sys.modules["threading"] is threading
     assert not {"no_such_module_anywhere", "no_such_package.inner"} & set(sys.modules)
+
+
+def test_a_function_that_another_module_imports_by_name_runs_it_when_called(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _written(folder, "late_function", "def twice(number, plus=0):\n    return 2 * number + plus\n")
+    monkeypatch.setattr("weft.deferred_modules.FORWARDED", {("late_function", "twice")})
+    defer_modules(("late_function",))
+    from late_function import twice  # type: ignore[import-not-found]
+
+    assert RUNS == []
+    assert twice(3, plus=1) == 7
+    assert RUNS == ["late_function"]
+    assert sys.modules["late_function"].twice(4) == 8
+
+
+FETCH = """
+import sys
+from weft.deferred_modules import defer_modules
+defer_modules()
+import anyio
+from weft.transport import HttpClient, HttpRequest
+async def main(url):
+    before = "_ssl" in sys.modules
+    async with HttpClient().send(HttpRequest(url=url, body=b"{}")) as reply:
+        print((await reply.read()).decode(), before, "_ssl" in sys.modules, flush=True)
+anyio.run(main, sys.argv[1])
+"""
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+async def test_tls_is_loaded_for_the_first_server_that_speaks_it(tmp_path: Path) -> None:
+    authority = CertificateAuthority()
+    authority.write_certificate(tmp_path / "ca.pem")
+    environment = {**os.environ, "SSL_CERT_FILE": str(tmp_path / "ca.pem")}
+    for tls, said in (
+        (None, "ok False False\n"),
+        (authority.server("localhost"), "ok False True\n"),
+    ):
+        async with serving(reply_ok, tls=tls) as server:
+            url = server.url.replace("127.0.0.1", "localhost")
+            words = [sys.executable, "-c", FETCH, url]
+            done = await anyio.run_process(words, env=environment)
+        assert done.stdout.decode() == said
 
 
 @pytest.mark.process

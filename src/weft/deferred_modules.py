@@ -2,8 +2,8 @@
 
 What we need imports modules that it uses only in rare functions: to print a traceback, to ask for
 the locale, to describe a type.  Loading those takes milliseconds and almost half a megabyte of
-every start.  A deferred module stands in `sys.modules` without having run; the first name that is
-read from it runs it.
+every start; TLS takes four megabytes, and a model on this machine is spoken to without.  A deferred
+module stands in `sys.modules` without having run; the first name that is read from it runs it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,21 @@ from types import ModuleType
 # By hand: `typing` takes as long to load as the interpreter itself.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-DEFERRED = ("asyncio.sslproto", "locale", "msgspec.inspect")
+DEFERRED = (
+    "anyio._core._sockets",
+    "asyncio.sslproto",
+    "ipaddress",
+    "locale",
+    "msgspec.inspect",
+    "ssl",
+)
+FORWARDED = {("anyio._core._sockets", "convert_ipv6_sockaddr")}
+"""Functions that another module imports by name at its top.  It gets one that calls the real one,
+which for a function is no difference; for a class it would be one.
+"""
 _lock = RLock()
 _running: set[str] = set()
 
@@ -30,9 +42,30 @@ class DeferredModule(ModuleType):
         read = ModuleType.__getattribute__
         # The import system reads `__spec__` at each `import`, and tools look at what every module
         # has (`__file__`, `__warningregistry__`): those are no use of it.
-        if not name.startswith("__"):
-            _run(self, read(self, "__spec__"))
+        if name.startswith("__"):
+            return read(self, name)
+        spec = read(self, "__spec__")
+        if spec.name not in _running:
+            if (spec.name, name) in FORWARDED:
+                return _forwarding(self, spec, name)
+            if (spec.name, name) == ("ssl", "SSLSocket") and _asyncio_asks():
+                return ()
+        _run(self, spec)
         return read(self, name)
+
+
+def _forwarding(module: DeferredModule, spec: ModuleSpec, name: str) -> Callable[..., Any]:
+    def forward(*given: Any, **named: Any) -> Any:
+        _run(module, spec)
+        return getattr(module, name)(*given, **named)
+
+    return forward
+
+
+def _asyncio_asks() -> bool:
+    """asyncio asks of each socket whether it is one of TLS's: none is, while `ssl` has not run."""
+    # The frame above is the one of `__getattribute__`, and that of who reads the name is above it.
+    return sys._getframe(2).f_globals.get("__name__") == "asyncio.base_events"
 
 
 def defer_modules(names: tuple[str, ...] = DEFERRED) -> None:
@@ -53,7 +86,7 @@ def _spec_of(name: str) -> ModuleSpec | None:
     package, _, _ = name.rpartition(".")
     if not package:
         return PathFinder.find_spec(name)
-    above = PathFinder.find_spec(package)
+    above = _spec_of(package)
     return above and PathFinder.find_spec(name, above.submodule_search_locations)
 
 

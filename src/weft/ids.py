@@ -11,6 +11,8 @@ from __future__ import annotations
 from os import urandom
 from typing import NewType, TypeAlias
 
+from weft.sha256 import sha256
+
 SessionId = NewType("SessionId", str)
 ProjectId = NewType("ProjectId", str)
 NodeId = NewType("NodeId", str)
@@ -55,8 +57,6 @@ def derived_id(prefix: str, *names: str) -> str:
     """The id that these names always give, so that a call which comes again under them finds what
     the first one made.  It tells no time.
     """
-    from hashlib import sha256  # few ids are derived
-
     seed = "".join(f"{len(name)}:{name}" for name in names)
     return f"{prefix}_{sha256(seed.encode()).digest()[:26].translate(_DIGIT_OF_BYTE).decode()}"
 

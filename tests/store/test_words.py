@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,3 +51,9 @@ def test_an_excerpt_shows_the_place_and_says_that_it_is_cut() -> None:
 
 def test_a_query_is_bounded() -> None:
     assert len(words.phrases(" ".join(f"w{n}" for n in range(1000)))) == words.MOST_WORDS
+
+
+@given(text=st.text(st.sampled_from("aZ9 _-.\n" + "".join(map(chr, words._PUNCTUATION)))))
+def test_typographic_punctuation_separates_words_as_normalized_text_does(text: str) -> None:
+    normalized = re.findall(words._ANY_TOKEN, words._folded(text))
+    assert words.tokens(text) == normalized

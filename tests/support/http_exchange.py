@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import trustme
@@ -53,6 +54,9 @@ class CertificateAuthority:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._ca.issue_cert(*names).configure_cert(context)
         return context
+
+    def write_certificate(self, path: Path) -> None:
+        self._ca.cert_pem.write_to_path(str(path))
 
     def client(self) -> ssl.SSLContext:
         context = ssl.create_default_context()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import tempfile
@@ -29,6 +28,7 @@ from weft.export import (
 )
 from weft.ids import SessionId
 from weft.runtime.snapshots.tree_blobs import TreeCollector, checked_blobs
+from weft.sha256 import sha256
 from weft.store import Store
 
 TellMissing: TypeAlias = Callable[[tuple[str, ...]], None]
@@ -97,7 +97,7 @@ async def read_export(path: str | os.PathLike[str]) -> tuple[RestoredFacts, str]
 
     def read() -> tuple[RestoredFacts, str]:
         name, data = os.fspath(path), _read(Path(path))
-        return restore(parse(data, name), name, checked_blobs), hashlib.sha256(data).hexdigest()
+        return restore(parse(data, name), name, checked_blobs), sha256(data).hexdigest()
 
     return await to_thread.run_sync(read)
 

@@ -6,7 +6,6 @@ import logging
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack
 
 import msgspec
@@ -26,6 +25,7 @@ from weft.session import (
     ChangeSetting,
     SessionPort,
 )
+from weft.sha256 import sha256
 from weft.store import RowPlace
 from weft.store import SessionRow as SessionRow
 from weft.store.location import StoreArgument

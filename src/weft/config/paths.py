@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+
+from weft.sha256 import sha256
 
 
 class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +68,7 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
 
     def index_of(self, project: str) -> Path:
         """Where the index of a project lies; what is there can be deleted at any time."""
-        name = hashlib.sha256(os.fsencode(os.path.realpath(project))).hexdigest()[:32]
+        name = sha256(os.fsencode(os.path.realpath(project))).hexdigest()[:32]
         return self.home.joinpath("index", name)
 
     @property

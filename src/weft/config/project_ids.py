@@ -10,7 +10,6 @@ same project.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.ids import ProjectId, new_id
+from weft.sha256 import sha256
 from weft.workspace.history.birth_time import born
 
 logger = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ class ProjectIds:
         return about
 
     def _file(self, real: str) -> Path:
-        name = hashlib.sha256(os.fsencode(real)).hexdigest()[:32]
+        name = sha256(os.fsencode(real)).hexdigest()[:32]
         return self._folder / f"{name}.json"
 
     def _files(self) -> list[Path]:

@@ -8,7 +8,6 @@ changed files, tasks, the user's rules) is carried as text of its own: `carried_
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from weft.context.sizes import CHARACTERS_PER_TOKEN, estimate
 from weft.events import Compacted, KeptRecord
 from weft.ids import NodeId
 from weft.messages import File, Image, Node, ToolCall, ToolResult
+from weft.sha256 import sha256
 from weft.state import SessionState
 
 KEPT_SHARE: Final = 0.25
@@ -208,7 +208,7 @@ def _result_text(
         return f"TOOL {call.name} {args}: no result"
     text = result.text
     if seen is not None:
-        digest = hashlib.sha256(text.encode()).digest()
+        digest = sha256(text.encode()).digest()
         text = "(as before)" if digest in seen else text
         seen.add(digest)
     failed = " FAILED" if result.is_error else ""

@@ -7,7 +7,6 @@ be compared with the one that was sent, whichever vendor's protocol it went out 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from itertools import compress, count
 from operator import is_not
@@ -28,6 +27,7 @@ from weft.messages import (
     Thinking,
     ToolCall,
 )
+from weft.sha256 import sha256
 
 FORM: Final = 1
 """Which form is hashed; another form is another number, so that old digests keep their meaning."""
@@ -70,7 +70,7 @@ class RequestDigests:
     def __init__(self) -> None:
         self._header: tuple[str, str, str] | None = None
         self._messages = b""
-        self._hash = hashlib.sha256()
+        self._hash = sha256()
         self._digest = ""
 
     def digest(self, model: str, prefix: BlobId, thinking: str, messages: bytes) -> str:
@@ -85,7 +85,7 @@ class RequestDigests:
             self._hash.update(messages[len(self._messages) :])
         else:
             begin = _encoder.encode([FORM, *header])
-            self._hash = hashlib.sha256(begin + b"\n" + messages)
+            self._hash = sha256(begin + b"\n" + messages)
         self._header, self._messages = header, messages
         self._digest = self._hash.hexdigest()
         return self._digest
@@ -102,7 +102,7 @@ def lone_request_digest(
 
 def message_digest(message: Message) -> bytes:
     """The SHA-256 of one message in its neutral form."""
-    return hashlib.sha256(_encoder.encode(_message_form(message))).digest()
+    return sha256(_encoder.encode(_message_form(message))).digest()
 
 
 def _message_form(message: Message) -> list[Any]:
@@ -126,7 +126,7 @@ def _part_form(part: Part) -> list[Any]:
         case ToolCall():
             return ["call", part.name, part.raw_args or part.args, part.signature]
         case Image():
-            content = hashlib.sha256(part.data.encode()).hexdigest()
+            content = sha256(part.data.encode()).hexdigest()
             return ["image", part.media_type, content, part.name]
         case File():
             return ["file", part.name, part.media_type, part.text]

@@ -7,12 +7,12 @@ tools begins a new epoch.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import msgspec
 
 from weft.ids import BlobId
+from weft.sha256 import sha256
 
 
 class PrefixTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ def render_prefix(prefix: PromptPrefix) -> RenderedPrefix:
     # Not sorted: the order of fields and of tools is what the vendor sees, and another order would
     # be another prefix to its cache.
     data = msgspec.json.encode(prefix)
-    return RenderedPrefix(prefix=prefix, data=data, id=BlobId(hashlib.sha256(data).hexdigest()))
+    return RenderedPrefix(prefix=prefix, data=data, id=BlobId(sha256(data).hexdigest()))
 
 
 def load_prefix(data: bytes) -> PromptPrefix:

@@ -4,7 +4,6 @@ turned into facts.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, TypeVar
@@ -38,6 +37,7 @@ from weft.decisions.sound_values import (
 from weft.errors import UsageError, did_you_mean
 from weft.ids import BlobId, DecisionId, derived_id
 from weft.messages import clean_text
+from weft.sha256 import sha256
 
 MOST_OPTIONS: Final = 10
 SAMPLED_LINES: Final = 32
@@ -367,21 +367,21 @@ def file_evidence(path: str, content: bytes | None) -> FileEvidence:
     if content is None:
         return FileEvidence(path=path)
     lines = sorted(line_hashes(content))[:SAMPLED_LINES]
-    blob = BlobId(hashlib.sha256(content).hexdigest())
+    blob = BlobId(sha256(content).hexdigest())
     return FileEvidence(path=path, blob=blob, sample="".join(lines))
 
 
 def line_hashes(content: bytes) -> set[str]:
     """A short hash of each line that says something."""
     stripped = (line.strip() for line in content.splitlines())
-    return {hashlib.sha256(line).hexdigest()[:8] for line in stripped if line}
+    return {sha256(line).hexdigest()[:8] for line in stripped if line}
 
 
 def share_left(evidence: FileEvidence, content: bytes | None) -> float:
     """How much of a file is left in what is there now: 1.0 for all of it."""
     if content is None:
         return 0.0
-    if hashlib.sha256(content).hexdigest() == evidence.blob:
+    if sha256(content).hexdigest() == evidence.blob:
         return 1.0
     sample = evidence.sample
     sampled = [sample[start : start + 8] for start in range(0, len(sample), 8)]

@@ -8,7 +8,6 @@ conversation is escaped; tool calls fold with `<details>`.
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -38,6 +37,7 @@ from weft.export.transcript import (
     transcript,
 )
 from weft.messages import IMAGE_TYPES, File, Image, Part, Text, Thinking, ToolCall
+from weft.sha256 import sha256
 
 FOLDED_OVER: Final = 12_000
 """Characters of a message beyond which it is folded away below its beginning."""
@@ -70,7 +70,7 @@ def _style() -> str:
 
 
 def _policy() -> str:
-    digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
+    digest = base64.b64encode(sha256(_style().encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
@@ -47,6 +46,7 @@ from weft.export.document import (
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import File, Image, Part, Text, ToolCall, ToolResult
 from weft.messages import Node as MessageNode
+from weft.sha256 import sha256
 from weft.thinking_levels import THINKING_LEVELS
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
@@ -205,7 +205,7 @@ def _keep(data: bytes | None, blobs: dict[BlobId, bytes]) -> BlobId | None:
     if data is None:
         return None
     # Computed here and never taken from the file, which could name the content of another session.
-    blob_id = BlobId(hashlib.sha256(data).hexdigest())
+    blob_id = BlobId(sha256(data).hexdigest())
     blobs[blob_id] = data
     return blob_id
 

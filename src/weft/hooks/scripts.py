@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
 from weft.errors import UsageError
+from weft.sha256 import sha256
 from weft.workspace import SourceFolder, read_small_file
 
 LARGEST_SCRIPT: Final = 16 * 1024 * 1024
@@ -23,4 +23,4 @@ def script_hash(folder: SourceFolder, name: str, most: int = LARGEST_SCRIPT) -> 
     # A script that is missing now must not run unseen when it appears later.
     if found is None:
         return UNREADABLE, 0
-    return hashlib.sha256(found.data).hexdigest(), len(found.data)
+    return sha256(found.data).hexdigest(), len(found.data)

@@ -6,7 +6,6 @@ the same request after it, and an answer that is on record is not asked for agai
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -22,6 +21,7 @@ from weft.loop.pending_facts import PendingFacts
 from weft.loop.tool_results import denial
 from weft.messages import ToolCall
 from weft.permissions import PolicyDecision, grant_pattern
+from weft.sha256 import sha256
 from weft.state import AnsweredRequest, SessionState
 from weft.tools import PreparedCall, Tool
 
@@ -197,7 +197,7 @@ def _shown_hash(ready: ReadyCall) -> str:
     action = ready.prepared.action
     # The preview is part of it: what the user agrees to is the diff, not the name of the file.
     shown = "\0".join((action.tool, action.target, ready.prepared.preview))
-    return hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest()
+    return sha256(shown.encode("utf-8", "replace")).hexdigest()
 
 
 def _is_for(answered: AnsweredRequest, shown: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
@@ -21,6 +20,7 @@ from weft.events import (
 )
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import Image, ToolCall, ToolResult, clean_text
+from weft.sha256 import sha256
 from weft.tools import ChangedFile, PreparedCall, ToolOutcome, as_outcome
 
 NOT_RUN: Final = "Not run: the turn was stopped before this call."
@@ -216,6 +216,6 @@ def touched_facts(
 
 
 def _blob(blobs: dict[BlobId, bytes], data: bytes) -> BlobId:
-    blob_id = BlobId(hashlib.sha256(data).hexdigest())
+    blob_id = BlobId(sha256(data).hexdigest())
     blobs[blob_id] = data
     return blob_id

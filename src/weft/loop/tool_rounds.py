@@ -4,7 +4,6 @@ goes round in circles or makes mistakes is noticed.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -16,6 +15,7 @@ from weft.loop.pending_facts import PendingFacts
 from weft.loop.tool_calls import ToolCallBatch
 from weft.loop.turn_line import TurnLine
 from weft.messages import Node, ToolCall, ToolResult
+from weft.sha256 import sha256
 
 NO_PROGRESS = (
     "You have made the same calls with the same results several times. "
@@ -109,4 +109,4 @@ def _fingerprint(calls: Sequence[ToolCall], results: Mapping[CallUid, ToolResult
         for call in calls
         if call.call_uid in results
     ]
-    return hashlib.sha256(msgspec.json.encode(round_)).digest()
+    return sha256(msgspec.json.encode(round_)).digest()

@@ -9,7 +9,6 @@ masked, and the text is bounded: it goes to the model with every request.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -21,6 +20,7 @@ from weft.config.paths import WeftPaths
 from weft.config.project_ids import ProjectIds
 from weft.config.user_file import UserFile
 from weft.errors import FinalToolError, UsageError, did_you_mean
+from weft.sha256 import sha256
 from weft.workspace import find_repository, printable_path, read_small_text, user_folder
 
 MemoryScope: TypeAlias = Literal["user", "project"]
@@ -370,7 +370,7 @@ def _note(text: str, scope: MemoryScope, path: Path) -> MemoryNote:
 
 def _id(text: str, scope: MemoryScope) -> str:
     # With the scope: the same may be remembered in both, and one of the two be forgotten.
-    return hashlib.sha256(f"{scope}\n{text}".encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return sha256(f"{scope}\n{text}".encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
 def _size(text: str) -> int:

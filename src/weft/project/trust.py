@@ -15,7 +15,6 @@ hooks.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -39,6 +38,7 @@ from weft.config.settings import (
 from weft.errors import UsageError
 from weft.hooks.config import read_hooks
 from weft.hooks.scripts import LARGEST_SCRIPT, script_hash
+from weft.sha256 import sha256
 from weft.workspace import (
     SourceFolder,
     project_folders,
@@ -68,7 +68,7 @@ class ProjectFiles(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def hashes(self) -> dict[str, str]:
         """SHA-256 of everything that trust is bound to, by path."""
-        read = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
+        read = {name: sha256(data).hexdigest() for name, data in self.files.items()}
         return dict(sorted({**self.scripts, **read}.items()))
 
     def scripts_of(self, command: str) -> dict[str, str]:

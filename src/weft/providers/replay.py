@@ -12,7 +12,6 @@ again.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
@@ -36,6 +35,7 @@ from weft.providers.base import (
     StreamFinished,
 )
 from weft.providers.logprobs import ScoredPiece
+from weft.sha256 import sha256
 
 
 class RecordedFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -299,7 +299,7 @@ def read_recordings(path: Path) -> list[RecordedCall]:
 def fingerprint(request: ModelRequest) -> str:
     """A hash that is the same for requests that mean the same."""
     text = msgspec.json.encode(comparable(request), order="deterministic")
-    return hashlib.sha256(text).hexdigest()
+    return sha256(text).hexdigest()
 
 
 def comparable(request: ModelRequest) -> dict[str, Any]:

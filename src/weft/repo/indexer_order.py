@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
 import msgspec
+
+from weft.sha256 import sha256
 
 CACHE: Final = "cache.db"
 """The name of an index in its folder."""
@@ -23,7 +24,7 @@ LOCK_FD: Final = 3
 
 def history_mark(data: bytes) -> str:
     """By what the past from a file is known again."""
-    return f"file:{hashlib.sha256(data).hexdigest()}"
+    return f"file:{sha256(data).hexdigest()}"
 
 
 class IndexOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,6 @@ carried out once: its digest and its answer are kept with the facts it caused.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
@@ -26,6 +25,7 @@ from weft.ids import EntryId, InputId, NodeId, RequestId, SessionId, TurnId
 from weft.messages import Part, Usage, clean_value
 from weft.permissions import PermissionRule
 from weft.session.answers import AbortReceipt, Accepted, QueuedMessages, RewindPlan
+from weft.sha256 import sha256
 from weft.state import QueueEntry
 from weft.thinking_levels import ThinkingLevel
 from weft.tree import Branch
@@ -522,4 +522,4 @@ def digest(command: Command[Any]) -> str:
         plain = msgspec.structs.replace(plain, turn_id=None)
     if isinstance(plain, BringOver):
         plain = msgspec.structs.replace(plain, text="")
-    return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()
+    return sha256(msgspec.json.encode(plain)).hexdigest()

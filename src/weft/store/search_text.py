@@ -19,12 +19,15 @@ _EXCERPT_AFTER = 120
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _PLAIN_TOKEN = re.compile(r"[a-z0-9]+")
 _ANY_TOKEN = rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+"
+_PUNCTUATION = str.maketrans(dict.fromkeys("\u00a0·×‐‑‒–—―‘’‚“”„†•…‹›→←↑↓⇒✓✗●○─│├└", " "))
+"""What plain English is written with beside ASCII; none of it is part of a token."""
 
 
 def tokens(text: str) -> list[str]:
     """The searchable tokens of `text`, in order."""
-    # Most text is ASCII, which needs neither `casefold` nor normalization.
-    if text.isascii():
+    # Most text is ASCII but for its dashes and quotes, and needs neither `casefold` nor
+    # normalization.
+    if text.isascii() or (text := text.translate(_PUNCTUATION)).isascii():
         return _PLAIN_TOKEN.findall(text.lower())
     return re.findall(_ANY_TOKEN, _folded(text))
 

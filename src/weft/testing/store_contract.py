@@ -15,7 +15,6 @@ after a restart; each call returns a store of its own, on the same data.  This m
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -37,6 +36,7 @@ from weft.errors import (
 )
 from weft.ids import BlobId, NodeId, SessionId
 from weft.messages import DraftPart
+from weft.sha256 import sha256
 from weft.store import (
     READER_VERSION,
     Append,
@@ -1512,7 +1512,7 @@ def with_tree(append: Append, tree: tuple[Blob, Blob, Blob], row: SessionRow | N
 
 def blob_id(data: bytes) -> BlobId:
     """The name of a content."""
-    return BlobId(hashlib.sha256(data).hexdigest())
+    return BlobId(sha256(data).hexdigest())
 
 
 def seqs(records: list[Record]) -> list[int]:

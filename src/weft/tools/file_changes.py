@@ -6,7 +6,6 @@ are reported as done, or taken back if only all of them together make sense.
 
 from __future__ import annotations
 
-import hashlib
 import stat
 from collections.abc import Sequence
 
@@ -17,6 +16,7 @@ from weft.errors import ToolError
 from weft.events import Fact
 from weft.ids import BlobId
 from weft.permissions import ToolAction
+from weft.sha256 import sha256
 from weft.tools.base import PreparedCall, ToolContext, ToolOutcome
 from weft.tools.diff import bounded
 from weft.tools.files import (
@@ -47,7 +47,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def after(self) -> str:
         """The hash of what it will hold; empty for a file that is removed."""
-        return "" if self.data is None else hashlib.sha256(self.data).hexdigest()
+        return "" if self.data is None else sha256(self.data).hexdigest()
 
 
 async def prepare_changes(

@@ -4,7 +4,6 @@ of a change.
 
 from __future__ import annotations
 
-import hashlib
 import stat
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from weft.errors import FinalToolError, RetryableToolError
 from weft.events import FileTouched
 from weft.ids import BlobId
 from weft.permissions import ToolAction, is_protected
+from weft.sha256 import sha256
 from weft.tools.base import FormattedContent, PreparedCall, ToolContext, ToolOutcome
 from weft.tools.diff import bounded, unified
 from weft.tools.text import DecodedText, decode, in_lf
@@ -112,7 +112,7 @@ async def prepare_change(
     """
     content = await vetted_content(target, data, context)
     data = content.data
-    after = BlobId(hashlib.sha256(data).hexdigest())
+    after = BlobId(sha256(data).hexdigest())
 
     async def run() -> ToolOutcome:
         # The version that was shown in the preview: if the file changed while the user was

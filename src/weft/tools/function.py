@@ -8,7 +8,6 @@ context and is no argument of the model's.
 from __future__ import annotations
 
 import copy
-import hashlib
 import inspect
 import re
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from anyio import to_thread
 from weft.errors import UsageError
 from weft.events import Effect
 from weft.permissions import ToolAction
+from weft.sha256 import sha256
 from weft.tools.arguments import parse, schema_of
 from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome, as_outcome
 
@@ -245,4 +245,4 @@ def _bounded(shown: str) -> str:
     """
     if len(shown) <= _MAX_TARGET:
         return shown
-    return f"{shown[:_MAX_TARGET]}… #{hashlib.sha256(shown.encode()).hexdigest()[:16]}"
+    return f"{shown[:_MAX_TARGET]}… #{sha256(shown.encode()).hexdigest()[:16]}"

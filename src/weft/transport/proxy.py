@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import socket
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -146,11 +147,7 @@ def _matches(host: str, name: str) -> bool:
 
 def is_literal(host: str) -> bool:
     """Is it an address already, not a name?"""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return bool(_packed(host))
 
 
 def is_loopback(host: str) -> bool:
@@ -158,10 +155,23 @@ def is_loopback(host: str) -> bool:
     # RFC 6761: every name below localhost is this machine, too.
     if host == "localhost" or host.endswith(".localhost"):
         return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    packed = _packed(host)
+    return packed == _LOOPBACK_6 or (len(packed) == 4 and packed[0] == 127)
+
+
+def _packed(host: str) -> bytes:
+    """The bytes of an address, which may name a zone (`fe80::1%eth0`); none for a name."""
+    # Not by `ipaddress`: this is asked of each request, and it is a large module.
+    address, _, _ = host.partition("%") if ":" in host else (host, "", "")
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            return socket.inet_pton(family, address)
+        except (OSError, ValueError):
+            continue
+    return b""
+
+
+_LOOPBACK_6 = socket.inet_pton(socket.AF_INET6, "::1")
 
 
 PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}

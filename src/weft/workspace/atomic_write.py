@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from weft import faults
 from weft.errors import FinalToolError, RetryableToolError
 from weft.file_io import read_all, write_all
 from weft.ids import BlobId
+from weft.sha256 import sha256
 from weft.workspace.base import KEPT_BYTES, ChangedFile, unkept
 from weft.workspace.os_errors import refusal
 from weft.workspace.paths import WorkspacePath
@@ -164,7 +164,7 @@ class FileReplacement:
             path=self.shown,
             action="created" if before is None else "modified",
             before=None if before is None else before.hash,
-            after=BlobId(hashlib.sha256(self.data).hexdigest()),
+            after=BlobId(sha256(self.data).hexdigest()),
             data_before=None if before is None else before.kept,
             data_after=self.data if len(self.data) <= self._kept_bytes else None,
             mode_before=0 if before is None else before.about.st_mode,
@@ -290,8 +290,10 @@ def _digest(fd: int, size: int, kept_bytes: int) -> tuple[str, bytes | None]:
     if size <= kept_bytes:
         data = read_all(fd, kept_bytes + 1, size)
         if len(data) <= kept_bytes:
-            return hashlib.sha256(data).hexdigest(), data
+            return sha256(data).hexdigest(), data
         os.lseek(fd, 0, os.SEEK_SET)
+    import hashlib  # OpenSSL's is worth loading for a large file
+
     hashed = hashlib.sha256()
     while chunk := os.read(fd, _CHUNK):
         hashed.update(chunk)

@@ -10,7 +10,6 @@ It blocks, but for a few milliseconds only: it is looked up before every turn.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import struct
@@ -195,5 +194,7 @@ def _oid(path: bytes, now: os.stat_result) -> bytes:
                 content = file.read(LARGEST_HASHED + 1)
     except OSError:
         return b""
+    import hashlib  # it loads OpenSSL, and few files have to be looked into
+
     head = b"blob %d\0" % len(content)
     return hashlib.sha1(head + content, usedforsecurity=False).digest()

@@ -12,7 +12,6 @@ folders, writes, network disks) goes through the pool.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Iterable
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from weft.errors import FinalToolError
 from weft.file_io import read_all
 from weft.ids import BlobId
+from weft.sha256 import sha256
 from weft.workspace.base import KEPT_BYTES, ChangedFile, FileState, Workspace
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.watchers import note_own_write
@@ -232,7 +232,7 @@ class _Opened:
             path=self.shown,
             data=cut,
             mode=stat.S_IMODE(self.about.st_mode),
-            hash=BlobId(hashlib.sha256(cut).hexdigest()),
+            hash=BlobId(sha256(cut).hexdigest()),
             truncated=len(data) > most,
             size=max(self.about.st_size, len(cut)),
         )

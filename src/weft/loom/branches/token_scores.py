@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import msgspec
@@ -11,6 +10,7 @@ from weft.ids import BlobId
 from weft.loom.boundary_repair import RepairedText, TextEdit
 from weft.loom.token_places import placed_tokens, with_alternative
 from weft.providers import TokenLogprob
+from weft.sha256 import sha256
 
 
 class TokenScores(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class TokenScores(msgspec.Struct, frozen=True):
 def stored_scores(tokens: Sequence[TokenLogprob], repaired: RepairedText) -> tuple[BlobId, bytes]:
     """The scores as they are stored, and their name."""
     data = msgspec.json.encode(TokenScores(tuple(tokens), repaired.edits))
-    return BlobId(hashlib.sha256(data).hexdigest()), data
+    return BlobId(sha256(data).hexdigest()), data
 
 
 def read_scores(data: bytes) -> TokenScores | None:

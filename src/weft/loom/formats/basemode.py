@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from weft.loom.formats.plain_json import (
     whole,
 )
 from weft.loom.node_record import NodeRecord, TreeRecord
+from weft.sha256 import sha256
 
 NAME: Final = "basemode"
 _MARKS: Final = ("bookmarked", "hidden", "rating", "role", "usage", "partial")
@@ -103,7 +103,7 @@ def _rows(tree: TreeRecord) -> list[Json]:
         if node.context:
             # Made of what it belongs to, so that a second export has the same ids.
             given = f"{tree.root_id}\0{node.id}\0{node.context}".encode()
-            context_id = hashlib.sha256(given).hexdigest()[:32]
+            context_id = sha256(given).hexdigest()[:32]
             rows.append(_row(tree, node, "context", context_id))
         effective[node.id] = context_id
         rows.append(_row(tree, node, "root" if node.parent_id is None else "text", context_id))

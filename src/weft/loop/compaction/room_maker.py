@@ -10,7 +10,6 @@ and by cutting results that are too long for the window.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice, takewhile
@@ -48,6 +47,7 @@ from weft.loop.pending_facts import PendingFacts
 from weft.loop.turn_line import TurnLine
 from weft.loop.usage import UsageTracker
 from weft.messages import ToolCall
+from weft.sha256 import sha256
 
 _COMPACT = FailPointPair("loop.make_room")
 
@@ -347,4 +347,4 @@ class CallProgress:
 
 def _digest(call: ToolCall) -> bytes:
     form = msgspec.json.encode([call.name, call.args], order="sorted")
-    return hashlib.sha256(form).digest()
+    return sha256(form).digest()

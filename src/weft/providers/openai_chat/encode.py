@@ -5,7 +5,6 @@ Many servers speak this with small differences; a `ChatDialect` names those that
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +24,7 @@ from weft.providers.normalize import (
 )
 from weft.providers.openai.vocabulary import effort_word, model_version
 from weft.providers.schema import as_object, closed, remembered, strict
+from weft.sha256 import sha256
 
 Json: TypeAlias = dict[str, Any]
 
@@ -286,7 +286,7 @@ def _id(call: WireCall, dialect: ChatDialect) -> str:
     if not dialect.short_ids or _SHORT_ID.fullmatch(call.id):
         return call.id
     # A hash, so that call and result agree and every request gives the same id.
-    return hashlib.sha256(call.id.encode()).hexdigest()[:9]
+    return sha256(call.id.encode()).hexdigest()[:9]
 
 
 def _call(call: WireCall, dialect: ChatDialect) -> Json:

@@ -6,7 +6,6 @@ group `weft_extractors`; docs/extractors.md says how.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any, Final, Protocol
 from weft.repo.definition_reader import definition_reader, own_query
 from weft.repo.definitions import READER_VERSION, Definition
 from weft.repo.languages import GRAMMARS, language_of
+from weft.sha256 import sha256
 
 GROUP: Final = "weft_extractors"
 """The group of entry points; the name of each is the name of a language."""
@@ -44,7 +44,7 @@ class _GrammarExtractor:
 
     def __init__(self, language: str) -> None:
         self._language = language
-        self.version = hashlib.sha256(own_query(language).encode()).hexdigest()
+        self.version = sha256(own_query(language).encode()).hexdigest()
 
     def read(self, source: bytes) -> Iterable[Definition]:
         return definition_reader(self._language).read(source)
@@ -132,4 +132,4 @@ def readers_version() -> str:
     languages = sorted({*GRAMMARS, *installed()})
     suffixes = repr(sorted(_brought_suffixes().items()))
     seeds = b"\0".join(reader_seed(language) for language in languages)
-    return hashlib.sha256(seeds + suffixes.encode("utf-8", "replace")).hexdigest()
+    return sha256(seeds + suffixes.encode("utf-8", "replace")).hexdigest()

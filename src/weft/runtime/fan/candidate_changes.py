@@ -7,7 +7,6 @@ own commits.  None of those is part of its work.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterable, Sequence
@@ -18,6 +17,7 @@ import msgspec
 
 from weft.repo.file_paths import IgnoredPaths
 from weft.runtime.fan.base_files import BaseFile, BaseFiles, slashes
+from weft.sha256 import sha256
 from weft.tools.diff import unified
 from weft.workspace.sandbox.overlay_changes import OverlayChange, changes
 
@@ -93,7 +93,7 @@ class CandidateDiff(msgspec.Struct, frozen=True, kw_only=True):
         """Equal for diffs that come to the same: blanks at the ends of lines do not count."""
         if not self.changes:
             return ""
-        digest = hashlib.sha256()
+        digest = sha256()
         for change in self.changes:
             after = change.after.data if change.after is not None else b"\0gone"
             lines = [line.strip() for line in after.splitlines() if line.strip()]

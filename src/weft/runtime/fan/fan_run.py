@@ -9,7 +9,6 @@ One candidate of a model begins alone: it writes the prompt cache that the other
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import time
@@ -50,6 +49,7 @@ from weft.runtime.fan.fan_places import FanPlaces
 from weft.runtime.fan.fan_record import FanLog, FanRecord
 from weft.runtime.session_host import SessionHost
 from weft.session import AbortTurn
+from weft.sha256 import sha256
 from weft.state import SessionState
 from weft.workspace import ProcessCommand
 from weft.workspace.sandbox.client import SandboxUnavailable
@@ -459,7 +459,7 @@ class FanRun:
             await self.close_view(view)
             await anyio.to_thread.run_sync(self.places.remove, self._fan_id, name)
         data = said.encode()
-        blob = BlobId(hashlib.sha256(data).hexdigest())
+        blob = BlobId(sha256(data).hexdigest())
         fact = FanVerified(
             fan_id=self._fan_id,
             index=index,
@@ -602,7 +602,7 @@ class CandidateRun:
 
     async def _end(self, end: ChildEnd, diff: CandidateDiff, seconds: float) -> None:
         fan, text = self._fan, diff.text.encode(errors="surrogateescape")
-        blob = BlobId(hashlib.sha256(text).hexdigest())
+        blob = BlobId(sha256(text).hexdigest())
         # Not every name is text, and what is stored must be.
         paths = tuple(as_text(change.path) for change in diff.changes)
         used: list[Usage] = list(end.used.values())

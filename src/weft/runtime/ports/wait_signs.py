@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from hashlib import sha256
 from pathlib import Path
 
 import anyio
 
 from weft.clock import Clock
 from weft.ids import SessionId, new_id
+from weft.sha256 import sha256
 from weft.store.liveness import ProcessLiveness, is_alive
 
 

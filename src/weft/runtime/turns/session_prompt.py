@@ -8,7 +8,6 @@ line.  A switch to or from plan mode changes the tools, and begins an epoch.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
@@ -46,6 +45,7 @@ from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.services import Services
 from weft.runtime.turns.tool_contexts import DecisionsOnDemand
 from weft.runtime.turns.turn_settings import is_planned
+from weft.sha256 import sha256
 from weft.state import SessionState
 from weft.tools import (
     ALL,
@@ -493,4 +493,4 @@ def _places(text: str, **parts: str) -> dict[str, tuple[int, int]]:
 
 
 def _version(instructions: str) -> str:
-    return hashlib.sha256(instructions.encode()).hexdigest()[:16] if instructions else ""
+    return sha256(instructions.encode()).hexdigest()[:16] if instructions else ""

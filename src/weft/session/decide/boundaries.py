@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import assert_never
 
 from weft.errors import UsageError
@@ -15,6 +14,7 @@ from weft.session.decide.base import (
     DecisionContext,
 )
 from weft.session.environment import FoundFile
+from weft.sha256 import sha256
 from weft.state import SessionState
 
 
@@ -44,7 +44,7 @@ def _set(first: int, last: int, file: FoundFile | None) -> DecidedCommand:
         )
     last = min(last, file.lines - 1)
     # The whole text is stored: later edits are compared with it to let the range follow them.
-    base = BlobId(hashlib.sha256(file.data).hexdigest())
+    base = BlobId(sha256(file.data).hexdigest())
     fact = BoundaryChanged(path=file.path, first=first, last=last, base=base)
     return DecidedCommand(facts=(fact,), blobs={base: file.data})
 

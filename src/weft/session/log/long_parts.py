@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
@@ -21,6 +20,7 @@ from weft.events import (
 )
 from weft.ids import BlobId
 from weft.messages import File, Image, Part, Text
+from weft.sha256 import sha256
 
 FactT = TypeVar("FactT", bound=FactBase)
 
@@ -92,7 +92,7 @@ def _spill_part(part: Part, blobs: dict[BlobId, bytes]) -> Part:
 
 
 def _add(blobs: dict[BlobId, bytes], data: bytes) -> BlobId:
-    blob_id = BlobId(hashlib.sha256(data).hexdigest())
+    blob_id = BlobId(sha256(data).hexdigest())
     blobs[blob_id] = data
     return blob_id
 

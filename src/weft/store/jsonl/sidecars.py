@@ -5,7 +5,6 @@ And what becomes of it when a session is deleted.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import msgspec
 
 from weft.errors import Corrupt
 from weft.ids import BlobId, SessionId
+from weft.sha256 import sha256
 from weft.store.base import Owner, Record, Snapshot
 from weft.store.jsonl import files
 from weft.store.jsonl import leases as leasing
@@ -50,7 +50,7 @@ def save_snapshot(folder: JsonlFolder, stream: str, snapshot: Snapshot) -> None:
     head = _Snapshot(
         seq=snapshot.seq,
         version=snapshot.version,
-        sha256=hashlib.sha256(snapshot.data).hexdigest(),
+        sha256=sha256(snapshot.data).hexdigest(),
     )
     data = msgspec.json.encode(head) + b"\n" + snapshot.data
     files.replace(folder.places.snapshot(stream), data, durable=False)
@@ -68,7 +68,7 @@ def _load(folder: JsonlFolder, stream: str) -> Snapshot | None:
         head = msgspec.json.decode(first, type=_Snapshot)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    if hashlib.sha256(data).hexdigest() != head.sha256:
+    if sha256(data).hexdigest() != head.sha256:
         return None
     return Snapshot(head.seq, head.version, data)
 
@@ -79,7 +79,7 @@ def _load(folder: JsonlFolder, stream: str) -> Snapshot | None:
 def blob(folder: JsonlFolder, blob_id: BlobId) -> bytes | None:
     """The content of a blob, if it still is what its name says."""
     data = files.content(folder.places.blob(blob_id))
-    if data is not None and hashlib.sha256(data).hexdigest() != blob_id:
+    if data is not None and sha256(data).hexdigest() != blob_id:
         raise Corrupt(f"blob {blob_id}", "its content is not what was stored")
     return data
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -19,6 +18,7 @@ import msgspec
 
 from weft.errors import Corrupt
 from weft.ids import BlobId, NodeId, SessionId
+from weft.sha256 import sha256
 from weft.store import words
 from weft.store.base import (
     NodePlace,
@@ -267,7 +267,7 @@ def blob(db: apsw.Connection, blob_id: BlobId) -> bytes | None:
         return None
     data = bytes(found[0][0])
     # SQLite does not check the content of pages; a flipped bit would be shown as the user's file.
-    if hashlib.sha256(data).hexdigest() != blob_id:
+    if sha256(data).hexdigest() != blob_id:
         raise Corrupt(f"blob {blob_id}", "its content is not what was stored")
     return data
 

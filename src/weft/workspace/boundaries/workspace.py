@@ -13,7 +13,6 @@ for the append that records the result which moved it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +20,7 @@ import msgspec
 
 from weft.errors import FinalToolError, RetryableToolError
 from weft.ids import BlobId
+from weft.sha256 import sha256
 from weft.workspace.base import ChangedFile, FileState, Workspace
 
 if TYPE_CHECKING:  # loaded with the first boundary: it costs start-up time
@@ -105,7 +105,7 @@ class SessionBoundaries:
                 f"{path!r} is bounded to {lines} and would be too large to keep that up "
                 f"({len(after):,} bytes)"
             )
-        digest = BlobId(hashlib.sha256(after).hexdigest())
+        digest = BlobId(sha256(after).hexdigest())
         return MovedRange(
             path=path, bound=BoundaryRange(lines=new, base=digest, name=bound.name), data=after
         )
@@ -129,7 +129,7 @@ class SessionBoundaries:
         if bound is None or now is None or len(now) > MAX_BYTES:
             return
         _, lines = await self._brought_up_to(path, bound, now)
-        base = BlobId(hashlib.sha256(now).hexdigest())
+        base = BlobId(sha256(now).hexdigest())
         if base != bound.base:
             self.moved(
                 MovedRange(
@@ -151,7 +151,7 @@ class SessionBoundaries:
 
         A bounded file that is gone is judged by what it was, so that removing it sets nothing free.
         """
-        if now is not None and hashlib.sha256(now).hexdigest() == bound.base:
+        if now is not None and sha256(now).hexdigest() == bound.base:
             return now, bound.lines
         base = await self._version(path, bound.base)
         if base is None:

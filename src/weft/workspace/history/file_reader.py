@@ -4,7 +4,6 @@ changed.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
@@ -13,6 +12,7 @@ import msgspec
 
 from weft.file_io import read_all
 from weft.ids import BlobId
+from weft.sha256 import sha256
 from weft.workspace.history.pack import FileEntry, PreimagePack
 from weft.workspace.safe_open import open_beneath
 
@@ -60,7 +60,7 @@ class FileReader:
                 return self._without_content(path, about, "unreadable", old)
             if len(data) > self._max_file:
                 return self._hashed(path, about, old)
-        digest = BlobId(hashlib.sha256(data).hexdigest())
+        digest = BlobId(sha256(data).hexdigest())
         new = FileEntry(
             mode=about.st_mode,
             size=len(data),
@@ -88,7 +88,7 @@ class FileReader:
                 _, data = self._content(path)
         except OSError:
             return None
-        return data if hashlib.sha256(data).hexdigest() == entry.hash else None
+        return data if sha256(data).hexdigest() == entry.hash else None
 
     def _hashed(self, path: str, about: os.stat_result, old: FileEntry | None) -> FileEntry | None:
         """A large file: its hash is known, and its content is not kept."""
@@ -117,6 +117,8 @@ class FileReader:
         """The hash of a regular file of any size.  One that is written to meanwhile is looked at
         again: the write causes an event, and changes its times.
         """
+        import hashlib  # OpenSSL's is worth loading for a large file
+
         fd = open_beneath(self.base, path, _READ_FLAGS)
         with open(fd, "rb", buffering=0) as file:
             about = os.fstat(fd)

@@ -19,7 +19,6 @@ as long as it runs.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import mmap
 import os
 import struct
@@ -31,6 +30,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from weft.ids import BlobId
+from weft.sha256 import sha256
 
 _MARK: Final = b"weft pre-images 2\n"
 _FIRST_MARK: Final = b"weft pre-images 1\n"
@@ -208,7 +208,7 @@ class PreimagePack:
             left -= len(part)
             place += len(part)
         data = b"".join(parts)
-        return data if hashlib.sha256(data).hexdigest() == entry.hash else None
+        return data if sha256(data).hexdigest() == entry.hash else None
 
     # -- room
 

@@ -8,7 +8,6 @@ The form is for ever, since hashes are: `docs/formats/facts.md` describes it.
 
 from __future__ import annotations
 
-import hashlib
 import stat
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -16,6 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from weft.ids import BlobId
+from weft.sha256 import sha256
 from weft.workspace.skipped_folders import skipped_for
 
 MOST_PATHS: Final = 250_000
@@ -79,7 +79,7 @@ def tree_mode(mode: int) -> int:
 def listing(entries: Iterable[TreeEntry]) -> FolderListing:
     """The listing of a folder; equal folders give equal bytes."""
     data = _encode(sorted(entries, key=_by_name))
-    return FolderListing(BlobId(hashlib.sha256(data).hexdigest()), data)
+    return FolderListing(BlobId(sha256(data).hexdigest()), data)
 
 
 def entries_of(data: bytes) -> dict[str, TreeEntry]:

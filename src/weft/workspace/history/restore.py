@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import functools
-import hashlib
 import os
 import secrets
 import stat
@@ -21,6 +20,7 @@ from weft import faults
 from weft.errors import FinalToolError, RetryableToolError
 from weft.file_io import read_all, write_all
 from weft.ids import BlobId
+from weft.sha256 import sha256
 from weft.workspace.atomic_write import (
     TEMPORARY,
     extras_of,
@@ -160,7 +160,7 @@ def look(folder: int, name: str, max_file: int) -> FileImage | None:
 
 
 def _image(mode: int, data: bytes) -> FileImage:
-    return FileImage(mode=mode, hash=BlobId(hashlib.sha256(data).hexdigest()), data=data)
+    return FileImage(mode=mode, hash=BlobId(sha256(data).hexdigest()), data=data)
 
 
 def _names(folder: int, name: str) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ So two commands at once are noticed, and each file is known once.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Iterable
 
+from weft.sha256 import sha256
 from weft.workspace.history.history import FileHistory, HistoryLimits
 from weft.workspace.history.pack import mark_for_removal, remove_unused
 from weft.workspace.history.watchers import WATCHED
@@ -70,7 +70,7 @@ def _pack_path(folder: str, root: str) -> str:
     only the owner can enter.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    return os.path.join(folder, hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
+    return os.path.join(folder, sha256(os.fsencode(root)).hexdigest()[:32])
 
 
 def forget_preimages(root: str, folder: str, *, is_needed: bool) -> None:

@@ -14,7 +14,6 @@ Everything here blocks.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -24,6 +23,7 @@ import msgspec
 
 from weft.file_io import write_all
 from weft.ids import BlobId
+from weft.sha256 import sha256
 from weft.workspace.base import ChangedFile
 from weft.workspace.safe_open import open_beneath, open_folder
 from weft.workspace.sandbox.overlay_plan import ApplyStep, FoundEntry, identity
@@ -281,7 +281,7 @@ def rewrite(upper: str, step: ApplyStep, data: bytes) -> ApplyStep:
     with open(source, "wb") as file:
         file.write(data)
     os.chmod(source, mode)
-    digest = BlobId(hashlib.sha256(data).hexdigest())
+    digest = BlobId(sha256(data).hexdigest())
     after = msgspec.structs.replace(step.after, hash=digest, data=data)
     return msgspec.structs.replace(step, do="put", after=after, is_stale=False)
 

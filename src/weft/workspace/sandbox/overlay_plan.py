@@ -12,7 +12,6 @@ Everything here blocks, and only looks.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -24,6 +23,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from weft.ids import BlobId
+from weft.sha256 import sha256
 from weft.workspace.ignore import NAME, IgnoreRules, ignore_of
 from weft.workspace.sandbox.content_match import begins_with
 from weft.workspace.sandbox.overlay_changes import DEEPEST, Kind, OverlayChange, TooMuch, changes
@@ -422,6 +422,8 @@ def _read(fd: int, keep: int) -> tuple[BlobId | None, bytes | None]:
 
     Neither when it grew too large meanwhile.
     """
+    import hashlib  # OpenSSL's is worth loading for what may be large
+
     hashed = hashlib.sha256()
     kept: list[bytes] | None = []
     size = 0
@@ -444,7 +446,7 @@ def _kind(mode: int) -> Kind:
 
 
 def _hash(data: bytes) -> BlobId:
-    return BlobId(hashlib.sha256(data).hexdigest())
+    return BlobId(sha256(data).hexdigest())
 
 
 def _is_copy(source: str) -> bool:

@@ -10,7 +10,6 @@ there, and the lock shows that its process is gone (`overlay_recovery`).
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import itertools
 import os
 import secrets
@@ -22,6 +21,7 @@ from contextlib import suppress
 import msgspec
 
 from weft.file_io import write_all
+from weft.sha256 import sha256
 from weft.workspace.sandbox.overlay_changes import is_empty
 
 LOCK = "lock"
@@ -120,7 +120,7 @@ class ScratchFolder:
 
         It outlives the process.
         """
-        name = hashlib.sha256(os.fsencode(project)).hexdigest()[:16]
+        name = sha256(os.fsencode(project)).hexdigest()[:16]
         path = f"{self.base}/cache/{name}"
         if not os.path.isdir(path):
             os.makedirs(path, mode=0o700, exist_ok=True)
@@ -207,7 +207,7 @@ class ScratchFolder:
 
 def record_name(count: int, label: str, layer: int) -> str:
     """How the file is called that says what a command changed in one of its folders."""
-    return f"{DONE}-{hashlib.sha256(label.encode()).hexdigest()[:16]}-{count:06}-{layer}"
+    return f"{DONE}-{sha256(label.encode()).hexdigest()[:16]}-{count:06}-{layer}"
 
 
 def records_of(folder: str, label: str) -> list[str]:

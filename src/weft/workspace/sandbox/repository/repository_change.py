@@ -6,7 +6,6 @@ git what files do not tell.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import stat
@@ -18,6 +17,7 @@ from typing import Final
 import msgspec
 
 from weft.ids import BlobId
+from weft.sha256 import sha256
 from weft.workspace.base import ChangedFile
 from weft.workspace.git_records import (
     STASH,
@@ -550,7 +550,7 @@ def _record(name: str, before: bytes, after: bytes | None) -> ChangedFile:
 
 
 def _hash(data: bytes) -> BlobId:
-    return BlobId(hashlib.sha256(data).hexdigest())
+    return BlobId(sha256(data).hexdigest())
 
 
 def _names(folder: str) -> list[str]:

@@ -8,9 +8,10 @@ dies: a file without one was left behind.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 from pathlib import Path
+
+from weft.sha256 import sha256
 
 LONGEST = 1024 * 1024
 """Bytes that are kept; of a longer draft the beginning."""
@@ -22,7 +23,7 @@ class InputDraft:
     def __init__(self, folder: str | None, project: str) -> None:
         """`folder` is None where nothing may be kept."""
         self._folder = Path(folder) if folder is not None else None
-        self._name = hashlib.sha256(project.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        self._name = sha256(project.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         self._fd = -1
         self._path = Path()
         self._kept = ""
