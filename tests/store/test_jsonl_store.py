@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from weft.ids import NodeId, SessionId
-from weft.store import Append, Record, SearchText, SessionRow
+from weft.ids import BlobId, NodeId, SessionId
+from weft.store import Append, Blob, Record, SearchText, SessionRow
 from weft.store.jsonl import open_jsonl
 from weft.store.jsonl.paths import file_name, stream_name
 from weft.testing.store_contract import A, bodies, chunk, facts
@@ -158,3 +159,20 @@ async def test_a_name_too_long_for_a_file_is_refused(tmp_path: Path) -> None:
     async with await open_jsonl(tmp_path) as store:
         with pytest.raises(ValueError, match="too long"):
             await store.take_lease(SessionId("x" * 300))
+
+
+async def test_of_contents_stored_within_one_tick_of_the_clock_the_oldest_goes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: 1_700_000_000_000_000_000)
+    contents = [f"{number:04}".encode() for number in range(40)]
+    blobs = tuple(Blob(BlobId(sha256(data).hexdigest()), data) for data in contents)
+    async with await open_jsonl(tmp_path) as store:
+        lease = await store.take_lease(A)
+        add = facts(lease, 0, "x")
+        row = SessionRow(id=A, project_path="/p")
+        history = tuple(blob.id for blob in blobs)
+        await store.append(msgspec.structs.replace(add, blobs=blobs, history=history, row=row))
+        assert await store.trim_history("/p", 4 * 15) == 4 * 25
+        kept = [await store.blob(blob.id) is not None for blob in blobs]
+    assert kept == [False] * 25 + [True] * 15

@@ -36,7 +36,7 @@ def append(folder: JsonlFolder, appends: Sequence[Append], process_id: str) -> N
             # Blobs before lines: a line that names a blob must never be durable without it.  A blob
             # that no line names is swept.
             if not path.exists():
-                files.replace(path, blob.data, durable=True)
+                files.replace(path, blob.data, durable=True, written_ns=folder.next_stamp())
         # Before the lines, too: a wait that is not marked would never be found due.  A mark without
         # a wait is found out by the row.
         if one.row is not None and one.row.wake_at is not None:

@@ -38,13 +38,17 @@ def unavailable(error: OSError, what: Path) -> StoreUnavailable:
     )
 
 
-def replace(path: Path, data: bytes, *, durable: bool) -> None:
-    """Give `path` a new content, whole or not at all."""
+def replace(path: Path, data: bytes, *, durable: bool, written_ns: int | None = None) -> None:
+    """Give `path` a new content, whole or not at all; `written_ns` is the time that it carries, in
+    place of the kernel's.
+    """
     make_durable_folder(path.parent)
     new = path.with_name(f"{path.name}.new")
     fd = os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
         write_all(fd, data)
+        if written_ns is not None:
+            os.utime(fd, ns=(written_ns, written_ns))
         if durable:
             # Before the rename: otherwise a power cut can leave the new name with no content.
             os.fdatasync(fd)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,6 +37,7 @@ class JsonlFolder:
         self.repairs: list[str] = []
         self._busy_seconds = busy_seconds
         self._logs: OrderedDict[str, LogFile] = OrderedDict()
+        self._last_stamp = 0
         with files.explained(folder):
             make_durable_folder(folder)
             self._lock = open_lock(self.places.lock)
@@ -45,6 +47,15 @@ class JsonlFolder:
         except BaseException:
             self._lock.close()
             raise
+
+    def next_stamp(self) -> int:
+        """The time of now in nanoseconds, later than any that was handed out before.
+
+        The kernel stamps files by its tick, some milliseconds long, in which many are written: by
+        their own stamps nobody could tell which of them is older.
+        """
+        self._last_stamp = max(time.time_ns(), self._last_stamp + 1)
+        return self._last_stamp
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
