@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
@@ -130,6 +131,25 @@ def test_what_everybody_imports_imports_nothing(module: str) -> None:
 def test_from_outside_one_imports_the_folder_and_not_the_file(layer: str) -> None:
     used = [each for name in files_of(layer) for each in our_imports(SRC / name)]
     assert [str(each) for each in used if each.folder != layer and each.reaches_into_a_file] == []
+
+
+OPENS_ITS_STORE = ("weft.loom.loom_session", "weft.loom.generation_store")
+"""A view can be opened by itself, and opens the store then, which makes views."""
+
+
+def test_no_modules_import_each_other() -> None:
+    """Nor in a circle, wherever the imports hide: in a function or below `TYPE_CHECKING`."""
+    modules = {
+        ".".join(("weft", *file.relative_to(SRC).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        ): {each.target for each in our_imports(file)}
+        for file in python_files()
+    }
+    modules[OPENS_ITS_STORE[0]].discard(OPENS_ITS_STORE[1])
+    try:
+        TopologicalSorter(modules).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle of imports: {' <- '.join(error.args[1])}")
 
 
 @pytest.mark.parametrize("layer", [each for each in LAYERS if each in PURE])

@@ -27,6 +27,7 @@ from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.base import (
     CallArgs,
     CallStarted,
+    StreamDecoder,
     StreamEvent,
     StreamFinished,
     TextPiece,
@@ -35,7 +36,7 @@ from weft.providers.base import (
     UsageSeen,
 )
 from weft.providers.google.decode import GeminiDecoder
-from weft.providers.http_model import FrameSplitter, StreamDecoder
+from weft.providers.http_model import FrameSplitter
 from weft.providers.ollama.decode import LineFrames, OllamaDecoder
 from weft.providers.openai.decode import ResponsesDecoder
 from weft.providers.openai_chat.decode import ChatDecoder

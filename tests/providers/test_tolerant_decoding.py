@@ -19,9 +19,9 @@ from weft.providers import ModelRequest, StreamEvent
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.anthropic.stream import SessionPace
+from weft.providers.base import StreamDecoder
 from weft.providers.catalogue import shipped
 from weft.providers.google.decode import GeminiDecoder
-from weft.providers.http_model import StreamDecoder
 from weft.providers.ollama.decode import OllamaDecoder
 from weft.providers.openai.decode import ResponsesDecoder
 from weft.providers.openai.encode import encode as encode_responses

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -21,10 +21,19 @@ from weft.loom.search_rank import (
 )
 from weft.store import SearchHit
 
-if TYPE_CHECKING:
-    from weft.loom.generation_store import GenerationStore
-
 _EXCERPT: Final = 200
+
+
+class NodeSource(Protocol):
+    """All trees, as far as a search reads them."""
+
+    async def get(self, node_id: str, /) -> LoomNode:
+        """The node with this id, or with an id that begins so.
+
+        Raises:
+            NodeNotFound, AmbiguousId: there is none, or several.
+        """
+        ...
 
 
 class LoomHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +57,7 @@ class SearchSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def search_nodes(
-    store: GenerationStore,
+    store: NodeSource,
     query: LoomQuery,
     found: SearchSources,
     fits: Callable[[LoomHit], bool],

@@ -8,7 +8,7 @@ storing are the turn's business, not the provider's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -29,6 +29,7 @@ __all__ = [
     "ModelRequest",
     "Provider",
     "StopReason",
+    "StreamDecoder",
     "StreamEvent",
     "StreamFinished",
     "TextDone",
@@ -171,6 +172,29 @@ StreamEvent: TypeAlias = (
     | UsageSeen
     | StreamFinished
 )
+
+
+class StreamDecoder(Protocol):
+    """Turns one stream's events into ours.  Pure; one for each stream."""
+
+    is_finished: bool
+    """The vendor said that the answer is complete."""
+
+    def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
+        """What an event means.
+
+        Raises:
+            ProviderError: the event says that the vendor failed.
+        """
+        ...
+
+    def end(self) -> Iterable[StreamEvent]:
+        """What the end of the stream means.
+
+        Raises:
+            ProviderUnavailable: it came too early.
+        """
+        ...
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,13 +14,14 @@ import msgspec
 from weft.providers.base import (
     ModelRequest,
     StopReason,
+    StreamDecoder,
     StreamEvent,
     StreamFinished,
     TextPiece,
     UsageSeen,
 )
 from weft.providers.credentials import as_json
-from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
+from weft.providers.http_model import broke_off, decoded, error_in_stream
 from weft.providers.usage import CHAT_USAGE, read_usage
 from weft.transport import HttpRequest
 

@@ -22,7 +22,14 @@ import msgspec
 from weft.clock import Clock, SystemClock
 from weft.errors import AuthFailed, ProviderError, ProviderUnavailable, RequestRefused, UsageError
 from weft.messages import clean_text
-from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
+from weft.providers.base import (
+    Model,
+    ModelInfo,
+    ModelRequest,
+    Provider,
+    StreamDecoder,
+    StreamEvent,
+)
 from weft.providers.catalogue import PRICES, CatalogueModel, CatalogueProvider, ModelCatalogue
 from weft.providers.credentials import ProviderAccess, with_query
 from weft.providers.normalize import proofs_of, without_proofs
@@ -36,29 +43,6 @@ MOST_OF_REFUSAL: Final = 64 * 1024
 """Bytes of an answer that is none."""
 _DRAIN_SECONDS: Final = 0.25
 _MOST_PROOFS: Final = 100_000
-
-
-class StreamDecoder(Protocol):
-    """Turns one stream's events into ours.  Pure; one for each stream."""
-
-    is_finished: bool
-    """The vendor said that the answer is complete."""
-
-    def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
-        """What an event means.
-
-        Raises:
-            ProviderError: the event says that the vendor failed.
-        """
-        ...
-
-    def end(self) -> Iterable[StreamEvent]:
-        """What the end of the stream means.
-
-        Raises:
-            ProviderUnavailable: it came too early.
-        """
-        ...
 
 
 class FrameSplitter(Protocol):

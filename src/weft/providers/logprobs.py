@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from weft.providers.base import StreamEvent, TextPiece, ThinkingPiece
-
-if TYPE_CHECKING:
-    from weft.providers.http_model import StreamDecoder
+from weft.providers.base import StreamDecoder, StreamEvent, TextPiece, ThinkingPiece
 
 MOST_ALTERNATIVES = 20
 """More are refused by every vendor that has them."""

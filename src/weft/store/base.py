@@ -425,9 +425,15 @@ class Store(Protocol):
 
         A store without an index for it inherits this, which reads all logs.
         """
-        from weft.store.node_scan import scan_nodes  # only here: start-up time
-
-        return await scan_nodes(self, prefix, limit)
+        found: list[tuple[float, NodePlace]] = []
+        place: RowPlace | None = None
+        while page := await self.rows(limit=1000, archived=True, children=True, after=place):
+            for row in page:
+                if not row.damaged:
+                    found += await _messages_in(self, row.id, prefix)
+            place = page[-1].last_active, page[-1].id
+        found.sort(key=lambda one: (one[1].node == prefix, one[0]), reverse=True)
+        return [each for _, each in found[:limit]]
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         """Places where all the words were said, as `words` reads them."""
@@ -564,6 +570,22 @@ class Store(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+async def _messages_in(
+    store: Store, session_id: SessionId, prefix: str
+) -> list[tuple[float, NodePlace]]:
+    from weft.store.node_scan import message_id  # only here: start-up time
+
+    found: list[tuple[float, NodePlace]] = []
+    after = 0
+    while records := await store.read(session_id, after=after):
+        for record in records:
+            node = message_id(record.kind, record.body)
+            if node is not None and node.startswith(prefix):
+                found.append((record.at, NodePlace(node, session_id)))
+        after = records[-1].seq
+    return found
 
 
 def due_rows(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
 
 import anyio
 import msgspec
@@ -70,7 +70,7 @@ from weft.providers import (
 
 if TYPE_CHECKING:
     from weft.loom.host import LoomHost
-    from weft.loom.loom_session import LoomSession
+    from weft.loom.trees.loom_tree import LoomTree
 
 logger = logging.getLogger(__name__)
 
@@ -135,10 +135,47 @@ class _Branch:
         return "".join(self.pieces)
 
 
+class _TreesOfHost(Protocol):
+    @property
+    def host(self) -> LoomHost: ...
+
+
+class GeneratingView(Protocol):
+    """A view of a tree, as far as a generation needs it."""
+
+    @property
+    def loom_tree(self) -> LoomTree:
+        """The tree itself."""
+        ...
+
+    @property
+    def store(self) -> _TreesOfHost:
+        """All trees."""
+        ...
+
+    @property
+    def current_node_id(self) -> NodeId:
+        """The node that branches grow from."""
+        ...
+
+    @property
+    def model_plan(self) -> Sequence[ModelPlanEntry]:
+        """The models, and how many branches each is asked for."""
+        ...
+
+    def begun(self, run: GenerationWork | None, /) -> None:
+        """A generation has begun, or (None) ended."""
+        ...
+
+    def show_new(self, source: NodeId, new: Sequence[NodeId], /) -> None:
+        """These nodes have come below the source."""
+        ...
+
+
 class GenerationRun:
     """An async iterator over the events of one generation.  Leaving it at any point is safe."""
 
-    def __init__(self, view: LoomSession, max_context_tokens: int | None, rule: StopRule) -> None:
+    def __init__(self, view: GeneratingView, max_context_tokens: int | None, rule: StopRule) -> None:
         self._work = GenerationWork(view, max_context_tokens, rule)
         self._has_begun = False
 
@@ -168,7 +205,7 @@ class GenerationRun:
 
 
 def run_branches(
-    view: LoomSession, max_context_tokens: int | None, stop_when: str
+    view: GeneratingView, max_context_tokens: int | None, stop_when: str
 ) -> GenerationRun:
     """The generation that a view asks for; it begins when its first event is asked for."""
     return GenerationRun(view, max_context_tokens, StopRule.read(stop_when))
@@ -185,7 +222,7 @@ class _Refused(Exception):
 class GenerationWork:
     """The branches of one generation."""
 
-    def __init__(self, view: LoomSession, max_context: int | None, rule: StopRule) -> None:
+    def __init__(self, view: GeneratingView, max_context: int | None, rule: StopRule) -> None:
         self._view = view
         self._tree = view.loom_tree
         self._host: LoomHost = view.store.host

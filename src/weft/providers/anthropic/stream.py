@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import BINDING_BETA, encode
-from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.base import ModelInfo, ModelRequest, StreamDecoder
 from weft.providers.catalogue import CatalogueProvider
 from weft.providers.credentials import ProviderAccess, as_json, joined
-from weft.providers.http_model import RemoteVendor, StreamDecoder
+from weft.providers.http_model import RemoteVendor
 from weft.providers.normalize import real_names
 from weft.transport import HttpRequest
 

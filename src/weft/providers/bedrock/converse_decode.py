@@ -11,6 +11,7 @@ from weft.providers.base import (
     CallArgs,
     CallStarted,
     StopReason,
+    StreamDecoder,
     StreamEvent,
     StreamFinished,
     TextPiece,
@@ -18,7 +19,7 @@ from weft.providers.base import (
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
+from weft.providers.http_model import broke_off, decoded, error_in_stream
 from weft.providers.usage import CONVERSE_USAGE, read_usage
 
 _REASONS: Final[dict[str, StopReason]] = {

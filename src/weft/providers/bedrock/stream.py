@@ -20,7 +20,7 @@ from weft.errors import ProviderUnavailable
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import encode
 from weft.providers.anthropic.stream import REFUSED_REASONING
-from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.base import ModelInfo, ModelRequest, StreamDecoder
 from weft.providers.bedrock import converse_encode
 from weft.providers.bedrock.aws_credentials import AwsCredentialChain, find_region
 from weft.providers.bedrock.converse_decode import ConverseDecoder
@@ -28,7 +28,7 @@ from weft.providers.bedrock.event_stream import EventFrame, FrameReader
 from weft.providers.bedrock.sigv4 import signed
 from weft.providers.catalogue import CatalogueProvider
 from weft.providers.credentials import ProviderAccess, as_json
-from weft.providers.http_model import FrameSplitter, RemoteVendor, StreamDecoder
+from weft.providers.http_model import FrameSplitter, RemoteVendor
 from weft.providers.normalize import real_names
 from weft.transport import HttpRequest, HttpTransport
 

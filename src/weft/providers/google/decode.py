@@ -15,6 +15,7 @@ from weft.providers.base import (
     CallArgs,
     CallStarted,
     StopReason,
+    StreamDecoder,
     StreamEvent,
     StreamFinished,
     TextDone,
@@ -23,7 +24,7 @@ from weft.providers.base import (
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
+from weft.providers.http_model import broke_off, decoded, error_in_stream
 from weft.providers.usage import GEMINI_USAGE, read_usage
 
 _REASONS: dict[str, StopReason] = {

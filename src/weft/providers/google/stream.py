@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.base import ModelInfo, ModelRequest, StreamDecoder
 from weft.providers.credentials import as_json, joined
 from weft.providers.google.decode import GeminiDecoder
 from weft.providers.google.encode import encode
-from weft.providers.http_model import RemoteVendor, StreamDecoder
+from weft.providers.http_model import RemoteVendor
 from weft.providers.normalize import real_names
 from weft.transport import HttpRequest
 

@@ -9,8 +9,14 @@ from typing import Any
 import msgspec
 
 from weft.messages import clean_text
-from weft.providers.base import CallArgs, CallStarted, StreamEvent, StreamFinished, TextPiece
-from weft.providers.http_model import StreamDecoder
+from weft.providers.base import (
+    CallArgs,
+    CallStarted,
+    StreamDecoder,
+    StreamEvent,
+    StreamFinished,
+    TextPiece,
+)
 from weft.providers.openai_chat.decode import ChatDecoder
 
 _BEGINS_TO_SAY = re.compile(r'\s*\{\s*"say"\s*:\s*"')

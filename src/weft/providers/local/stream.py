@@ -8,16 +8,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from weft.clock import Clock
-from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamEvent
+from weft.providers.base import Model, ModelInfo, ModelRequest, Provider, StreamDecoder, StreamEvent
 from weft.providers.catalogue import ModelCatalogue
 from weft.providers.credentials import as_json
-from weft.providers.http_model import (
-    FrameSplitter,
-    HttpModel,
-    StreamDecoder,
-    VendorProtocol,
-    event_frames,
-)
+from weft.providers.http_model import FrameSplitter, HttpModel, VendorProtocol, event_frames
 from weft.providers.local.decode import FormDecoder
 from weft.providers.local.encode import encode, encode_raw
 from weft.providers.local.server import LlamaServer, RunningServer, ServerSettings

@@ -12,6 +12,7 @@ from weft.providers.base import (
     CallArgs,
     CallStarted,
     StopReason,
+    StreamDecoder,
     StreamEvent,
     StreamFinished,
     TextPiece,
@@ -19,13 +20,7 @@ from weft.providers.base import (
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.http_model import (
-    FrameSplitter,
-    StreamDecoder,
-    broke_off,
-    decoded,
-    error_in_stream,
-)
+from weft.providers.http_model import FrameSplitter, broke_off, decoded, error_in_stream
 from weft.providers.think_tags import ThinkTags
 from weft.providers.usage import OLLAMA_USAGE, read_usage
 from weft.transport import MAX_EVENT

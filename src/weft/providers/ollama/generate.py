@@ -13,12 +13,13 @@ import msgspec
 from weft.providers.base import (
     ModelInfo,
     ModelRequest,
+    StreamDecoder,
     StreamEvent,
     StreamFinished,
     TextPiece,
     UsageSeen,
 )
-from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
+from weft.providers.http_model import broke_off, decoded, error_in_stream
 from weft.providers.ollama.encode import sampling_options
 from weft.providers.usage import OLLAMA_USAGE, read_usage
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.base import ModelInfo, ModelRequest, StreamDecoder
 from weft.providers.catalogue import CatalogueProvider
 from weft.providers.credentials import SLOW, ProviderAccess, as_json, joined
-from weft.providers.http_model import FrameSplitter, RemoteVendor, StreamDecoder
+from weft.providers.http_model import FrameSplitter, RemoteVendor
 from weft.providers.normalize import real_names
 from weft.providers.ollama.decode import LineFrames, OllamaDecoder
 from weft.providers.ollama.encode import encode

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from weft.errors import RequestRefused
-from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.base import ModelInfo, ModelRequest, StreamDecoder
 from weft.providers.catalogue import CatalogueProvider
 from weft.providers.credentials import ProviderAccess, as_json, joined
-from weft.providers.http_model import RemoteVendor, StreamDecoder
+from weft.providers.http_model import RemoteVendor
 from weft.providers.normalize import real_names
 from weft.providers.openai.decode import ResponsesDecoder
 from weft.providers.openai.encode import encode

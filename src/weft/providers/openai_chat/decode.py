@@ -13,6 +13,7 @@ from weft.providers.base import (
     CallArgs,
     CallStarted,
     StopReason,
+    StreamDecoder,
     StreamEvent,
     StreamFinished,
     TextPiece,
@@ -20,7 +21,7 @@ from weft.providers.base import (
     ThinkingPiece,
     UsageSeen,
 )
-from weft.providers.http_model import StreamDecoder, broke_off, decoded, error_in_stream
+from weft.providers.http_model import broke_off, decoded, error_in_stream
 from weft.providers.openai_chat.encode import DETAILS_MARK
 from weft.providers.think_tags import ThinkTags
 from weft.providers.usage import CHAT_USAGE, read_usage

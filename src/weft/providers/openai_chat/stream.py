@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from weft.errors import UsageError
-from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.base import ModelInfo, ModelRequest, StreamDecoder
 from weft.providers.catalogue import CatalogueModel, CatalogueProvider
 from weft.providers.credentials import SLOW, ProviderAccess, as_json, joined
-from weft.providers.http_model import RemoteVendor, StreamDecoder
+from weft.providers.http_model import RemoteVendor
 from weft.providers.normalize import real_names
 from weft.providers.openai_chat.decode import ChatDecoder
 from weft.providers.openai_chat.encode import (

@@ -10,13 +10,13 @@ from weft.errors import UsageError
 from weft.providers.anthropic.decode import AnthropicDecoder
 from weft.providers.anthropic.encode import encode as encode_anthropic
 from weft.providers.anthropic.stream import REFUSED_REASONING as OF_CLAUDE
-from weft.providers.base import ModelInfo, ModelRequest
+from weft.providers.base import ModelInfo, ModelRequest, StreamDecoder
 from weft.providers.catalogue import CatalogueProvider
 from weft.providers.credentials import ProviderAccess, as_json
 from weft.providers.google.decode import GeminiDecoder
 from weft.providers.google.encode import encode as encode_gemini
 from weft.providers.google.stream import REFUSED_REASONING as OF_GEMINI
-from weft.providers.http_model import RemoteVendor, StreamDecoder
+from weft.providers.http_model import RemoteVendor
 from weft.providers.normalize import real_names
 from weft.providers.vertex.google_token import GoogleToken
 from weft.transport import HttpRequest, HttpTransport

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 import anyio
 import anyio.to_thread
@@ -47,7 +47,8 @@ from weft.runtime.fan.candidate_changes import CandidateDiff, candidate_diff, to
 from weft.runtime.fan.fan_index import FanEntry, FanIndex, store_name
 from weft.runtime.fan.fan_places import FanPlaces
 from weft.runtime.fan.fan_record import FanLog, FanRecord
-from weft.runtime.session_host import SessionHost
+from weft.runtime.registry import SessionRegistry
+from weft.runtime.services import Services
 from weft.session import AbortTurn
 from weft.sha256 import sha256
 from weft.state import SessionState
@@ -100,12 +101,19 @@ class FanOptions(msgspec.Struct, frozen=True, kw_only=True):
         return [each for each in self.plan for _ in range(each.n)]
 
 
+class FanSessions(Protocol):
+    """The sessions of an application, as far as a fan-out needs them."""
+
+    registry: SessionRegistry
+    services: Services
+
+
 class FanRun:
     """One fan-out in this process."""
 
     def __init__(
         self,
-        sessions: SessionHost,
+        sessions: FanSessions,
         session_id: SessionId,
         places: FanPlaces,
         *,
