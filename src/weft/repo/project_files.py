@@ -167,11 +167,10 @@ def walk_project(project: str, go_on: Callable[[], bool] = lambda: True) -> File
                 if ignore.ignores(entry.name, is_folder=is_folder) or "\0" in entry.name:
                     continue
                 path = f"{folder}{entry.name}"
-                if not is_folder:
-                    # As git does: no pipes, sockets and devices.
-                    if entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                        found.append(path)
-                elif not os.path.lexists(f"{entry.path}/.git"):
+                # As git does: no pipes, sockets and devices.
+                if entry.is_file(follow_symlinks=False) or entry.is_symlink():
+                    found.append(path)
+                elif is_folder and not os.path.lexists(f"{entry.path}/.git"):
                     waiting.append((f"{path}/", ignore.below(entry.name, entry.path)))
     return FileListing.of(sorted(found))
 

@@ -8,10 +8,18 @@ process.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import anyio
 import msgspec
@@ -31,7 +39,7 @@ from weft.events import CallOrigin, CommandCause, Fact, ForkPoint, SessionCreate
 from weft.ids import BlobId, SessionId
 from weft.loop import TurnHooks
 from weft.messages import Usage
-from weft.permissions import PermissionRule, Verdict
+from weft.permissions import Mode, PermissionRule, Verdict
 from weft.runtime.agent_host import AgentTrees
 from weft.runtime.ports.local import UNLOADED, HookProvider, LocalPort
 from weft.runtime.services import Services
@@ -68,6 +76,10 @@ if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.runtime.session_topic import SessionListEvents, SessionTopic
     from weft.runtime.snapshots.project_snapshots import ProjectFiles, ProjectSnapshots
     from weft.runtime.workspaces.file_history import FileHistoryRunner
+
+    SessionReach: TypeAlias = tuple[
+        Workspace, FileHistoryRunner, SessionWorkspace, SessionLanguages
+    ]
 
 logger = logging.getLogger(__name__)
 
@@ -558,36 +570,26 @@ class SessionRegistry:
         lent = self.lent.setdefault(session_id, {})
         host = self.agents.host(session_id, parent, SessionTools(self.table_of(session_id), lent))
         hooks = self._find_hooks(session_id, project_path)
-        plain: Workspace
-        if place:
-            plain, files, workspace, languages = self._candidate(project_path, store, place)
-        else:
-            plain = services.workspaces.workspace(project_path)
-            files = services.workspaces.file_history(project_path, store)
-            workspace = SessionWorkspace(
-                plain,
-                files,
-                store.blob,
-                services.workspaces.sandbox,
-                services.workspaces.added,
-                partial(_snapshots, files, project_path, store),
-            )
-            languages = SessionLanguages(services, workspace)
-        # The index is of the project, and not of an overlay.
-        is_indexed = services.config.get("repo.index") and not place
-        index = partial(_index, services, project_path) if is_indexed else None
+        reach = self._candidate if place else self._project
+        plain, files, workspace, languages = reach(project_path, store, place)
         decisions = DecisionsOnDemand(
             services, store, plain, workspace.read_guard.forbids, only_reads=bool(place)
         )
         contexts = ToolContexts(
-            workspace, files, host, services.redact, languages, index=index, decisions=decisions
+            workspace,
+            files,
+            host,
+            services.redact,
+            languages,
+            # The index is of the project, and not of an overlay.
+            index=None if place else self._index_of(project_path),
+            decisions=decisions,
         )
-        asking = self._asking.get(session_id, "wait")
         prompt = SessionPrompt(
             services,
             host,
             store.blob,
-            has_user=asking != "no",
+            has_user=self._asking.get(session_id, "wait") != "no",
             read_rules=lambda: self._read_rules_of(session_id, project_path),
             decisions=decisions,
         )
@@ -612,19 +614,12 @@ class SessionRegistry:
             line_budget=self._line_budget,
             clock=services.clock,
             sleep=services.sleep,
-            permissions=PermissionSources(
-                rules=self._rules(project_path),
-                keep_rule=lambda text: anyio.to_thread.run_sync(
-                    services.saved_rules.add, project_path, text
-                ),
-                asking=asking,
+            permissions=self._permissions(
+                session_id,
+                project_path,
                 # What a candidate does stays in its overlay until the user keeps it.
                 ceiling=None if place else self.agents.ceiling(parent),
-                # Looked up at each decision: what the user denies the parent holds for agents that
-                # already run.
-                inherited=(lambda: ()) if above is None else above.known,
-                protects=services.places.are_words_of_user,
-                granted=self.granted.pop(session_id, GrantedPermissions()),
+                above=above,
             ),
             stop_command=host.stop_command,
             share_budget=lambda command: self.agents.share_budget(session_id, command),
@@ -634,9 +629,51 @@ class SessionRegistry:
             title=lambda state: state.about.short_title,
         )
 
-    def _candidate(
-        self, project_path: str, store: Store, place: str
-    ) -> tuple[Workspace, FileHistoryRunner, SessionWorkspace, SessionLanguages]:
+    def _index_of(self, project_path: str) -> Callable[[], Awaitable[ProjectIndex]] | None:
+        if not self._services.config.get("repo.index"):
+            return None
+        return partial(_index, self._services, project_path)
+
+    def _permissions(
+        self,
+        session_id: SessionId,
+        project_path: str,
+        *,
+        ceiling: Callable[[], Mode] | None,
+        above: ParentRules | None,
+    ) -> PermissionSources:
+        """What decides about a session's effects; `above` are the rules of its parent."""
+        services = self._services
+        return PermissionSources(
+            rules=self._rules(project_path),
+            keep_rule=lambda text: anyio.to_thread.run_sync(
+                services.saved_rules.add, project_path, text
+            ),
+            asking=self._asking.get(session_id, "wait"),
+            ceiling=ceiling,
+            # Looked up at each decision: what the user denies the parent holds for agents that
+            # already run.
+            inherited=(lambda: ()) if above is None else above.known,
+            protects=services.places.are_words_of_user,
+            granted=self.granted.pop(session_id, GrantedPermissions()),
+        )
+
+    def _project(self, project_path: str, store: Store, place: str) -> SessionReach:
+        """What a session reaches the machine through; `place` is empty."""
+        services = self._services
+        plain = services.workspaces.workspace(project_path)
+        files = services.workspaces.file_history(project_path, store)
+        workspace = SessionWorkspace(
+            plain,
+            files,
+            store.blob,
+            services.workspaces.sandbox,
+            services.workspaces.added,
+            partial(_snapshots, files, project_path, store),
+        )
+        return plain, files, workspace, SessionLanguages(services, workspace)
+
+    def _candidate(self, project_path: str, store: Store, place: str) -> SessionReach:
         """What a candidate of a fan-out reaches the machine through, in place of the project."""
         from weft.runtime.fan.candidate_parts import (  # few sessions are candidates
             CandidateFiles,

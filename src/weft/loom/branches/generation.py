@@ -175,7 +175,9 @@ class GeneratingView(Protocol):
 class GenerationRun:
     """An async iterator over the events of one generation.  Leaving it at any point is safe."""
 
-    def __init__(self, view: GeneratingView, max_context_tokens: int | None, rule: StopRule) -> None:
+    def __init__(
+        self, view: GeneratingView, max_context_tokens: int | None, rule: StopRule
+    ) -> None:
         self._work = GenerationWork(view, max_context_tokens, rule)
         self._has_begun = False
 

@@ -465,11 +465,10 @@ def _files_below(folder: str) -> Iterator[str]:
         with suppress(OSError), os.scandir(f"{folder}/{below}") as entries:
             for entry in entries:
                 path = f"{below}/{entry.name}" if below else entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    if path != ".git":
-                        waiting.append(path)
-                elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
+                if entry.is_file(follow_symlinks=False) or entry.is_symlink():
                     yield path
+                elif entry.is_dir(follow_symlinks=False) and path != ".git":
+                    waiting.append(path)
 
 
 def _file_at(path: str) -> BaseFile | None:

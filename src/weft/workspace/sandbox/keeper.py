@@ -788,21 +788,25 @@ def serve(control: _socket.socket) -> None:
             if not packet:
                 return
             verb, name = packet.split(b"\0", 1)
-            if verb == b"cell":
-                try:
-                    cell = make(name, descriptors, control)
-                    cells[cell.handle] = cell
-                    poll.register(cell.handle, select.POLLIN)
-                except KeeperFailure:
-                    control.send(b"gone\0" + name)
-                finally:
-                    for each in descriptors:
-                        os.close(each)
-            else:
+            if verb != b"cell":
                 number = signal.SIGTERM if verb == b"term" else signal.SIGKILL
-                for cell in cells.values():
-                    if cell.name == name:
-                        cell.signal(number)
+                for cell in (each for each in cells.values() if each.name == name):
+                    cell.signal(number)
+            elif (made := made_cell(name, descriptors, control)) is not None:
+                cells[made.handle] = made
+                poll.register(made.handle, select.POLLIN)
+
+
+def made_cell(name: bytes, descriptors: list[int], control: _socket.socket) -> HeldCell | None:
+    """A new cell; None where it could not be made, which the client is told."""
+    try:
+        return make(name, descriptors, control)
+    except KeeperFailure:
+        control.send(b"gone\0" + name)
+        return None
+    finally:
+        for each in descriptors:
+            os.close(each)
 
 
 def receive(control: _socket.socket) -> tuple[bytes, list[int]]:

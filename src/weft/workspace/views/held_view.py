@@ -248,21 +248,28 @@ class HeldRunner(Runner):
         request = self._sandbox.exec_request(command, (view.root,))
         cell = view.joined_cell()
         with closing(OutputCapture(on_output)) as output, closing(OutputCapture(None)) as errors:
-            try:
+            with closing(cell):
                 running = RunningCommand(cell, request, command, output, errors)
-                try:
-                    with DiskGuard((view.place.folder,), running.kill) as guard:
-                        timed_out = not await running.ends_within(command.timeout_seconds)
-                        if timed_out:
-                            await running.end_politely()
-                finally:
-                    await running.close()
-            finally:
-                cell.close()
-            if guard.is_full:
-                raise RetryableToolError(full_sentence())
+                timed_out = await self._timed_out(running, command)
             result = running.result(command, timed_out=timed_out)
         return msgspec.structs.replace(result, changes=())
+
+    async def _timed_out(self, running: RunningCommand, command: ProcessCommand) -> bool:
+        """Wait for the end of a command; true where it had to be ended.
+
+        Raises:
+            RetryableToolError: it filled the disk.
+        """
+        try:
+            with DiskGuard((self._view.place.folder,), running.kill) as guard:
+                timed_out = not await running.ends_within(command.timeout_seconds)
+                if timed_out:
+                    await running.end_politely()
+        finally:
+            await running.close()
+        if guard.is_full:
+            raise RetryableToolError(full_sentence())
+        return timed_out
 
     async def _check_room(self) -> None:
         size = await self._threads.run(self._view.place.size)
