@@ -40,7 +40,7 @@ from weft.ids import BlobId, SessionId
 from weft.loop import TurnHooks
 from weft.messages import Usage
 from weft.permissions import Mode, PermissionRule, Verdict
-from weft.runtime.agent_host import AgentTrees
+from weft.runtime.agent_host import AgentTrees, SessionAgentHost
 from weft.runtime.ports.local import UNLOADED, HookProvider, LocalPort
 from weft.runtime.services import Services
 from weft.runtime.tool_table import SessionTools, tool_table
@@ -585,20 +585,12 @@ class SessionRegistry:
             index=None if place else self._index_of(project_path),
             decisions=decisions,
         )
-        prompt = SessionPrompt(
-            services,
-            host,
-            store.blob,
-            has_user=self._asking.get(session_id, "wait") != "no",
-            read_rules=lambda: self._read_rules_of(session_id, project_path),
-            decisions=decisions,
-        )
         above = self._parent_rules(parent)
         factory = SessionTurnFactory(
             services,
             host,
             contexts,
-            prompt,
+            self._prompt(session_id, project_path, host, store, decisions),
             None if hooks is None else hooks.of_turns,
             None if above is None else above.reach,
         )
@@ -627,6 +619,23 @@ class SessionRegistry:
             listed=self._put_row,
             is_awaited=lambda: self.signs().others_wait(session_id, store.meeting_folder),
             title=lambda state: state.about.short_title,
+        )
+
+    def _prompt(
+        self,
+        session_id: SessionId,
+        project_path: str,
+        host: SessionAgentHost,
+        store: Store,
+        decisions: DecisionsOnDemand,
+    ) -> SessionPrompt:
+        return SessionPrompt(
+            self._services,
+            host,
+            store.blob,
+            has_user=self._asking.get(session_id, "wait") != "no",
+            read_rules=lambda: self._read_rules_of(session_id, project_path),
+            decisions=decisions,
         )
 
     def _index_of(self, project_path: str) -> Callable[[], Awaitable[ProjectIndex]] | None:
