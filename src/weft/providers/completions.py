@@ -6,7 +6,6 @@ Only the loom asks for it, so adapters import this with the first such request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import msgspec
@@ -14,15 +13,12 @@ import msgspec
 from weft.providers.base import (
     ModelRequest,
     StopReason,
-    StreamDecoder,
     StreamEvent,
     StreamFinished,
     TextPiece,
-    UsageSeen,
 )
 from weft.providers.credentials import as_json
-from weft.providers.http_model import broke_off, decoded, error_in_stream
-from weft.providers.usage import CHAT_USAGE, read_usage
+from weft.providers.openai_chat.chunk_decoder import ChunkDecoder, StreamChunk
 from weft.transport import HttpRequest
 
 Json: TypeAlias = dict[str, Any]
@@ -84,47 +80,19 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _Chunk(msgspec.Struct):
-    choices: list[_Choice] | None = None
-    usage: dict[str, Any] | None = None
-    error: Any = None
+_DECODER = msgspec.json.Decoder(StreamChunk[_Choice])
 
 
-_DECODER = msgspec.json.Decoder(_Chunk)
-
-
-class CompletionDecoder(StreamDecoder):
+class CompletionDecoder(ChunkDecoder[_Choice]):
     """Decodes one stream of raw text."""
 
     def __init__(self, provider: str, secret: str = "") -> None:
-        self.is_finished = False
-        self._provider = provider
-        self._secret = secret
-        self._reason: str | None = None
+        super().__init__(provider, secret, _DECODER)
 
-    def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
-        """What one event means."""
-        if data == b"[DONE]":
-            return self._finish()
-        chunk = decoded(self._provider, data, _DECODER)
-        if chunk.error:
-            raise error_in_stream(self._provider, chunk.error, self._secret)
-        events: list[StreamEvent] = []
-        # The chunk with the usage comes last and has no choices.
-        if chunk.choices:
-            choice = chunk.choices[0]
-            if choice.text:
-                events.append(TextPiece(choice.text))
-            self._reason = choice.finish_reason or self._reason
-        if chunk.usage is not None:
-            events.append(UsageSeen(read_usage(chunk.usage, CHAT_USAGE)))
-        return events
-
-    def end(self) -> Iterable[StreamEvent]:
-        """A stream may forget its last word, but not why it stopped."""
-        if self._reason is None:
-            raise broke_off(self._provider)
-        return self._finish()
+    def _choice(self, choice: _Choice, events: list[StreamEvent]) -> None:
+        if choice.text:
+            events.append(TextPiece(choice.text))
+        self._reason = choice.finish_reason or self._reason
 
     def _finish(self) -> list[StreamEvent]:
         self.is_finished = True

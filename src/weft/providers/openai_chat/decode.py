@@ -13,18 +13,16 @@ from weft.providers.base import (
     CallArgs,
     CallStarted,
     StopReason,
-    StreamDecoder,
     StreamEvent,
     StreamFinished,
     TextPiece,
     ThinkingDone,
     ThinkingPiece,
-    UsageSeen,
 )
-from weft.providers.http_model import broke_off, decoded, error_in_stream
+from weft.providers.http_model import error_in_stream
+from weft.providers.openai_chat.chunk_decoder import ChunkDecoder, StreamChunk
 from weft.providers.openai_chat.encode import DETAILS_MARK
 from weft.providers.think_tags import ThinkTags
-from weft.providers.usage import CHAT_USAGE, read_usage
 
 _REASONS: dict[str, StopReason] = {
     "stop": "stop",
@@ -82,16 +80,10 @@ class _Choice(msgspec.Struct):
     """Azure: what its filter found, by category."""
 
 
-class _Chunk(msgspec.Struct):
-    choices: list[_Choice] | None = None
-    usage: dict[str, Any] | None = None
-    error: Any = None
+_DECODER = msgspec.json.Decoder(StreamChunk[_Choice])
 
 
-_DECODER = msgspec.json.Decoder(_Chunk)
-
-
-class ChatDecoder(StreamDecoder):
+class ChatDecoder(ChunkDecoder[_Choice]):
     """Decodes one stream.  `names` maps tool names on the wire to the real ones; `thought_mark`
     signs reasoning that the server wants to see again.
     """
@@ -103,10 +95,8 @@ class ChatDecoder(StreamDecoder):
         secret: str = "",
         thought_mark: str = "",
     ) -> None:
-        self.is_finished = False
-        self._provider = provider
+        super().__init__(provider, secret, _DECODER)
         self._names = names or {}
-        self._secret = secret
         self._thought_mark = thought_mark
         self._is_thinking = False
         self._calls = 0
@@ -114,42 +104,22 @@ class ChatDecoder(StreamDecoder):
         """Place in the vendor's list → our index and the vendor's id."""
         self._bare: set[int] = set()
         """Calls without any arguments so far."""
-        self._reason: str | None = None
         self._native = ""
         self._filtered: list[str] = []
         self._refused = False
         self._details = _Details()
         self._tags = ThinkTags()
 
-    def feed(self, name: bytes, data: bytes) -> Iterable[StreamEvent]:
-        """What one event means."""
-        if data == b"[DONE]":
-            return self._finish()
-        chunk = decoded(self._provider, data, _DECODER)
-        if chunk.error:
-            raise error_in_stream(self._provider, chunk.error, self._secret)
-        events: list[StreamEvent] = []
-        # The chunk with the usage comes last and has no choices.
-        if chunk.choices:
-            choice = chunk.choices[0]
-            if choice.delta is not None:
-                self._delta(choice.delta, events)
-            if choice.finish_reason in _FAILURES:
-                said = {"message": f"it stopped with {choice.finish_reason!r}"}
-                raise error_in_stream(self._provider, said, self._secret)
-            if choice.finish_reason:
-                self._reason = choice.finish_reason
-                self._native = choice.native_finish_reason or ""
-            self._filtered += _filtered(choice.content_filter_results)
-        if chunk.usage is not None:
-            events.append(UsageSeen(read_usage(chunk.usage, CHAT_USAGE)))
-        return events
-
-    def end(self) -> Iterable[StreamEvent]:
-        """A stream may forget its last word, but not why it stopped."""
-        if self._reason is None:
-            raise broke_off(self._provider)
-        return self._finish()
+    def _choice(self, choice: _Choice, events: list[StreamEvent]) -> None:
+        if choice.delta is not None:
+            self._delta(choice.delta, events)
+        if choice.finish_reason in _FAILURES:
+            said = {"message": f"it stopped with {choice.finish_reason!r}"}
+            raise error_in_stream(self._provider, said, self._secret)
+        if choice.finish_reason:
+            self._reason = choice.finish_reason
+            self._native = choice.native_finish_reason or ""
+        self._filtered += _filtered(choice.content_filter_results)
 
     def _delta(self, delta: _Delta, events: list[StreamEvent]) -> None:
         shown = self._details.take(delta.reasoning_details)
