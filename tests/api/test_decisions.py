@@ -345,3 +345,28 @@ async def test_why_answers_where_git_cannot_run_and_where_a_commit_claims_any_da
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.write_text("in the way")
         assert (await app.decisions.why("a.py", 1)).commit is None
+
+
+@pytest.mark.process
+async def test_why_says_that_git_failed_and_not_that_a_line_is_in_no_commit(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    git(world.project, "init", "-q")
+    for name in ("a.py", "new.py"):
+        (world.project / name).write_text("one\n")
+    async with world.open(ScriptedModel([])) as app:
+        for line in (None, 1):
+            unborn = await app.decisions.why("a.py", line)
+            assert (unborn.commit, unborn.git_error) == (None, "")
+        git(world.project, "add", "a.py")
+        git(world.project, "commit", "-qm", "Write a.py")
+        tree = git(world.project, "rev-parse", "HEAD^{tree}")
+        for line in (None, 1):
+            unknown = await app.decisions.why("new.py", line)
+            assert (unknown.commit, unknown.git_error) == (None, "")
+        (world.project / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+        for line in (None, 1):
+            failed = await app.decisions.why("a.py", line)
+            assert failed.commit is None
+            assert tree in failed.git_error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -216,3 +217,14 @@ def test_names_that_cannot_be_are_refused_and_odd_ones_shown_in_one_line(
     _, out, _ = run("why", "a\x1b[31m\nb.py")
     assert "\x1b" not in out
     assert out.splitlines()[0].endswith("in no commit")
+
+
+@pytest.mark.process
+def test_why_says_on_the_command_line_that_git_failed(run: Run, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "a.py").write_text("one\n")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    (project / ".git" / "refs" / "heads" / "main").write_text("1" * 40 + "\n")
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    _, out, _ = run("why", "a.py:1")
+    assert out.startswith("a.py:1: git failed, its commit is not known: ")

@@ -56,7 +56,7 @@ from weft.decisions.narrative import narrative_of, reached_from
 from weft.decisions.pulse import ProjectFiles, PulseReport, check_pulse
 from weft.decisions.relevance import nodes_for_path, of_turn, relevant_nodes, search
 from weft.decisions.sound_values import one_line
-from weft.errors import UsageError
+from weft.errors import FinalToolError, UsageError
 from weft.ids import DecisionId, SessionId, new_id
 from weft.runtime.decisions.decision_book import (
     DecisionBook,
@@ -88,6 +88,8 @@ class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
     line: int | None = None
     commit: LineCommit | None = None
     """Where it was last changed; None for what is not committed, or in no repository."""
+    git_error: str = ""
+    """Why git could not tell the commit; empty where it could."""
     turn: LineTurn | None = None
     """The turn of a session that changed it; None where no session did."""
     decisions: tuple[DecisionNode, ...] = ()
@@ -361,9 +363,13 @@ class ProjectDecisions:
             raise UsageError(f"no file {one_line(path)!r} in this project")
         if line is not None:
             await self._check_line(inside, line)
-        commit = await blamed_commit(
-            self._services.workspaces.runner, places, project, inside, line
-        )
+        commit, git_error = None, ""
+        try:
+            commit = await blamed_commit(
+                self._services.workspaces.runner, places, project, inside, line
+            )
+        except FinalToolError as error:
+            git_error = str(error)
         before = commit.at if commit is not None else None
         turn = await turn_of_change(self._store, project, inside, before)
         graph = await self.graph()
@@ -379,6 +385,7 @@ class ProjectDecisions:
             path=inside,
             line=line,
             commit=commit,
+            git_error=git_error,
             turn=turn,
             decisions=tuple(found.values()),
             rejected=tuple(rejected.values()),

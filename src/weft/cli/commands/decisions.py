@@ -113,7 +113,9 @@ def _why_lines(report: WhyReport) -> list[str]:
     path = one_line(report.path, LONGEST_SCOPE)  # a file may have any letters in its name
     place = path if report.line is None else f"{path}:{report.line}"
     commit, turn = report.commit, report.turn
-    if commit is None:
+    if report.git_error:
+        lines = [f"{place}: git failed, its commit is not known: {one_line(report.git_error)}"]
+    elif commit is None:
         lines = [f"{place}: in no commit"]
     else:
         about = f"{commit.author}, {when(commit.at)[:10]}: {commit.summary}"

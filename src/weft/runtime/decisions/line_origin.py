@@ -17,12 +17,12 @@ import msgspec
 
 from weft.config.paths import WeftPaths
 from weft.decisions.sound_values import LAST_TIME, one_line
-from weft.errors import StoreError, ToolError
+from weft.errors import FinalToolError, StoreError, ToolError
 from weft.events import FileTouched, NewMessage, TurnStarted, decode
 from weft.ids import NodeId, SessionId, TurnId
 from weft.messages import typed_text
 from weft.store import SessionRow, Store
-from weft.workspace import GitRepository, Runner, SafeGit, find_repository, open_safe_git
+from weft.workspace import GitRepository, Runner, RunResult, SafeGit, find_repository, open_safe_git
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,10 @@ async def blamed_commit(
     runner: Runner, places: WeftPaths, project: str, path: str, line: int | None
 ) -> LineCommit | None:
     """The commit of a line (or the newest of the file); None where it is in none, or there is no
-    repository or no git that could tell.
+    repository.
+
+    Raises:
+        FinalToolError: there is no git, or it failed and cannot tell.
     """
     scratch = places.home / "scratch"
     try:
@@ -74,24 +77,46 @@ async def blamed_commit(
             return await _last_commit(git, inside, line)
     except (ToolError, OSError) as error:
         logger.info("git cannot tell where a line comes from: %s", error)
-        return None
+        raise FinalToolError(one_line(str(error), LONGEST_SUMMARY)) from error
 
 
 async def _last_commit(git: SafeGit, inside: str, line: int | None) -> LineCommit | None:
     if line is None:
         # Literal: a file may be called `*.py`.
         log = ("log", "-1", "--format=%H", "HEAD", "--", inside)
-        commit = await git.output("--literal-pathspecs", *log)
+        found = await git.run("--literal-pathspecs", *log)
+        if found.exit_code:
+            await _check_is_in_none(git, inside, found)
+            return None
+        commit = found.output.strip()
         return await _described(git, commit) if commit else None
     blame = await git.run(
         *("blame", "--porcelain", "-L", f"{line},{line}", "--", inside),
         work_tree=git.repository.top,
     )
-    blamed = _COMMIT.search(blame.output) if not blame.exit_code else None
+    if blame.exit_code:
+        await _check_is_in_none(git, inside, blame)
+        return None
+    blamed = _COMMIT.search(blame.output)
     # Of a line that is not committed git names a commit of zeros.
     if blamed is None or not blamed[1].strip("0"):
         return None
     return await _described(git, blamed[1])
+
+
+async def _check_is_in_none(git: SafeGit, inside: str, failed: RunResult) -> None:
+    """Git also fails for what it does not know: a file that is in no commit, or a repository that
+    has none yet.
+
+    Raises:
+        FinalToolError: neither is so.
+    """
+    if await git.output("rev-parse", "--quiet", "--verify", "HEAD") is None:
+        return
+    listed = await git.run("--literal-pathspecs", "ls-tree", "HEAD", "--", inside)
+    if listed.exit_code or listed.output.strip():
+        said = (failed.errors or failed.output).split("\n")[0].strip()
+        raise FinalToolError(said or "it does not say why")
 
 
 def _place(project: str, path: str, scratch: Path) -> tuple[GitRepository, str] | None:
