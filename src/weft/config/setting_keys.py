@@ -106,7 +106,9 @@ KEYS: dict[str, SettingKey] = {
         about="Maximum number of model answers for one step of a plan in architect mode.",
     ),
     "fan.at_once": SettingKey(
-        kind=int, default=4, about="Candidates of a fan-out that work at the same time."
+        kind=Annotated[int, Meta(ge=1)],
+        default=4,
+        about="Candidates of a fan-out that work at the same time.",
     ),
     "fan.max_disk": SettingKey(
         kind=int, default=2 * 1024**3, about="Bytes that one candidate may write."

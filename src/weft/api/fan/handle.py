@@ -63,6 +63,8 @@ class FanCandidate(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     reason: str = ""
     text: str = ""
+    detail: str = ""
+    """Why it failed."""
     isolation: str = "overlay"
     is_best: bool = False
     """The one to keep: first of those that finished, and passed where there is a check."""
@@ -204,11 +206,12 @@ class Fan:
             seconds=end.seconds if end is not None else 0.0,
             reason=end.finish_reason if end is not None else "",
             text=end.text if end is not None else "",
+            detail=known.detail,
             isolation=known.isolation,
         )
 
     def _state(self, known: CandidateRecord) -> CandidateStatus:
-        if known.kept:
+        if known.kept and self._is_in_project(known.index):
             return "kept"
         if known.dropped == "pruned":
             return "pruned"
@@ -218,9 +221,20 @@ class Fan:
             return "working"
         if known.dropped in ("budget", "stopped"):
             return "stopped"
-        if known.ended is None:
-            return "interrupted" if self.is_settled else "failed" if known.dropped else "working"
+        if known.ended is None and known.dropped != "failed":
+            return "interrupted" if self.is_settled else "working"
         return "done" if known.has_finished else "failed"
+
+    def _is_in_project(self, index: int) -> bool:
+        """False where a rewind took back what was kept: the message that says so is off the line
+        then.
+        """
+        kept = [each for each in self._run.record.kept if each.index == index]
+        port = self._host.running(self._session_id)
+        if port is None or kept[-1].node is None:
+            return True
+        tree = port.state.tree
+        return any(node == kept[-1].node for node in (tree.head, *tree.ancestors(tree.head)))
 
     # -- looking
 
@@ -292,13 +306,13 @@ class Fan:
         known = self._known(index)
         if index in self._run.busy or (known.ended is None and not self.is_settled):
             raise UsageError(f"candidate {index} is still at work")
-        kept = [each for each in self._run.record.kept if each.index == index]
-        if kept and not kept[-1].conflicts and not preview:
-            raise UsageError(f"candidate {index} was kept already; a rewind takes it back")
-        outcome = await CandidateKeeper(self._run, index).run(preview=preview, is_forced=force)
-        if outcome.is_kept:
-            await self._note_decision(index)
-        return outcome
+        if preview:
+            return await CandidateKeeper(self._run, index).run(preview=True, is_forced=False)
+        async with self._run.deciding:
+            outcome = await CandidateKeeper(self._run, index).run(preview=False, is_forced=force)
+            if outcome.is_kept:
+                await self._note_decision(index)
+            return outcome
 
     async def _note_decision(self, index: int) -> None:
         """Put what was chosen, and why not the others, into the decision graph."""
@@ -312,12 +326,13 @@ class Fan:
         Raises:
             UsageError: there is no such candidate, or it is still at work.
         """
-        known = self._known(index)
-        if index in self._run.busy or (known.ended is None and not self.is_settled):
-            raise UsageError(f"candidate {index} is still at work; stop it first")
-        if known.dropped != "pruned":
-            await self._run.dropped(index, "pruned")
-        await anyio.to_thread.run_sync(self._run.places.remove, self.id, str(index))
+        async with self._run.deciding:
+            known = self._known(index)
+            if index in self._run.busy or (known.ended is None and not self.is_settled):
+                raise UsageError(f"candidate {index} is still at work; stop it first")
+            if known.dropped != "pruned":
+                await self._run.dropped(index, "pruned")
+            await anyio.to_thread.run_sync(self._run.places.remove, self.id, str(index))
 
     async def stop(self) -> None:
         """Stop what is at work; what it has done stays."""
@@ -330,15 +345,26 @@ class Fan:
         Raises:
             UsageError: it is at work, or there is nothing to go on with.
         """
-        if not self.is_settled:
-            raise UsageError(f"{self.id} is at work")
-        record = self._run.record
-        if record.is_closed:
-            raise UsageError(f"{self.id} is closed")
-        wanted = indices if indices is not None else self._unfinished(record)
-        if not wanted:
-            raise UsageError(f"every candidate of {self.id} has ended")
-        self._run.start(wanted)
+        async with self._run.deciding:
+            if not self.is_settled:
+                raise UsageError(f"{self.id} is at work")
+            record = self._run.record
+            if record.is_closed:
+                raise UsageError(f"{self.id} is closed")
+            unfinished = self._unfinished(record)
+            for index in indices or ():
+                if index not in unfinished:
+                    raise UsageError(self._why_not_resumed(index))
+            wanted = unfinished if indices is None else list(dict.fromkeys(indices))
+            if not wanted:
+                raise UsageError(f"every candidate of {self.id} has ended")
+            self._run.start(wanted)
+
+    def _why_not_resumed(self, index: int) -> str:
+        known = self._known(index)
+        if known.dropped == "pruned":
+            return f"candidate {index} was pruned; there is nothing left to go on with"
+        return f"candidate {index} has ended"
 
     def _unfinished(self, record: FanRecord) -> list[int]:
         count = sum(slot.n for slot in record.started.plan)
@@ -357,8 +383,10 @@ class Fan:
         """End it: what is at work is stopped, and all overlays are removed."""
         from weft.runtime.fan.fan_index import FanIndex
 
-        await self._run.close()
-        self._host.fan_runs.pop(self.id, None)
+        await self._run.stop("stopped")
+        async with self._run.deciding:
+            await self._run.close()
+            self._host.fan_runs.pop(self.id, None)
         index = FanIndex(self._host.services.places.home)
         await anyio.to_thread.run_sync(index.close, self.id)
 
@@ -487,9 +515,8 @@ async def _opened(host: SessionHost, entry: FanEntry) -> Fan:
     run = await _new_run(host, entry.session_id)
     await run.come_back(record)
     host.fan_runs[record.fan_id] = run
-    for index, candidate in record.candidates.items():
-        if not candidate.kept and run.base is not None:
-            await CandidateKeeper(run, index).recover()
+    for index in record.candidates if run.base is not None else ():
+        await CandidateKeeper(run, index).recover()
     return Fan(host, entry.session_id, run)
 
 

@@ -185,8 +185,8 @@ def _show_fan(fan: Fan, *, is_json: bool) -> None:
         return
     print_table([row(each) for each in candidates], head=HEAD)
     for each in candidates:
-        if each.state == "failed" and each.text:
-            write_line(f"{each.index}: {clean_line(' '.join(each.text.split()))[:300]}")
+        if each.state == "failed" and (why := each.detail or each.text):
+            write_line(f"{each.index}: {clean_line(' '.join(why.split()))[:300]}")
 
 
 async def _list(app: App, arguments: ParsedArguments) -> int:

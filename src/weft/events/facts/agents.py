@@ -204,6 +204,8 @@ class FanCandidateDropped(FactBase, frozen=True, tag="fan_candidate_dropped"):
     fan_id: str
     index: int
     why: Literal["pruned", "budget", "stopped", "failed"] = "pruned"
+    detail: str = ""
+    """What failed, in a sentence."""
 
 
 class FanClosed(FactBase, frozen=True, tag="fan_closed"):

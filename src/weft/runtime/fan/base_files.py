@@ -136,15 +136,18 @@ class BaseFiles:
         Raises:
             FinalToolError: the commit cannot be read.
         """
-        found: dict[str, BaseFile] = {}
-        wanted: dict[str, _TreeFile] = {}
-        tree = await self._load_tree()
-        for path in paths:
-            pinned = await anyio.to_thread.run_sync(_file_at, f"{self.pin}/{path}")
-            if pinned is not None:
-                found[path] = pinned
-            elif path in tree and path not in self._absent:
-                wanted[path] = tree[path]
+        asked, tree = list(paths), await self._load_tree()
+
+        def pinned() -> dict[str, BaseFile]:
+            there = ((path, _file_at(f"{self.pin}/{path}")) for path in asked)
+            return {path: file for path, file in there if file is not None}
+
+        found = await anyio.to_thread.run_sync(pinned)
+        wanted = {
+            path: tree[path]
+            for path in asked
+            if path not in found and path in tree and path not in self._absent
+        }
         return found | await self._blobs(wanted)
 
     # -- the commit

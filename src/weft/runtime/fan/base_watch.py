@@ -15,7 +15,7 @@ import secrets
 import select
 import shutil
 import stat
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from typing import Final
 
@@ -180,13 +180,13 @@ def pin_old(view: HeldView, paths: Iterable[str], old: dict[str, BaseFile]) -> N
         if view.has_own(path):
             continue
         try:
-            _put(view.root_fd, path, old.get(path))
+            _put(view, path, old.get(path))
         except (OSError, ToolError):
             logger.exception("an old content could not be pinned", extra={"path": path})
 
 
-def _put(root: int, path: str, file: BaseFile | None) -> None:
-    folder, _, name = path.rpartition("/")
+def _put(view: HeldView, path: str, file: BaseFile | None) -> None:
+    root, (folder, _, name) = view.root_fd, path.rpartition("/")
     if file is None:
         try:
             parent = open_beneath(root, folder or ".", os.O_RDONLY | os.O_DIRECTORY)
@@ -199,12 +199,12 @@ def _put(root: int, path: str, file: BaseFile | None) -> None:
             else open_beneath(root, ".", os.O_RDONLY | os.O_DIRECTORY)
         )
     try:
-        _replace(parent, name, file)
+        _replace(parent, name, file, lambda: view.has_own(path))
     finally:
         os.close(parent)
 
 
-def _replace(parent: int, name: str, file: BaseFile | None) -> None:
+def _replace(parent: int, name: str, file: BaseFile | None, is_own: Callable[[], bool]) -> None:
     with suppress(FileNotFoundError):
         if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             shutil.rmtree(name, dir_fd=parent)
@@ -226,7 +226,11 @@ def _replace(parent: int, name: str, file: BaseFile | None) -> None:
             os.fchmod(fd, stat.S_IMODE(file.mode))
         finally:
             os.close(fd)
-    os.rename(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+    # Looked at once more: what the candidate wrote meanwhile is its own.
+    if is_own():
+        os.unlink(beside, dir_fd=parent)
+    else:
+        os.rename(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
 
 
 def _hide(parent: int, name: str) -> None:

@@ -96,8 +96,11 @@ class CandidateDiff(msgspec.Struct, frozen=True, kw_only=True):
         digest = sha256()
         for change in self.changes:
             after = change.after.data if change.after is not None else b"\0gone"
-            lines = [line.strip() for line in after.splitlines() if line.strip()]
-            digest.update(os.fsencode(change.path) + b"\0" + b"\n".join(lines) + b"\0")
+            kind = b"" if change.after is None else b"%o" % stat.S_IFMT(change.after.mode)
+            # At the ends alone: in some languages what stands before a line says where it belongs.
+            lines = [line.rstrip() for line in after.splitlines() if line.strip()]
+            parts = (os.fsencode(change.path), kind, b"\n".join(lines), b"")
+            digest.update(b"\0".join(parts))
         return digest.hexdigest()[:16]
 
 

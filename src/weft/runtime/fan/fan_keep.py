@@ -158,7 +158,8 @@ def _merged(known: KeptFile, before: BaseFile | None) -> KeptFile:
     if together is None:
         return msgspec.structs.replace(known, why="you and the candidate changed the same lines")
     result = BaseFile(theirs.mode | (ours.mode & 0o111), together)
-    return msgspec.structs.replace(known, action="merge", result=result)
+    action: KeepAction = "same" if is_same(theirs, result) else "merge"
+    return msgspec.structs.replace(known, action=action, result=result)
 
 
 def file_now(root: str, path: str) -> BaseFile | None:

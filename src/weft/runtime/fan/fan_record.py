@@ -41,6 +41,8 @@ class CandidateRecord(msgspec.Struct, kw_only=True):
     verified: list[FanVerified] = []
     """Its runs since its last end."""
     dropped: str = ""
+    detail: str = ""
+    """Why it was given up, in a sentence."""
     kept: bool = False
 
     @property
@@ -195,11 +197,17 @@ def _apply(
             fan.base_runs.append(fact)
         case FanClosed():
             fan.is_closed = True
+        case FanCandidateDropped(why="failed") if fact.index not in fan.candidates:
+            # It failed before it was at work: it has no session yet.
+            fan.candidates[fact.index] = CandidateRecord(
+                index=fact.index, child=SessionId(""), dropped=fact.why, detail=fact.detail
+            )
         case _ if fact.index not in fan.candidates:
             pass  # damage, or a newer program: nothing is known of it
         case FanCandidateEnded():
             candidate = fan.candidates[fact.index]
             candidate.ended, candidate.dropped, candidate.verified = fact, "", []
+            candidate.detail = ""
         case FanVerified(on="merged"):
             pass
         case FanVerified():
@@ -208,4 +216,5 @@ def _apply(
             fan.kept.append(fact)
             fan.candidates[fact.index].kept = True
         case FanCandidateDropped():
-            fan.candidates[fact.index].dropped = fact.why
+            candidate = fan.candidates[fact.index]
+            candidate.dropped, candidate.detail = fact.why, fact.detail

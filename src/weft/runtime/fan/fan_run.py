@@ -134,12 +134,14 @@ class FanRun:
         self._runs: dict[int, CandidateRun] = {}
         self.busy: set[int] = set()
         """The candidates that work, are verified, or are about to."""
-        self._stop_why: Literal["", "budget", "stopped"] = ""
+        self._stop_why: Literal["", "budget", "stopped", "verified"] = ""
         self.settled = anyio.Event()
         """Nothing of it runs here any more."""
         self.settled.set()
-        self.verifying: set[int] = set()
-        """The candidates that are being verified; 0 is the base."""
+        self.verifying: dict[int, anyio.CancelScope] = {}
+        """The candidates that are being verified, and what stops that; 0 is the base."""
+        self.deciding = anyio.Lock()
+        """Held by whoever keeps, removes or resumes candidates: one after the other."""
 
     @property
     def record(self) -> FanRecord:
@@ -177,15 +179,30 @@ class FanRun:
         )
         index = FanIndex(self.sessions.services.places.home)
         await anyio.to_thread.run_sync(index.add, entry)
-        self._lock = await anyio.to_thread.run_sync(self.places.claim, self._fan_id)
-        folder = self.places.folder(self._fan_id)
-        at_ns = time.time_ns()
         try:
-            self.base = await make_base(host.runner, self.root, folder, options.base)
-        except (WeftError, OSError):
-            await anyio.to_thread.run_sync(self.places.remove, self._fan_id)
-            await anyio.to_thread.run_sync(index.forget, self._fan_id)
+            self._lock = await anyio.to_thread.run_sync(self.places.claim, self._fan_id)
+            await self._pin_and_record(options)
+        except BaseException as error:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._undo_begin, index)
+            if isinstance(error, OSError):
+                raise UsageError(f"the base cannot be pinned: {error}") from error
             raise
+
+    def _undo_begin(self, index: FanIndex) -> None:
+        self._let_go()
+        self.places.remove(self._fan_id)
+        index.forget(self._fan_id)
+
+    def _let_go(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    async def _pin_and_record(self, options: FanOptions) -> None:
+        at_ns = time.time_ns()
+        folder = self.places.folder(self._fan_id)
+        self.base = await make_base(self.host.runner, self.root, folder, options.base)
         base = FanBase(kind=options.base, commit=self.base.record.commit, at_ns=at_ns)
 
         def started(state: SessionState) -> Commit:
@@ -286,7 +303,8 @@ class FanRun:
                     candidate = CandidateRun(self, index, slot, own)
                     self._runs[index] = candidate
                     await candidate.run()
-                    await self._verify(index)
+                    if not self._stop_why:
+                        await self._verify(index)
         except (WeftError, OSError, TooMuch) as error:
             logger.exception("a candidate failed", extra={"fan": self._fan_id, "index": index})
             await self._note_failure(index, str(error))
@@ -296,7 +314,7 @@ class FanRun:
             self._runs.pop(index, None)
             self.busy.discard(index)
         if self.record.started.stop == "verified" and self._is_good(index):
-            await self.stop("stopped")
+            await self.stop("verified")
 
     def _is_good(self, index: int) -> bool:
         known = self.record.candidates.get(index)
@@ -306,23 +324,27 @@ class FanRun:
         return known.verdict == "passed" and bool(known.ended.files) and is_own_work
 
     async def _note_failure(self, index: int, why: str) -> None:
-        if index not in self.record.candidates:
-            return
         with suppress(WeftError):
-            await self.dropped(index, "failed")
+            await self.dropped(index, "failed", why)
 
     async def dropped(
-        self, index: int, why: Literal["pruned", "budget", "stopped", "failed"]
+        self, index: int, why: Literal["pruned", "budget", "stopped", "failed"], detail: str = ""
     ) -> None:
         """Put on record that a candidate was given up."""
-        fact = FanCandidateDropped(fan_id=self._fan_id, index=index, why=why)
+        fact = FanCandidateDropped(
+            fan_id=self._fan_id, index=index, why=why, detail=detail[:LONGEST_WORDS]
+        )
         await self.append(lambda state: Commit(facts=(fact,)))
 
-    async def stop(self, why: Literal["budget", "stopped"]) -> None:
+    async def stop(self, why: Literal["budget", "stopped", "verified"]) -> None:
         """Stop what is still at work; what it has done stays."""
         self._stop_why = self._stop_why or why
+        for index, scope in list(self.verifying.items()):
+            # A check of the base is worth its time where one has passed: it says what that means.
+            if index or why != "verified":
+                scope.cancel()
         for candidate in list(self._runs.values()):
-            await candidate.stop(why)
+            await candidate.stop("stopped" if why == "verified" else why)
 
     async def _mind_budget(self) -> None:
         """Stop all where they have used what they may."""
@@ -395,7 +417,7 @@ class FanRun:
         for run in range(done + 1, self.record.started.verify_runs + 1):
             await self._verify_on("candidate", index, run, work)
         ended = candidate.ended
-        if ended is not None and ended.touches_checks:
+        if ended is not None and ended.touches_checks and not self._stop_why:
             layer = await self._base_tests(ended)
             await self._verify_on("base_tests", index, 1, layer, work)
         await anyio.to_thread.run_sync(self.places.remove, self._fan_id, name)
@@ -429,12 +451,15 @@ class FanRun:
         run: int,
         *layers: str,
     ) -> None:
-        self.verifying.add(index)
+        if self._stop_why and index:
+            return
         try:
-            fact, blobs = await self.checked(on, index, run, *layers)
-            await self.append(lambda state: Commit(facts=(fact,), blobs=blobs))
+            with anyio.CancelScope() as scope:
+                self.verifying[index] = scope
+                fact, blobs = await self.checked(on, index, run, *layers)
+                await self.append(lambda state: Commit(facts=(fact,), blobs=blobs))
         finally:
-            self.verifying.discard(index)
+            self.verifying.pop(index, None)
 
     async def checked(
         self,
@@ -465,7 +490,8 @@ class FanRun:
             said = str(error)
         finally:
             await self.close_view(view)
-            await anyio.to_thread.run_sync(self.places.remove, self._fan_id, name)
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self.places.remove, self._fan_id, name)
         data = said.encode()
         blob = BlobId(sha256(data).hexdigest())
         fact = FanVerified(
@@ -486,10 +512,9 @@ class FanRun:
     async def close(self) -> None:
         """End it: nothing of it is at work any more, and its overlays are gone."""
         await self.stop("stopped")
+        await self.settled.wait()
         await self.append(lambda state: Commit(facts=(FanClosed(fan_id=self._fan_id),)))
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self._let_go()
         await anyio.to_thread.run_sync(self.places.remove, self._fan_id)
 
 
@@ -505,7 +530,11 @@ class CandidateRun:
         self._why: Literal["", "budget", "stopped"] = ""
         known = fan.record.candidates.get(index)
         host = fan.host
-        self.child = known.child if known is not None else new_session_id(host.now())
+        self._is_new = known is None or not known.child
+        self.child = new_session_id(host.now())
+        if known is not None and known.child:
+            self.child = known.child
+        self._stopping = anyio.Event()
         self.place = f"{fan.record.fan_id}/{index}"
 
     async def run(self) -> None:
@@ -516,7 +545,7 @@ class CandidateRun:
         try:
             await self._start(view)
             begun = time.monotonic()
-            end = await self._work()
+            end = await self._work() if not self._why else ChildEnd(reason="aborted")
             if not fan.sessions.registry.is_closing:
                 # Before anything that can fail: what it used is paid, whatever comes of it.
                 await fan.append(lambda state: Commit(facts=finished(state, self.child, end)))
@@ -537,6 +566,7 @@ class CandidateRun:
     async def stop(self, why: Literal["budget", "stopped"]) -> None:
         """Stop its turn; what it has done stays."""
         self._why = why
+        self._stopping.set()
         port = self._fan.sessions.registry.ports.get(self.child)
         if port is not None:
             with suppress(WeftError):
@@ -552,7 +582,7 @@ class CandidateRun:
                 name=self.place,
             ),
         )
-        if self._index not in fan.record.candidates:
+        if self._is_new:
             started = FanCandidateStarted(
                 fan_id=fan.record.fan_id,
                 index=self._index,
@@ -576,9 +606,20 @@ class CandidateRun:
         async with anyio.create_task_group() as group:
             if self._lead is not None:
                 group.start_soon(self._tell_lead, self._lead)
+            group.start_soon(self._mind_stop)
             end = await run.run()
             group.cancel_scope.cancel()
         return end
+
+    async def _mind_stop(self) -> None:
+        """A stop may come before there is a turn to be stopped."""
+        await self._stopping.wait()
+        while True:
+            port = self._fan.sessions.registry.ports.get(self.child)
+            if port is not None and port.state.turn.open is not None:
+                with suppress(WeftError):
+                    await port.abort(AbortTurn(reason="the fan-out was stopped"))
+            await anyio.sleep(_LOOK_SECONDS)
 
     async def _tell_lead(self, lead: anyio.Event) -> None:
         """The first answer of the model is there: what it was sent is in its cache."""

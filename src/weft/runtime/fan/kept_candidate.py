@@ -7,7 +7,7 @@ it was before, and `FanKept`; a rewind to before that message takes all of it ba
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from weft.runtime.workspaces.session_workspace import SessionWorkspace
 
 
+_NOTHING: Final = "changed nothing that the project lacks"
+
+
 class KeepOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What keeping a candidate did, or would do."""
 
@@ -67,8 +70,12 @@ class CandidateKeeper:
 
     @property
     def label(self) -> str:
-        """What a crash leaves of it is found by this."""
-        return f"{self._fan.record.fan_id}/{self._index}/keep"
+        """What a crash leaves of it is found by this; one that was kept in part, or taken back by a
+        rewind, is kept under another.
+        """
+        record = self._fan.record
+        before = sum(each.index == self._index for each in record.kept)
+        return f"{record.fan_id}/{self._index}/keep" + (f"/{before}" if before else "")
 
     async def plan(self) -> KeepPlan:
         """What keeping it would do.
@@ -99,12 +106,19 @@ class CandidateKeeper:
         Raises:
             UsageError: there is nothing to be kept, or the session is at work.
         """
+        if not preview and self._fan.host.state.turn.open is not None:
+            raise UsageError(
+                "the session of the fan-out is at work, or was interrupted; let its turn end, or "
+                "stop it, before a candidate is kept"
+            )
         started = started_now()
         plan = await self.plan()
         if preview:
             return KeepOutcome(plan=plan)
         if not plan.changes and not plan.paths("conflict"):
-            raise UsageError(f"candidate {self._index} changed nothing that the project lacks")
+            is_kept = self._fan.record.candidates[self._index].kept
+            why = "was kept already; a rewind takes it back" if is_kept else _NOTHING
+            raise UsageError(f"candidate {self._index} {why}")
         if not plan.changes:
             aside = await anyio.to_thread.run_sync(self._aside, plan.files)
             return KeepOutcome(
@@ -214,6 +228,10 @@ class CandidateKeeper:
         )
 
         def build(state: SessionState) -> Commit:
+            if state.turn.open is not None:
+                # Only of one that a crash had cut off: a message would stand amid a turn.
+                alone = msgspec.structs.replace(fact, node=None)
+                return Commit(facts=(*before, *touched, alone), blobs=kept)
             messages = self._messages(state, asked, answered, outcome)
             return Commit(facts=(*before, *messages, *touched, fact), blobs=kept)
 
@@ -261,7 +279,9 @@ class CandidateKeeper:
             # It had not begun to be put there, and the candidate's overlay still has all of it.
             await anyio.to_thread.run_sync(remove, left.folder)
             return False
-        outcome = KeepOutcome(plan=KeepPlan(), remarks=(str(left),))
+        outcome = KeepOutcome(
+            plan=KeepPlan(), remarks=(str(left),), left=tuple(map(as_text, left.left))
+        )
         await self.record(left.changes, outcome, blobs={})
         return True
 

@@ -78,8 +78,8 @@ class ViewPlace(msgspec.Struct, frozen=True, kw_only=True):
                 os.chmod(path, mode)
 
     def size(self) -> int:
-        """Bytes that were written.  Blocks."""
-        return folder_size(self.upper)
+        """Bytes that were written, with what lies in its `/tmp`.  Blocks."""
+        return sum(folder_size(f"{self.folder}/{name}") for name in ("upper", "tmp", "var-tmp"))
 
 
 class HeldView:

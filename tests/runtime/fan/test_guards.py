@@ -1,0 +1,240 @@
+"""What a fan-out refuses, survives and tells, where calls meet or something fails."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.fan_project import viewed_project
+from tests.support.fan_stage import (
+    RIGHT,
+    VERIFY,
+    WRONG,
+    candidate_model,
+    make_stage,
+    names,
+    open_stage,
+    right,
+    shell_call,
+    write_call,
+)
+from tests.support.world import PATIENCE, World
+from weft.api.fan import Fan
+from weft.errors import UsageError
+from weft.events import FanCandidateEnded
+from weft.file_io import write_all
+from weft.runtime.fan import base_watch
+from weft.runtime.fan.base_files import BaseFile
+from weft.runtime.fan.base_watch import pin_old
+from weft.runtime.fan.candidate_changes import CandidateChange, CandidateDiff
+from weft.runtime.fan.fan_run import FanRun
+from weft.runtime.fan.kept_candidate import CandidateKeeper
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(90)]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> World:
+    made = World("sqlite", tmp_path)
+    make_stage(made)
+    return made
+
+
+async def waited(fan: Fan) -> None:
+    with anyio.fail_after(PATIENCE):
+        await fan.wait()
+
+
+def changed(text: str) -> CandidateDiff:
+    after = BaseFile(0o100644, text.encode())
+    return CandidateDiff(changes=(CandidateChange(path="a.py", after=after),))
+
+
+def test_candidates_agree_where_blanks_at_the_ends_differ_and_not_where_indents_do() -> None:
+    one = changed("if a:\n    b()\n    c()\n")
+    assert one.group == changed("if a:  \n    b()\n\n    c()").group
+    assert one.group != changed("if a:\n    b()\nc()\n").group
+
+
+async def test_a_candidate_is_not_kept_amid_a_turn_of_its_session(stage: World) -> None:
+    model = candidate_model("script", write_call("n.txt", "n\n"), "Done.")
+    slow = candidate_model("slow", shell_call("sleep 60"), "x")
+    async with open_stage(stage, slow, model) as app:
+        session = await app.sessions.start_session(model="scripted:slow", permission_mode="auto")
+        fan = await session.generate_branches("do", 1, names(model))
+        await waited(fan)
+        async with anyio.create_task_group() as group:
+            group.start_soon(session.send_prompt, "wait")
+            with anyio.fail_after(PATIENCE):
+                while not slow.requests:  # noqa: ASYNC110 - the model has no event for it
+                    await anyio.sleep(0.02)
+            assert (await fan.keep(1, preview=True)).plan.paths("put") == ["n.txt"]
+            with pytest.raises(UsageError, match="at work"):
+                await fan.keep(1)
+            await session.abort()
+        assert not (stage.project / "n.txt").exists()
+        assert (await fan.keep(1)).is_kept
+
+
+async def test_one_that_is_kept_twice_at_once_is_on_record_once(stage: World) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, verify=VERIFY)
+        await waited(fan)
+        ends: list[bool | str] = []
+
+        async def keep() -> None:
+            try:
+                ends.append((await fan.keep(1)).is_kept)
+            except UsageError as error:
+                ends.append(str(error))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(keep)
+            group.start_soon(keep)
+        assert ends[0] is True
+        assert "already" in str(ends[1])
+        assert len(await session.messages()) == 2
+
+
+async def test_what_a_rewind_took_back_can_be_kept_again(stage: World) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, verify=VERIFY)
+        await waited(fan)
+        assert (await fan.keep(1)).is_kept
+        await session.rewind(None)
+        assert fan.candidates()[0].state == "done"
+        assert stage.read("src/add.py") == WRONG
+        assert (await fan.keep(1)).is_kept
+        assert stage.read("src/add.py") == RIGHT
+        assert fan.candidates()[0].state == "kept"
+
+
+async def test_a_merge_that_is_there_already_is_nothing_to_keep(stage: World) -> None:
+    model = candidate_model("script", shell_call("sed -i s/three/3/ README.md"), "Done.")
+    async with open_stage(stage, model) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1)
+        await waited(fan)
+        stage.write("README.md", "1\n\n\ntwo\n\n\nthree\n")
+        await fan.keep(1)
+        assert (await fan.keep(1, preview=True)).plan.paths("same") == ["README.md"]
+        with pytest.raises(UsageError, match="already"):
+            await fan.keep(1)
+
+
+async def test_only_what_can_go_on_is_resumed(stage: World) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 2)
+        await waited(fan)
+        await fan.prune(2)
+        for index, why in ((1, "ended"), (2, "pruned"), (3, "no candidate")):
+            with pytest.raises(UsageError, match=why):
+                await fan.resume([index])
+        assert fan.is_settled
+
+
+async def test_a_check_that_runs_is_stopped_and_the_end_waits_for_it(stage: World) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, verify="touch /tmp/x; sleep 600")
+        with anyio.fail_after(PATIENCE):
+            async for event in fan.events():
+                if isinstance(event, FanCandidateEnded):
+                    break
+            await fan.close()
+        assert fan.is_settled
+        assert not any((stage.base / "sandbox").glob("fans/*"))
+
+
+async def test_why_a_candidate_failed_is_told_to_the_user(
+    stage: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = FanRun.open_view
+
+    async def open_view(fan: FanRun, name: str, *layers: str, on_base: bool = True) -> Any:
+        if name == "2":
+            raise UsageError("the disk is full")
+        return await whole(fan, name, *layers, on_base=on_base)
+
+    monkeypatch.setattr(FanRun, "open_view", open_view)
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 2)
+        await waited(fan)
+        first, second = fan.candidates()
+        assert (first.index, first.state) == (1, "done")
+        assert (second.index, second.state, second.detail) == (2, "failed", "the disk is full")
+        monkeypatch.undo()
+        await fan.resume([2])
+        await waited(fan)
+        assert {each.state for each in fan.candidates()} == {"done"}
+
+
+async def test_a_second_keep_of_what_was_kept_in_part_is_finished_too(
+    stage: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = shell_call("sed -i s/-/+/ src/add.py; echo n > n.txt")
+    async with open_stage(stage, candidate_model("script", work, "Done.")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1)
+        await waited(fan)
+        stage.write("src/add.py", "mine\n")
+        assert (await fan.keep(1)).left == ("src/add.py",)
+        stage.write("src/add.py", WRONG)
+
+        async def lost(*args: Any, **named: Any) -> Any:
+            raise UsageError("the process died before it was on record")
+
+        monkeypatch.setattr(CandidateKeeper, "record", lost)
+        with pytest.raises(UsageError, match="died"):
+            await fan.keep(1)
+        monkeypatch.undo()
+        fan_id = fan.id
+        assert stage.read("src/add.py") == RIGHT
+        # As if the process were dead: its folder is nobody's.
+        (folder,) = (stage.base / "sandbox").glob("[0-9]*-*")
+        kept = folder.with_name(f"1-{folder.name.partition('-')[2]}")
+        shutil.copytree(folder, kept, symlinks=True, ignore=lambda *_: {"tmp", "var-tmp"})
+    async with open_stage(stage, candidate_model("script", work, "Done.")) as app:
+        fan = await app.fan(fan_id)
+        session = await app.sessions.get(fan.session_id)
+        said = [each.content for each in await session.messages()]
+        assert "in part" in said[1]
+        assert "was kept:" in said[3]
+        await app.fan(fan_id)
+        assert len(await session.messages()) == 4
+
+
+async def test_what_a_candidate_writes_while_an_old_content_is_pinned_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with viewed_project(tmp_path) as at:
+        view = at.views[0]
+        whole = write_all
+
+        def write(fd: int, data: bytes) -> None:
+            whole(fd, data)
+            (tmp_path / "project/src/two.txt").read_text()
+            name = f"/proc/self/fd/{view.root_fd}/src/two.txt"
+            with open(name, "w") as file:
+                file.write("the candidate's\n")
+
+        monkeypatch.setattr(base_watch, "write_all", write)
+        pin_old(view, ["src/two.txt"], {"src/two.txt": BaseFile(0o100644, b"old\n")})
+        assert await at.shell(0, "cat src/two.txt; ls -a src") == (
+            0,
+            "the candidate's\n.\n..\none.txt\nthree.txt\ntwo.txt\n",
+        )
+
+
+async def test_what_a_candidate_leaves_in_its_tmp_counts(tmp_path: Path) -> None:
+    async with viewed_project(tmp_path) as at:
+        await at.shell(0, "head -c 5000 /dev/zero > /tmp/big")
+        assert at.views[0].place.size() >= 5000
