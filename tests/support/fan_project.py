@@ -12,7 +12,7 @@ import msgspec
 
 from weft.runtime.fan.base_files import BaseFiles, BaseKind, make_base
 from weft.workspace import LocalRunner, ProcessCommand
-from weft.workspace.sandbox.machine import ProcessSandbox
+from weft.workspace.sandbox.machine import ProcessSandbox, SandboxOptions
 from weft.workspace.views.held_view import HeldView, ViewPlace
 
 IDENTITY = ("-c", "user.name=A", "-c", "user.email=a@example.org")
@@ -70,12 +70,16 @@ class ViewedProject(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def viewed_project(
-    folder: Path, *, views: int = 1, kind: BaseKind = "now"
+    folder: Path, *, views: int = 1, kind: BaseKind = "now", network: bool = False
 ) -> AsyncIterator[ViewedProject]:
     """The project with its base pinned, and views over it."""
     project = make_fan_project(folder)
     runner = LocalRunner(dict(os.environ))
-    sandbox = ProcessSandbox(environ=dict(os.environ), folder=str(folder / "sandbox"))
+    sandbox = ProcessSandbox(
+        environ=dict(os.environ),
+        folder=str(folder / "sandbox"),
+        options=SandboxOptions(network=network),
+    )
     place = f"{sandbox.scratch.base}/fans/fan_1"
     base = await make_base(runner, str(project), place, kind)
     made = [

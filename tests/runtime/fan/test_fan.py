@@ -481,6 +481,19 @@ async def test_what_a_session_of_another_store_knows_is_not_swept(stage: World) 
             assert [folder.exists() for folder in folders] == is_there
 
 
+async def test_candidates_on_the_machine_s_network_work_and_it_is_said(stage: World) -> None:
+    config = {"sandbox.network": True}
+    async with open_stage(stage, right("script"), **config) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, verify=VERIFY)
+        assert "port" in fan.notes[0]
+        await waited(fan)
+        (found,) = fan.candidates()
+        assert (found.state, found.verify, found.is_best) == ("done", "passed", True)
+        assert (await fan.keep(1)).is_kept
+        assert "sandbox.network" in fan.notes[0]
+
+
 async def test_no_sandbox_no_fan_out(stage: World) -> None:
     async with stage.open(right("script")) as app:
         session = await app.sessions.start_session()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,6 +70,23 @@ async def test_two_views_bind_the_same_port_at_once_and_reach_their_own_server(
             group.start_soon(serve, 0)
             group.start_soon(serve, 1)
         assert said == [(0, "bound\n"), (0, "bound\n")]
+
+
+async def test_where_the_network_is_allowed_views_work_and_use_the_machine_s(
+    tmp_path: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        reach = f"python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}))\""
+        async with viewed_project(tmp_path, views=2, network=True) as at:
+            assert not at.views[0].has_own_network
+            for number in (0, 1):
+                assert await at.shell(number, f"{reach}; echo $? > own.txt; cat own.txt") == (
+                    0,
+                    "0\n",
+                )
+            # One command after the other, in one view.
+            assert await at.shell(0, "cat own.txt") == (0, "0\n")
 
 
 async def test_commands_run_side_by_side_in_one_view_and_end_by_themselves(tmp_path: Path) -> None:

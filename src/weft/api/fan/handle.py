@@ -30,6 +30,10 @@ _PAGE: Final = 1000
 _LOOK_SECONDS: Final = 0.2
 """How often a reader of events looks whether there will be more."""
 _ENDED: Final = object()
+_SHARED_NETWORK: Final = (
+    "sandbox.network is on: candidates use the machine's network, so they can reach each other's "
+    "servers and yours, and a port that one of them binds is taken for the others"
+)
 MOST: Final = 64
 
 CandidateStatus: TypeAlias = Literal[
@@ -147,6 +151,17 @@ class Fan:
     def verify_command(self) -> str:
         """The check; empty where there is none."""
         return self._run.record.started.verify
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What its candidates share with each other and with the machine, in sentences for the
+        user; empty where they share nothing that matters.
+        """
+        known = self._run.record.candidates.values()
+        is_shared = any(each.network for each in known)
+        if is_shared or (not known and not self._run.places.has_own_network):
+            return (_SHARED_NETWORK,)
+        return ()
 
     @property
     def is_settled(self) -> bool:

@@ -86,6 +86,8 @@ async def _followed(fan: Fan, arguments: ParsedArguments) -> int:
     is_json = arguments.flag("json")
     if not is_json:
         tell(f"{fan.id}: {fan.planned} candidates; Ctrl-C suspends them, to be resumed")
+        for note in fan.notes:
+            tell(note)
     is_drawn = not is_json and sys.stderr is not None and sys.stderr.isatty()
     live = LiveTable() if is_drawn else None
     begun = anyio.current_time()
@@ -179,6 +181,7 @@ def _show_fan(fan: Fan, *, is_json: bool) -> None:
                 "session": fan.session_id,
                 "prompt": fan.prompt,
                 "verify": fan.verify_command,
+                "notes": list(fan.notes),
                 "candidates": [msgspec.to_builtins(each) for each in candidates],
             }
         )
@@ -218,6 +221,8 @@ async def _show(app: App, arguments: ParsedArguments) -> int:
         write_line(f"{fan.id}: {clean_line(' '.join(fan.prompt.split()))}")
         if fan.verify_command:
             write_line(f"verify: {clean_line(fan.verify_command)}")
+        for note in fan.notes:
+            write_line(note)
     _show_fan(fan, is_json=arguments.flag("json"))
     return OK
 

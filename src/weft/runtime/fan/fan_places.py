@@ -38,6 +38,12 @@ class FanPlaces:
         return await sandbox.machine.why_not((root,))
 
     @property
+    def has_own_network(self) -> bool:
+        """False where the user lets commands use the machine's network."""
+        sandbox = self._sandbox()
+        return sandbox is not None and not sandbox.machine.options.network
+
+    @property
     def _base(self) -> str:
         sandbox = self._sandbox()
         assert sandbox is not None

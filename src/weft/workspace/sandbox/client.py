@@ -109,13 +109,14 @@ class HeldNamespaces(msgspec.Struct, frozen=True, kw_only=True):
     root: int
     """The project in the view; what lies below it is opened by `openat2`, from outside too."""
     mounts: int
-    network: int
+    network: tuple[int, ...]
+    """Empty where it uses that of all cells."""
     writable: tuple[str, ...]
     """The folders that its commands may write to."""
 
     def close(self) -> None:
         """Let go of the descriptors; the view goes with the cell that holds it."""
-        for fd in (self.root, self.mounts, self.network):
+        for fd in (self.root, self.mounts, *self.network):
             os.close(fd)
 
 
@@ -209,16 +210,18 @@ class Cell:
             code, stage = self._failure or (0, BROKEN)
             self.signal(b"kill")
             raise SandboxUnavailable(f"{stage}: {os.strerror(code)}" if code else stage)
-        root, mounts, network = self._handed
+        root, mounts, *network = self._handed
         targets = [target for _, target in plan.temporary]
         writable = [*(layer[0] for layer in plan.layers), *targets, "/dev"]
-        return HeldNamespaces(root=root, mounts=mounts, network=network, writable=tuple(writable))
+        return HeldNamespaces(
+            root=root, mounts=mounts, network=tuple(network), writable=tuple(writable)
+        )
 
     def join(self, held: HeldNamespaces) -> None:
         """Let the next command run in a view that another cell holds; it need not be waited for."""
         self._failure = None
         message = _message(*_several(held.writable))
-        self._hand(b"join", message, (held.mounts, held.network))
+        self._hand(b"join", message, (held.mounts, *held.network))
 
     def run(self, request: ExecRequest, descriptors: tuple[int, int, int]) -> CellRun:
         """Start a command with these for its input, output and errors; they stay ours to close."""

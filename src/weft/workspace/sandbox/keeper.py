@@ -42,8 +42,8 @@ cell that ended.  Over its own socket a cell takes, in turns,
 and says
 
     ended  STATUS         as `waitpid` has it: negative for a signal
-    held                  with the descriptors of the project in the view, and of its mount and
-                          network namespaces
+    held                  with the descriptors of the project in the view, of its mount namespace,
+                          and of its network namespace where it has one of its own
     failed ERRNO STAGE    the view could not be made, or the command did not start
 
 The end of the keeper's socket is the end of the keeper and of every command; the end of a cell's,
@@ -333,7 +333,8 @@ class JoinedView:
     file that a view of its own binds lies in another namespace, from which nothing can be bound."""
 
     def __init__(self, wanted: KeeperJoinRequest, namespaces: list[int], password: int) -> None:
-        for fd, kind in zip(namespaces, (CLONE_NEWNS, CLONE_NEWNET), strict=True):
+        # Without a network of its own the view has that of all cells.
+        for fd, kind in zip(namespaces, (CLONE_NEWNS, CLONE_NEWNET), strict=False):
             own_call("setns", password, fd, kind)
         # A copy of the mounts: the overlay in it is the same one, never a second over its upper
         # layer, which the kernel would allow and then give no promise for.
@@ -609,7 +610,8 @@ class CellInit:
                 return b""
             if verb == b"join":
                 wanted = KeeperJoinRequest(MessageFields(descriptors[0]))
-                self._network = os.open("/proc/self/ns/net", os.O_RDONLY)
+                if len(descriptors) > 2:
+                    self._network = os.open("/proc/self/ns/net", os.O_RDONLY)
                 self._view = JoinedView(wanted, descriptors[1:], self._config.password)
                 return b""
             if verb == b"hold":
@@ -640,8 +642,12 @@ class CellInit:
             raise_loopback()
         self._view = MountView(plan, self._config.password, is_run_in=False)
         handed = [os.open(plan.layers[0][0], os.O_PATH | os.O_DIRECTORY)]
-        handed += [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in ("mnt", "net")]
-        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("3i", *handed))
+        # The machine's network is not handed out: its namespace belongs to a user namespace above
+        # ours, and nobody here may enter it, not even one who is in it.
+        kinds = ("mnt", "net") if plan.has_own_network else ("mnt",)
+        handed += [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in kinds]
+        packed = struct.pack(f"{len(handed)}i", *handed)
+        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)
         self._control.sendmsg([b"held"], [rights])
         for fd in handed:
             os.close(fd)

@@ -60,7 +60,8 @@ class FanCommands(CommandGroup):
             stop=stop,
             budget_usd=budget,
         )
-        self._say(f"{fan.planned} candidates are at work ({fan.id}); /fan shows them")
+        said = f"{fan.planned} candidates are at work ({fan.id}); /fan shows them"
+        self._say("\n".join([said, *fan.notes]))
 
     async def _latest(self) -> Fan:
         session = self._session("show")
