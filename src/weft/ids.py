@@ -80,5 +80,13 @@ def new_node_id(now_seconds: float) -> NodeId:
     return NodeId(new_id("nod", now_seconds))
 
 
+def new_text_id() -> NodeId:
+    """The id of a node of a text tree: random from its beginning, because people type it, and the
+    first letters of ids that tell the time are those of all that was made in the same minutes.
+    """
+    # Shorter than those that tell the time, so that `time_of` reads none out of it.
+    return NodeId(f"nod_{urandom(20).translate(_DIGIT_OF_BYTE).decode()}")
+
+
 def new_call_uid(now_seconds: float) -> CallUid:
     return CallUid(new_id("cal", now_seconds))

@@ -13,7 +13,7 @@ import msgspec
 
 from weft.errors import AmbiguousId, NodeNotFound, UsageError, WeftError
 from weft.events import Fact, NewMessage, NodeMarked, SessionCreated, SettingChanged
-from weft.ids import NodeId, SessionId, derived_id, new_node_id, new_session_id
+from weft.ids import NodeId, SessionId, derived_id, new_session_id, new_text_id
 from weft.loom.host import LoomHost
 from weft.loom.loom_session import LoomSession
 from weft.loom.loom_state import TreeSettings
@@ -531,7 +531,7 @@ class GenerationStore:
         held = tree.require(parent)
         nodes = [
             tree_edits.text_node(
-                new_node_id(self.now()),
+                new_text_id(),
                 text,
                 parent=parent,
                 parent_revision=held.revision,
@@ -667,7 +667,8 @@ class GenerationStore:
                 continue
             fact = NewMessage(node=each.node, advance=each.parent_id is None, at=each.at)
             if each.parent_id is None:
-                tree = await self._create(_imported_session(each.id), [fact], {}, imported=True)
+                home = _imported_session(each.id)
+                tree = await self._create(home, [fact], each.settings, imported=True)
             else:
                 tree = homes.get(each.parent_id) or await self._parent_of(each.parent_id, each.id)
                 waiting.setdefault(tree, []).append(fact)

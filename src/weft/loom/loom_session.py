@@ -507,7 +507,7 @@ class LoomSession:
             tree_edits.revise_line(tree, {texts[at][0]: mapped[at] for at in changed}, current)
             return tree.node(current)
         line = [node for node, _ in texts]
-        copied = tree_edits.fork_line(tree, line, mapped, changed[0], self._store.now())
+        copied = tree_edits.fork_line(tree, line, mapped, changed[0])
         self._move_to(copied)
         return tree.node(copied)
 
@@ -526,7 +526,7 @@ class LoomSession:
             return tree.node(node)
         line = tree.line(node)
         texts = [each for _, each in tree.line_texts(node)[:-1]]
-        copied = tree_edits.fork_line(tree, line, [*texts, text], len(line) - 1, self._store.now())
+        copied = tree_edits.fork_line(tree, line, [*texts, text], len(line) - 1)
         self._move_to(copied)
         return tree.node(copied)
 
@@ -534,7 +534,7 @@ class LoomSession:
         """Cut a node in two; the first part keeps the id, the second gets the children."""
         self._check_writable()
         node = self._own(node_id)
-        tail = tree_edits.split(self._tree, node, position, self._store.now())
+        tail = tree_edits.split(self._tree, node, position)
         if self.current_node_id == node:
             self._go(node, {node: tail})
         return self._tree.node(node), self._tree.node(tail)
@@ -570,7 +570,6 @@ class LoomSession:
             self._tree,
             node.parent_id,
             text,
-            self._store.now(),
             model=node.model or "",
             strategy=node.strategy,
             metadata={"branched_from": node.id, "token": index},
@@ -595,7 +594,6 @@ class LoomSession:
             self._tree,
             current,
             kept,
-            self._store.now(),
             model=child.model or "",
             strategy=child.strategy,
             max_tokens=child.max_tokens,
@@ -653,7 +651,6 @@ class LoomSession:
             self._tree,
             above,
             text,
-            self._store.now(),
             strategy="weave",
             metadata={"parents": [first, second]},
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.context import estimate_text
 from weft.errors import WeftError
 from weft.loom.boundary_repair import RepairedText, StreamRepair, rules_for
 from weft.loom.continuation import (
@@ -58,6 +59,11 @@ def branch_request(
 ) -> ModelRequest:
     """The request that has a model continue a text."""
     return continuation_request(info, strategy, text, options)
+
+
+def prompt_tokens(request: ModelRequest) -> int:
+    """About how many tokens a request has."""
+    return sum(estimate_text(len(entry.text)) for entry in prompt_entries(request))
 
 
 def shown_prompt(

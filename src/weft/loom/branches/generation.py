@@ -39,8 +39,9 @@ from weft.events import (
     TokenReceived,
     UsageRecorded,
 )
-from weft.ids import BlobId, NodeId, new_id, new_node_id
-from weft.loom.branches.branch_request import BranchStream, branch_request
+from weft.ids import BlobId, NodeId, new_id, new_text_id
+from weft.loom.branches.branch_request import BranchStream, branch_request, prompt_tokens
+from weft.loom.branches.foreign_errors import foreign_category, foreign_status
 from weft.loom.branches.generation_events import (
     BranchFailure,
     ClosingEvent,
@@ -60,6 +61,7 @@ from weft.loop import Commit, TurnLimits, wait_before_retry, with_retry_time
 from weft.messages import NOTHING_USED, Node, Usage
 from weft.providers import (
     Model,
+    ModelRequest,
     ScoredPiece,
     StreamEvent,
     StreamFinished,
@@ -325,27 +327,22 @@ class GenerationWork:
         Raises:
             _Refused: there are none, or the text is too long, or the money is spent.
         """
-        tree, now = self._tree, self._host.now()
+        tree = self._tree
         entries = [each for each in self._view.model_plan if each.enabled and each.model]
         if not entries:
             raise _Refused("no_models", "no model is enabled; choose one")
         self._text = tree.full_text(self._source)
         self._context = tree.context_of(self._source)
         self._input_tokens = estimate_text(len(self._text) + len(self._context))
-        if self._max_context is not None and self._input_tokens > self._max_context:
-            raise _Refused(
-                "context_overflow",
-                f"the text has about {self._input_tokens} tokens, more than the "
-                f"{self._max_context} that are allowed",
-            )
         self._check_budget()
-        self.gen_id = new_id("gen", now)
+        self.gen_id = new_id("gen", self._host.now())
         for model_idx, entry in enumerate(entries):
             for _ in range(entry.n_branches):
                 if len(self._branches) < MOST_BRANCHES:
-                    self._add_slot(entry, model_idx, now)
+                    self._add_slot(entry, model_idx)
+        self._check_size()
 
-    def _add_slot(self, entry: ModelPlanEntry, model_idx: int, now: float) -> None:
+    def _add_slot(self, entry: ModelPlanEntry, model_idx: int) -> None:
         number = len(self._branches)
         strategy: Strategy = "system"
         model = None
@@ -357,7 +354,7 @@ class GenerationWork:
         else:
             problem = None
         slot = BranchSlot(
-            node_id=new_node_id(now),
+            node_id=new_text_id(),
             model=entry.model,
             strategy=strategy,
             max_tokens=entry.max_tokens,
@@ -370,6 +367,18 @@ class GenerationWork:
         if problem is not None:
             branch.failure = self._failure(branch, problem)
         self._branches.append(branch)
+
+    def _check_size(self) -> None:
+        """Refuse a prompt that is too long as it would be sent: instructions and context count."""
+        most = self._max_context
+        for branch in self._branches if most is not None else ():
+            size = prompt_tokens(self._request(branch)) if branch.failure is None else 0
+            if most is not None and size > most:
+                raise _Refused(
+                    "context_overflow",
+                    f"the prompt of {branch.slot.model} has about {size} tokens, more than the "
+                    f"{most} that are allowed",
+                )
 
     def _check_budget(self) -> None:
         budget = self._tree.setting("budget") or {}
@@ -422,11 +431,10 @@ class GenerationWork:
             self._is_stopped = True
             self._scope.cancel()
 
-    async def _ask(self, branch: _Branch) -> None:
+    def _request(self, branch: _Branch) -> ModelRequest:
         assert branch.model is not None
-        info = branch.model.info
-        request = branch_request(
-            info,
+        return branch_request(
+            branch.model.info,
             branch.strategy,
             self._text,
             ContinuationOptions(
@@ -438,6 +446,10 @@ class GenerationWork:
                 session_id=self._tree.port.session_id,
             ),
         )
+
+    async def _ask(self, branch: _Branch) -> None:
+        assert branch.model is not None
+        request = self._request(branch)
         retries, waited, limits = 0, 0.0, TurnLimits(retries=RETRIES)
         while True:
             # Anew for each try: the one before may hold back a word that nobody saw.
@@ -671,7 +683,7 @@ class GenerationWork:
             model=branch.slot.model,
             category=category,
             sentence=sentence,
-            status=getattr(error, "status", None),
+            status=foreign_status(error),
             incident_id=incident,
         )
 
@@ -694,4 +706,4 @@ def category_of(error: Exception) -> FailureCategory:
         case RequestRefused() | UsageError():
             return "invalid_request"
         case _:
-            return "provider_error"
+            return foreign_category(error)

@@ -10,11 +10,14 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.ids import NodeId
+from weft.loom.model_plan import stored_plan
 from weft.loom.node import CHECKED_OUT, CONTEXT
 from weft.loom.trees.tree_edits import text_node
 from weft.messages import Node
 
 LONGEST_ID: Final = 200
+_OF_MODEL: Final = ("model", "n_branches", "max_tokens", "temperature")
+_SETTINGS: Final = (*_OF_MODEL, "model_plan", "name", "context", "show_model_names")
 
 
 class ImportedNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +28,8 @@ class ImportedNode(msgspec.Struct, frozen=True, kw_only=True):
     node: Node
     at: float
     checked_out: bool = False
+    settings: Mapping[str, Any] = {}
+    """Of its tree, where it is a root that carries them as other programs store them."""
 
 
 def checked_nodes(records: Iterable[Any]) -> list[ImportedNode]:
@@ -55,6 +60,8 @@ def _checked(fields: Mapping[str, Any], number: int) -> ImportedNode:
     if not isinstance(text, str):
         raise UsageError(f"the text of {node_id!r} is not text")
     model = fields.get("model")
+    metadata = _metadata(fields)
+    settings = _taken_settings(metadata) if parent_id is None else {}
     node = text_node(
         node_id,
         text,
@@ -63,9 +70,9 @@ def _checked(fields: Mapping[str, Any], number: int) -> ImportedNode:
         strategy=_of(fields, "strategy", str) or None,
         max_tokens=_of(fields, "max_tokens", int),
         temperature=_of(fields, "temperature", (int, float)),
-        metadata=_metadata(fields),
+        metadata=metadata,
     )
-    context = fields.get("context")
+    context = fields.get("context") or settings.pop("context", "")
     if isinstance(context, str) and context:
         node.metadata[CONTEXT] = context
     return ImportedNode(
@@ -74,7 +81,22 @@ def _checked(fields: Mapping[str, Any], number: int) -> ImportedNode:
         node=node,
         at=_time(fields.get("created_at")),
         checked_out=bool(fields.get(CHECKED_OUT)),
+        settings=settings,
     )
+
+
+def _taken_settings(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The settings among the metadata of a root, taken out of them; wrong ones are dropped."""
+    given: dict[str, Any] = {name: metadata.pop(name) for name in _SETTINGS if name in metadata}
+    inner = metadata.pop("config", None)
+    if isinstance(inner, Mapping):
+        given |= {name: inner[name] for name in _SETTINGS if name in inner}
+    plan = stored_plan(given.get("model_plan"))
+    if not plan and given.get("model"):
+        plan = stored_plan([{name: given[name] for name in _OF_MODEL if name in given}])
+    kinds = {"name": str, "context": str, "show_model_names": bool}
+    found = {name: given[name] for name, kind in kinds.items() if isinstance(given.get(name), kind)}
+    return {**found, "model_plan": plan} if plan else found
 
 
 def _metadata(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from weft.events import (
     SubtreeDeleted,
     SubtreeRestored,
 )
-from weft.ids import NodeId, new_node_id
+from weft.ids import NodeId, new_text_id
 from weft.loom.node import CONTEXT, LOOM, stored_marks
 from weft.loom.trees.loom_tree import LoomTree
 from weft.messages import Node, Part, Role, Text, Usage, clean_text, clean_value
@@ -77,10 +77,10 @@ def add_nodes(tree: LoomTree, nodes: Sequence[Node]) -> list[NodeId]:
     return ids
 
 
-def add_child(tree: LoomTree, parent: NodeId, text: str, now: float, **how: Any) -> NodeId:
+def add_child(tree: LoomTree, parent: NodeId, text: str, **how: Any) -> NodeId:
     """Add a child that goes on from its parent's newest revision."""
     held = tree.require(parent)
-    node = text_node(new_node_id(now), text, parent=parent, parent_revision=held.revision, **how)
+    node = text_node(new_text_id(), text, parent=parent, parent_revision=held.revision, **how)
     return add_nodes(tree, [node])[0]
 
 
@@ -221,7 +221,7 @@ def restore(tree: LoomTree, node: NodeId) -> int:
     return tree.descendant_count(node) + 1 if tree.find(node) is not None else 0
 
 
-def split(tree: LoomTree, node: NodeId, position: int, now: float) -> NodeId:
+def split(tree: LoomTree, node: NodeId, position: int) -> NodeId:
     """Cut a node in two; it keeps its id for the first part, and the second gets its children.
 
     Raises:
@@ -235,7 +235,7 @@ def split(tree: LoomTree, node: NodeId, position: int, now: float) -> NodeId:
     head = tree.words.head(node, held)
     how = tree.marks(node).get(LOOM)
     tail = text_node(
-        new_node_id(now),
+        new_text_id(),
         text[position:],
         parent=node,
         parent_revision=held.revision + 1,
@@ -313,9 +313,7 @@ def _parted(
     )
 
 
-def fork_line(
-    tree: LoomTree, line: Sequence[NodeId], texts: Sequence[str], first: int, now: float
-) -> NodeId:
+def fork_line(tree: LoomTree, line: Sequence[NodeId], texts: Sequence[str], first: int) -> NodeId:
     """Write a line anew from its `first` node on, beside the old one; returns its last node.
 
     A root that is written anew stands beside the first one, in the same tree: settings and context
@@ -325,16 +323,14 @@ def fork_line(
     parent = line[first - 1] if first else None
     revision = tree.tree.nodes[line[first]].parent_revision
     for at in range(first, len(line)):
-        copied = _copy(tree, line[at], texts[at], parent, revision, now)
+        copied = _copy(tree, line[at], texts[at], parent, revision)
         nodes.append(copied)
         parent, revision = copied.id, 0
     add_nodes(tree, nodes)
     return nodes[-1].id
 
 
-def _copy(
-    tree: LoomTree, node: NodeId, text: str, parent: NodeId | None, revision: int, now: float
-) -> Node:
+def _copy(tree: LoomTree, node: NodeId, text: str, parent: NodeId | None, revision: int) -> Node:
     known = tree.node(node)
     metadata = {name: value for name, value in known.metadata.items() if name in ("role", "label")}
     if known.role is not None:
@@ -342,7 +338,7 @@ def _copy(
     if known.text != text:
         metadata["edited_from"] = node
     copied = text_node(
-        new_node_id(now),
+        new_text_id(),
         text,
         parent=parent,
         parent_revision=revision,

@@ -32,7 +32,8 @@ def settings_of(tree: LoomTree, default_model: str) -> TreeSettings:
     """The settings of a tree."""
     metadata = tree.setting("loom_metadata", {})
     return TreeSettings(
-        name=tree.name,
+        # What a list calls a tree without a name is no name of it: it would be exported as one.
+        name="" if tree.setting("auto_title") else tree.name,
         model_plan=plan_of(tree, default_model),
         show_model_names=bool(tree.setting("show_model_names", True)),
         logprobs=int(tree.setting("logprobs", 0)),
