@@ -65,7 +65,7 @@ MAY_IMPORT = {
     "acp": f"api app protocol view {_PURE}",
     "mcp_server": f"api app protocol view {_PURE}",
     "web": "",
-    "cli": f"api app config hooks project protocol view server acp mcp_server {_PURE}",
+    "cli": f"api app loom config hooks project protocol view server acp mcp_server {_PURE}",
     "testing": f"{_TO_AGENTS} runtime view api app sync protocol server acp mcp_server cli",
 }
 """Folder (or root module) → the folders it may import.

@@ -32,6 +32,7 @@ _MODULES = {
     "memory": "weft.cli.commands.memory",
     "decisions": "weft.cli.commands.decisions",
     "fan": "weft.cli.commands.fan",
+    "loom": "weft.cli.loom.loom_command",
     "stats": "weft.cli.commands.stats",
     "config": "weft.cli.commands.config",
     "doctor": "weft.cli.commands.doctor",

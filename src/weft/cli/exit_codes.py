@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.errors import (
     AmbiguousId,
     AuthFailed,
+    NodeNotFound,
     ProviderError,
     SessionError,
     SessionNotFound,
@@ -55,7 +56,7 @@ def code_of(error: BaseException) -> int:
         case CommandExit(code=code):
             return code
         # An id or title comes from the command line, so a wrong one is a usage error.
-        case UsageError() | SessionNotFound() | AmbiguousId():
+        case UsageError() | SessionNotFound() | NodeNotFound() | AmbiguousId():
             return USAGE
         case TerminalClosed():
             return HUNG_UP

@@ -86,8 +86,14 @@ def _verb_lines(verb: CommandSpec, name: str, width: int) -> list[str]:
             (f"{each.name} {each.words}".rstrip(), each.about + _default(each, verb))
             for each in verb.verbs
         ]
-        return [*lines, "", "Commands:", *_rows(rows, width)]
-    return [*lines, "", "Options:", *_option_rows(options_of(verb), width)]
+        return [*lines, "", "Commands:", *_rows(rows, width), *_example_lines(verb)]
+    options = _option_rows(options_of(verb), width)
+    return [*lines, "", "Options:", *options, *_example_lines(verb)]
+
+
+def _example_lines(verb: CommandSpec) -> list[str]:
+    # Never wrapped: they are to be copied.
+    return ["", "Examples:", *(f"  {each}" for each in verb.examples)] if verb.examples else []
 
 
 def _default(verb: CommandSpec, of: CommandSpec) -> str:

@@ -6,6 +6,7 @@ Plain classes: this module is on the way to `--help` and must cost nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from weft.thinking_levels import THINKING_LEVELS
@@ -63,14 +64,15 @@ class CommandSpec:
     """One command, or one command of a command."""
 
     __slots__ = (
+        "_verbs",
         "about",
         "aliases",
         "default",
         "default_takes_words",
+        "examples",
         "is_run",
         "name",
         "options",
-        "verbs",
         "words",
     )
 
@@ -80,19 +82,23 @@ class CommandSpec:
         about: str,
         words: str = "",
         options: tuple[CommandOption, ...] = (),
-        verbs: tuple[CommandSpec, ...] = (),
+        verbs: tuple[CommandSpec, ...] | Callable[[], tuple[CommandSpec, ...]] = (),
         default: str = "",
         aliases: tuple[str, ...] = (),
         *,
         is_run: bool = False,
         default_takes_words: bool = False,
+        examples: tuple[str, ...] = (),
     ) -> None:
+        """`verbs` may be a call that loads them: those of a large command cost nothing until it is
+        used.
+        """
         self.name = name
         self.about = about
         self.words = words
         """The words it takes, as the help shows them."""
         self.options = options
-        self.verbs = verbs
+        self._verbs = verbs
         self.default = default
         """Which of `verbs` is meant when none is named."""
         self.default_takes_words = default_takes_words
@@ -100,6 +106,15 @@ class CommandSpec:
         self.aliases = aliases
         self.is_run = is_run
         """It takes all options of a run."""
+        self.examples = examples
+        """Command lines that the help shows, each with what it does behind two spaces and a #."""
+
+    @property
+    def verbs(self) -> tuple[CommandSpec, ...]:
+        """The commands of this command."""
+        if not isinstance(self._verbs, tuple):
+            self._verbs = self._verbs()
+        return self._verbs
 
 
 HELP = CommandOption(("-h", "--help"), "Show this help.")
@@ -402,6 +417,13 @@ _FAN = (
     CommandOption(("--session",), "Branch off this session; without it, a new one.", "text", "ID"),
     JSON,
 )
+
+
+def _loom_verbs() -> tuple[CommandSpec, ...]:
+    from weft.cli.loom.loom_options import LOOM_VERBS  # it imports this module
+
+    return LOOM_VERBS
+
 
 VERBS: tuple[CommandSpec, ...] = (
     CommandSpec(
@@ -738,6 +760,18 @@ VERBS: tuple[CommandSpec, ...] = (
                 (JSON,),
             ),
             CommandSpec("close", "End a fan-out, and remove its overlays", "ID"),
+        ),
+    ),
+    CommandSpec(
+        "loom",
+        "Grow trees of text: several continuations at once, by several models; read, compare, "
+        "weave, search and export them",
+        default="list",
+        verbs=_loom_verbs,
+        examples=(
+            "weft loom new 'Once upon a time' -n 3   # a tree with three branches",
+            "weft loom continue -b 2                 # continue with the second",
+            "weft loom show                          # the text so far",
         ),
     ),
     CommandSpec("stats", "Show usage: sessions, turns, cost", "", (ALL, JSON)),

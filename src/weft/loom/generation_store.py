@@ -17,6 +17,7 @@ from weft.ids import NodeId, SessionId, derived_id, new_session_id, new_text_id
 from weft.loom.host import LoomHost
 from weft.loom.loom_session import LoomSession
 from weft.loom.loom_state import TreeSettings
+from weft.loom.model_plan import stored_plan
 from weft.loom.node import CHECKED_OUT, CONTEXT, LoomNode, stored_marks
 from weft.loom.trees import tree_edits
 from weft.loom.trees.loom_tree import LoomTree
@@ -478,10 +479,11 @@ class GenerationStore:
         settings = stored_settings(
             {name: given[name] for name in _SETTINGS[1:] if given.get(name) is not None} | plan
         )
+        planned = stored_plan(settings.get("model_plan"))
         created = SessionCreated(
             project_path=self.host.project_path,
             title=named or "Loom",
-            model=self.default_model(),
+            model=planned[0].model if planned else self.default_model(),
             settings={"mode": "loom", **({} if named else {"auto_title": True}), **settings},
             imported=imported,
         )

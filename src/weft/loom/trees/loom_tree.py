@@ -201,8 +201,9 @@ class LoomTree:
 
     @property
     def name(self) -> str:
-        """What lists call the tree."""
-        return str(self.setting("title", "")) or self.state.title
+        """What lists call the tree: the name that it was given, or its first words."""
+        given = "" if self.setting("auto_title") else str(self.setting("title", ""))
+        return given or self.state.title
 
     @property
     def root_id(self) -> NodeId:

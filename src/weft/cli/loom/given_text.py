@@ -1,0 +1,87 @@
+"""Texts that a command is given: in words, from a file, or from a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from weft.cli.prompt_input import read_piped
+from weft.errors import UsageError
+
+MOST_BYTES: Final = 10 * 1024 * 1024
+
+
+def text_of(words: Sequence[str], file: str | None = None) -> str:
+    """The text that words give: themselves, `-` what is piped in, `@FILE` a file.
+
+    Raises:
+        UsageError: there is none, there are two, or it is no text.
+    """
+    said = " ".join(words)
+    if file is not None:
+        if words:
+            raise UsageError("give either a text or --file, not both")
+        return file_text(file)
+    is_piped = said == "-" or (not words and sys.stdin is not None and not sys.stdin.isatty())
+    text = without_last_newline(read_piped(has_prompt=False)) if is_piped else value_text(said)
+    if not text.strip():
+        raise UsageError(
+            "there is no text to begin with; give one (weft loom new 'Once upon a time'), "
+            "@FILE, or - for what is piped in"
+        )
+    return text
+
+
+def value_text(value: str) -> str:
+    """The value of an option or a word: `@FILE` stands for what is in the file.
+
+    Raises:
+        UsageError: the file cannot be read, or it is no text.
+    """
+    if value.startswith("@") and len(value) > 1 and "\n" not in value:
+        return file_text(value[1:])
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UsageError("the text holds bytes that are not UTF-8; give it as @FILE") from None
+    return value
+
+
+def file_text(path: str) -> str:
+    """The text of a file, without the newline that ends it.
+
+    Raises:
+        UsageError: it cannot be read, it is too large, or no text.
+    """
+    try:
+        text = file_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path!r} is not text (byte {error.start} is not UTF-8)") from None
+    if "\0" in text:
+        raise UsageError(f"{path!r} is not text (it holds NUL bytes)")
+    return without_last_newline(text.replace("\r\n", "\n"))
+
+
+def file_bytes(path: str, most: int = MOST_BYTES) -> bytes:
+    """What is in a file.
+
+    Raises:
+        UsageError: it cannot be read, or it is too large.
+    """
+    try:
+        with open(os.path.expanduser(path), "rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {path!r}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"cannot read {path!r}: {error}") from error
+    if len(data) > most:
+        raise UsageError(f"{path!r} is larger than {most // 1024**2} MB")
+    return data
+
+
+def without_last_newline(text: str) -> str:
+    """A text as a model goes on from it: the newline that ends a file begins no new line."""
+    return text[:-1] if text.endswith("\n") else text

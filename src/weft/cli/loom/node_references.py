@@ -1,0 +1,142 @@
+"""Nodes as they are named on a command line: by the beginning of an id, or from the active node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.cli.parse import ParsedArguments
+from weft.errors import AmbiguousId, NodeNotFound, UsageError
+from weft.ids import NodeId
+from weft.loom import GenerationStore
+
+PREFIX: Final = "nod_"
+SHORT: Final = 14
+"""Characters of an id that lists show: the time it was made, and enough behind it to tell the
+branches of one generation apart.
+"""
+LONGEST_FOREIGN: Final = 20
+"""Characters of an id of another program's that lists show."""
+NO_TREES: Final = "there are no trees yet; `weft loom new 'Once upon a time'` makes one"
+
+
+def short_id(node_id: str) -> str:
+    """An id as lists show it; a beginning of it that a command takes back."""
+    if node_id.startswith(PREFIX):
+        return node_id[len(PREFIX) :][:SHORT]
+    return node_id[:LONGEST_FOREIGN]
+
+
+async def find_node(store: GenerationStore, reference: str | None) -> NodeId:
+    """The node that is meant.
+
+    None and `.` are the active node, `..` is its parent, `/` the root of its tree, a number the
+    child of that number; `../2` and `ID/1` go on from there.
+
+    Raises:
+        UsageError: there is no active node, or none that stands there.
+        NodeNotFound, AmbiguousId: no id begins so, or several do.
+    """
+    if reference is None:
+        return await active_node(store)
+    first, *steps = reference.split("/")
+    if first in (".", "..") or (first == "" and steps) or first.isdecimal():
+        return await _from_active(store, reference)
+    if not steps:
+        return await _by_id(store, reference)
+    try:
+        # Whole first: the ids of other programs may have anything in them.
+        return await _by_id(store, reference)
+    except NodeNotFound:
+        at = await _by_id(store, first)
+    return await _walked(store, at, steps)
+
+
+async def _from_active(store: GenerationStore, reference: str) -> NodeId:
+    try:
+        at = await active_node(store)
+        if reference.startswith("/"):
+            at = (await store.root(at)).id
+        return await _walked(store, at, reference.split("/"))
+    except UsageError:
+        # A number may be the id that another program gave.
+        try:
+            return await store.resolve_node_id(reference)
+        except (NodeNotFound, AmbiguousId):
+            pass
+        raise
+
+
+async def _walked(store: GenerationStore, at: NodeId, steps: Sequence[str]) -> NodeId:
+    for step in steps:
+        at = await _step(store, at, step)
+    return at
+
+
+async def active_node(store: GenerationStore) -> NodeId:
+    """Where the tree that was used last was left.
+
+    Raises:
+        UsageError: there is no tree.
+    """
+    found = await store.active_node()
+    if found is None:
+        raise UsageError(NO_TREES)
+    return found
+
+
+async def _by_id(store: GenerationStore, reference: str) -> NodeId:
+    try:
+        return await store.resolve_node_id(reference)
+    except NodeNotFound:
+        # As sessions are found without `ses_`.
+        if not reference or reference.startswith(PREFIX):
+            raise
+    try:
+        return await store.resolve_node_id(PREFIX + reference)
+    except NodeNotFound:
+        raise NodeNotFound(reference) from None
+
+
+async def _step(store: GenerationStore, at: NodeId, step: str) -> NodeId:
+    if step in ("", "."):
+        return at
+    if step == "..":
+        parent = (await store.get(at)).parent_id
+        if parent is None:
+            raise UsageError(f"{short_id(at)} is the root of its tree; there is nothing above it")
+        return parent
+    children = await store.children(at)
+    if not step.isdecimal() or not 1 <= int(step) <= len(children):
+        raise UsageError(_no_branch(step, at, len(children)))
+    return children[int(step) - 1].id
+
+
+def _no_branch(step: str, at: NodeId, count: int) -> str:
+    have = {0: "has no children", 1: "has 1 child"}.get(count, f"has {count} children")
+    more = "" if count else "; `../N` is a sibling of it, `weft loom select ..` goes up"
+    return f"there is no branch {step!r}: {short_id(at)} {have}{more}"
+
+
+def one_reference(arguments: ParsedArguments) -> str | None:
+    """The node that a command names; None where it names none.
+
+    Raises:
+        UsageError: it names several.
+    """
+    if len(arguments.words) > 1:
+        raise UsageError(f"`weft {arguments.verb}` takes one node, not {len(arguments.words)}")
+    return arguments.words[0] if arguments.words else None
+
+
+def two_references(arguments: ParsedArguments) -> tuple[str, str]:
+    """The two nodes that a command names.
+
+    Raises:
+        UsageError: it does not name two.
+    """
+    if len(arguments.words) != 2:
+        raise UsageError(
+            f"`weft {arguments.verb}` takes two nodes, as in `weft {arguments.verb} 1 2`"
+        )
+    return arguments.words[0], arguments.words[1]
