@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from weft.cli.command_spec import CommandOption, CommandSpec
 from weft.cli.exit_codes import MEANINGS
-from weft.cli.options import RUN, VERBS, CommandOption, CommandSpec
+from weft.cli.options import RUN, VERBS
 
 MAN_PAGE = Path(__file__).parent.parent / "docs" / "weft.1"
 

@@ -16,8 +16,9 @@ import pytest
 from scripts.man_page import MAN_PAGE
 
 from tests.support.source_code import ROOT, SRC, parsed, python_files
+from weft.cli.command_spec import CommandSpec
 from weft.cli.help import main_help, topic_help
-from weft.cli.options import VERBS, CommandSpec
+from weft.cli.options import VERBS
 
 DEFINES_WORDS = {"glossary.md", "renames.md"}
 """Pages that have to name the old words."""

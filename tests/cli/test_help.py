@@ -11,10 +11,11 @@ from tests.support.source_code import ROOT, SRC, files_with, nodes
 from weft.cli import exit_codes as exits
 from weft.cli.chat.screens.terminal.key_help import key_rows
 from weft.cli.chat.screens.terminal.styles import RowStyles
+from weft.cli.command_spec import CommandOption
 from weft.cli.exit_codes import MEANINGS
 from weft.cli.help import main_help, topic_help, verb_help
 from weft.cli.keys import KEYS
-from weft.cli.options import RUN, VERBS, CommandOption, options_of
+from weft.cli.options import RUN, VERBS, options_of
 from weft.errors import UsageError
 from weft.project.slash_commands import COMMANDS, find_slash
 

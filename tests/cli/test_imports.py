@@ -43,6 +43,7 @@ HELP = {
     "weft.thinking_levels",
     "weft.cli",
     "weft.cli.command_line",
+    "weft.cli.command_spec",
     "weft.cli.entry_point",
     "weft.cli.exit_codes",
     "weft.cli.gc",

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.hook_project import KEEP, HookProject, facts, shell
 from tests.support.hostile_project import chain_in
-from weft.cli.trust_text import in_rows
+from weft.cli.chat.trust_text import in_rows
 from weft.errors import UsageError
 from weft.events import ToolComplete
 from weft.hooks.scripts import LARGEST_SCRIPT

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from weft.cli.command_spec import CommandOption, CommandSpec
 from weft.cli.exit_codes import MEANINGS
-from weft.cli.options import RUN, VERBS, CommandOption, CommandSpec, find_verb, options_of
+from weft.cli.options import RUN, VERBS, find_verb, options_of
 from weft.errors import UsageError
 
 _INTRO = """\

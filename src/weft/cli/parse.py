@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.cli.options import VERBS, CommandOption, CommandSpec, find_verb, options_of, run_options
+from weft.cli.command_spec import CommandOption, CommandSpec
+from weft.cli.options import VERBS, find_verb, options_of, run_options
 from weft.errors import UsageError
 
 _VERB_NAMES = tuple(verb.name for verb in VERBS)

@@ -39,11 +39,11 @@ from weft.cli.chat.screens.screen import (
 )
 from weft.cli.chat.shell_line import ShellLine
 from weft.cli.chat.task_watch import follow_task, tasks_of
+from weft.cli.chat.trust_text import left_out
 from weft.cli.exit_codes import sentence_of
 from weft.cli.headless.answers import whole
 from weft.cli.local_model import make_ready
 from weft.cli.prompt_input import PromptParts, attached, compose, missing_text
-from weft.cli.trust_text import left_out
 from weft.errors import SessionBusy, SessionInterrupted, UsageError, WeftError
 from weft.events import (
     ChildStarted,

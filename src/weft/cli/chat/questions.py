@@ -19,9 +19,9 @@ from weft.cli.chat.approval_text import (
 from weft.cli.chat.input_edit import EditableInput, editable_input
 from weft.cli.chat.plan_text import as_text, from_text
 from weft.cli.chat.screens.screen import ChatScreen, ChoiceQuestion, ChoiceRow
+from weft.cli.chat.trust_text import in_rows, may_act, plain_question, title_of
 from weft.cli.exit_codes import sentence_of
 from weft.cli.sanitize import clean, visible
-from weft.cli.trust_text import in_rows, may_act, plain_question, title_of
 from weft.errors import NoPendingRequest, UsageError
 from weft.events import PermissionRequest, QuestionAsked
 from weft.view import (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from weft.cli.command_spec import CommandOption, CommandSpec
 from weft.cli.exit_codes import OK
-from weft.cli.options import VERBS, CommandOption, CommandSpec, options_of, run_options
+from weft.cli.options import VERBS, options_of, run_options
 from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import write
 from weft.errors import UsageError

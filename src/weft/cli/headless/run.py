@@ -247,7 +247,7 @@ class _Run:
         Nothing is asked here.
         """
         if problems := await self._app.project_problems():
-            from weft.cli.trust_text import left_out  # only where there is something to say
+            from weft.cli.chat.trust_text import left_out  # only where there is something to say
 
             for line in left_out(problems):
                 output.complain(line)
@@ -255,7 +255,7 @@ class _Run:
             return
         question = await self._app.trust_question()
         if question is not None:
-            from weft.cli.trust_text import warning
+            from weft.cli.chat.trust_text import warning
 
             output.complain(warning(question))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.cli.options import JSON, CommandOption, CommandSpec
+from weft.cli.command_spec import JSON, CommandOption, CommandSpec
 
 _YES: Final = CommandOption(("-y", "--yes"), "Don't ask for confirmation.")
 _MODELS: Final = CommandOption(
