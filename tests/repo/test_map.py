@@ -71,6 +71,45 @@ def test_the_likely_files_are_the_first_of_the_ranking() -> None:
     assert ranker.likely("nothing such") == []
 
 
+def renumbered(cache: IndexCache, times: int) -> None:
+    """Write every file anew so often; each time it gets a new number."""
+    for path, known in cache.known_files().items():
+        reading = cache.reading(known.digest)
+        assert reading is not None
+        for _ in range(times):
+            cache.write([FileEntry(path, known.stamp, "python", known.digest, reading)])
+
+
+def test_sparse_numbers_of_files_change_no_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
+    past = [PastCommit("c", 1, "The tax", ["shop/cart.py", "shop/stock.py"])]
+    cache = indexed({**FILES, "last.py": "def total_of_cart(): ...\n"}, past)
+    renumbered(cache, 3)
+    # The highest number is in lists, and no file's.
+    cache.write([], ["last.py"])
+    found: list[object] = []
+    for sparse in (0, 1_000):
+        monkeypatch.setattr(file_ranker, "_SPARSE", sparse)
+        ranker = FileRanker(cache)
+        found.append(
+            [
+                (ranker.rank(request, focus), ranker.likely(request, focus), ranker.important())
+                for request in ("The total of a cart", "send receipts", "tax", "no such", "")
+                for focus in ((), ("shop/cart.py",))
+            ]
+        )
+    assert found[0] == found[1]
+    assert ranker.likely("The total of a cart")[0] == "shop/cart.py"
+
+
+def test_what_was_prepared_is_what_is_found(tmp_path: Path) -> None:
+    cache = indexed(FILES)
+    ranker, request = FileRanker(cache), "the total of the cart"
+    ranker.prepare(request, 40)
+    assert ranker.likely(request, (), 40) == FileRanker(cache).likely(request, (), 40) != []
+    assert ranker.likely(request, ("shop/cart.py",), 40) == ["tests/test_cart.py"]
+    assert ranker.likely("receipt", (), 40) == ["shop/mail.py"]
+
+
 def test_a_request_without_words_ranks_by_importance_and_fails_nowhere() -> None:
     past = [PastCommit("a", 3, "x", ["shop/mail.py"])]
     assert ranked(indexed(FILES, past), "…")[:2] == ["shop/mail.py", "shop/cart.py"]
@@ -128,10 +167,10 @@ def test_the_rarest_words_are_scored_where_common_ones_take_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     files = {f"m{n}.py": f"common{' + zebra' if n == 30 else ''}\n" for n in range(40)}
-    ranker = FileRanker(indexed(files))
-    assert len(ranker.likely("common zebra")) == 40
+    cache = indexed(files)
+    assert len(FileRanker(cache).likely("common zebra")) == 40
     monkeypatch.setattr(file_ranker, "_MOST_POSTINGS", 0)
-    assert ranker.likely("common zebra") == ["m30.py"]
+    assert FileRanker(cache).likely("common zebra") == ["m30.py"]
 
 
 _LINES = st.lists(st.text("aAbB_ \té9.", max_size=12), max_size=6)
@@ -173,6 +212,15 @@ def test_a_map_that_may_look_at_few_letters_goes_by_the_names_behind_them() -> N
     cache = indexed(files)
     for letters, expected in ((10_000, "last"), (100, "first")):
         made = MapSource(cache.definitions, files.get, letters=letters)
+        text = render_map(["a.py"], {"zebra": 1.0}, 25, made)
+        assert [name for name in ("first", "last") if name in text] == [expected]
+
+
+def test_a_map_that_is_hurried_goes_by_names() -> None:
+    files = {"a.py": "def first(): return 1\n\ndef last(): return zebra\n"}
+    cache = indexed(files)
+    for is_hurried, expected in ((never_late, "last"), (lambda: True, "first")):
+        made = MapSource(cache.definitions, files.get, is_hurried=is_hurried)
         text = render_map(["a.py"], {"zebra": 1.0}, 25, made)
         assert [name for name in ("first", "last") if name in text] == [expected]
 

@@ -9,18 +9,17 @@ commit's subject says in the words of users what a file is for.  Measured on the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nlargest
 from itertools import compress
 from typing import Final
-
-import msgspec
 
 from weft.repo.index_cache import (
     EMPTY_TABLE,
     NAME,
     NAME_PART,
-    NOWHERE,
     PART,
     PATH,
     SUBJECT,
@@ -50,7 +49,15 @@ _MOST_POSTINGS: Final = 100_000
 common words would take all of the time, and tell the least.
 """
 
+_SPARSE: Final = 4
+"""Where fewer than one in so many numbers is a file's, columns have no room for the others."""
+_NEVER: Final = math.inf
+"""The damping of a number that is no file's any more: whatever is counted, its score is 0."""
+
 Scores = dict[int, float]
+"""By the numbers of files."""
+Column = list[float]
+"""A value for each file, by its place in the columns."""
 IsLate = Callable[[], bool]
 """Says whether nobody waits for an answer any more: it is asked now and then."""
 
@@ -67,18 +74,33 @@ class FileRanker:
         self._cache = cache
         self._state: int | None = None
         self._table = EMPTY_TABLE
-        self._lengths: dict[str, dict[int, int]] = {}
-        self._aside: frozenset[int] = frozenset()
-        """Tests, documents and examples."""
+        self._numbers: Sequence[int] = ()
+        """The number at each place of a column."""
+        self._places: dict[int, int] | None = None
+        """The place of each number; None where every number is its own place."""
+        self._dampings: dict[str, Column] = {}
+        self._spread: dict[str, int] = {}
+        """Words, and how many files each is in, as far as they were asked for."""
         self._ids: dict[str, int] | None = None
+        self._asked: tuple[str, tuple[str, ...], int] | None = None
+        """The last question for likely files, and what was found."""
+        self._found: list[str] = []
+
+    def prepare(self, request: str, most: int) -> None:
+        """Rank for a request that will be asked for soon."""
+        self.likely(request, (), most)
+        self.word_weights(request)
 
     def rank(self, request: str, focus: Sequence[str] = ()) -> list[str]:
         """The paths of all files, best first; those of `focus` are in the conversation already:
         they are left out, and their neighbours come up.  A request without words is for the
         important ones.
         """
-        scores = self._scores(request, focus) or self._importance()
-        aside = self._aside
+        column = self._scores(request, focus)
+        scores = dict(zip(self._numbers, column, strict=True)) if any(column) else None
+        if scores is None:
+            scores = self._importance()
+        aside = frozenset(compress(self._table.ids, self._table.aside))
         # Plain pairs, the lowest first: of thousands, a key for each would take longer to make
         # than to compare them.
         ranked = sorted(
@@ -100,9 +122,22 @@ class FileRanker:
         Raises:
             TimeoutError: `is_late` says so.
         """
+        check_time(is_late)
+        self._refresh()
+        asked = request, (*focus,), most
+        if asked != self._asked:
+            self._found = self._likely(request, focus, most, is_late)
+            self._asked = asked
+        return self._found
+
+    def _likely(self, request: str, focus: Sequence[str], most: int, is_late: IsLate) -> list[str]:
         scores = self._scores(request, focus, is_late)
-        aside = self._aside
-        values = [(score - _ASIDE * (id in aside), id) for id, score in scores.items()]
+        lowered = self._column((-_ASIDE * each for each in self._table.aside), 0.0)
+        values = [
+            (score + low, id)
+            for score, low, id in zip(scores, lowered, self._numbers, strict=True)
+            if score
+        ]
         best = nlargest(most + len(focus), values)
         paths = dict(self._cache.paths_by_id([id for _, id in best]))
         return [paths[id] for _, id in best if paths[id] not in focus][:most]
@@ -133,35 +168,46 @@ class FileRanker:
         for _, files in self._cache.past(range(commits)):
             check_time(is_late)
             self._share(changed, files, 1.0)
-        total: Scores = dict.fromkeys(self._table.ids, 0.0)
-        _add(total, {id: math.log1p(score) for id, score in changed.items()}, 1.0)
+        total = [0.0] * len(self._numbers)
+        self._add(total, {id: math.log1p(score) for id, score in changed.items()}, 1.0)
         names = zip(self._table.ids, self._table.names, strict=True)
-        _add(total, {id: math.log1p(count) for id, count in names}, 1.0)
+        self._add(total, {id: math.log1p(count) for id, count in names}, 1.0)
         check_time(is_late)
-        return total
+        return dict(zip(self._numbers, total, strict=True))
 
-    def _scores(self, request: str, focus: Sequence[str], is_late: IsLate = never_late) -> Scores:
+    def _scores(self, request: str, focus: Sequence[str], is_late: IsLate = never_late) -> Column:
+        """0 for files that share no word with the request, and that nothing else speaks for."""
         check_time(is_late)
         self._refresh()
         words = request_words(request)
-        total: Scores = {}
+        total = [0.0] * len(self._numbers)
         for kind, weight in _WEIGHTS.items():
-            _add(total, self._by_words(kind, words), weight)
+            found = self._by_words(kind, words)
+            if (highest := max(found, default=0.0)) > 0:
+                pairs = zip(total, found, strict=True)
+                total = [one + weight * more / highest for one, more in pairs]
             check_time(is_late)
-        _add(total, self._by_names(words), _BY_NAME)
-        _add(total, self._by_subjects(words), _BY_SUBJECT)
+        self._add(total, self._by_names(words), _BY_NAME)
+        self._add(total, self._by_subjects(words), _BY_SUBJECT)
         if focus:
-            _add(total, self._neighbours(focus), _BY_NEIGHBOUR)
+            self._add(total, self._neighbours(focus), _BY_NEIGHBOUR)
         return total
+
+    def _add(self, total: Column, scores: Scores, weight: float) -> None:
+        highest = max(scores.values(), default=0.0)
+        if highest <= 0:
+            return
+        places = self._places
+        for id, score in scores.items():
+            total[id if places is None else places[id]] += weight * score / highest
 
     def word_weights(self, request: str) -> dict[str, float]:
         """The words of a request, each with how much it tells in this project."""
         self._refresh()
         words = request_words(request).parts
-        lists = self._cache.lists(PART, words)
+        self._lists(PART, [word for word in words if word not in self._spread])
         return {
-            word: weight * self._rarity(len(lists.get(word, NOWHERE).counts))
-            for word, weight in words.items()
+            word: weight * self._rarity(self._spread.get(word, 0)) for word, weight in words.items()
         }
 
     def _refresh(self) -> None:
@@ -171,12 +217,27 @@ class FileRanker:
         self._state = state
         self._table = table = self._cache.table()
         self._ids = None
-        self._aside = frozenset(compress(table.ids, table.aside))
+        self._spread.clear()
+        self._asked = None
+        count = len(table.ids)
+        if count and table.ids[-1] > _SPARSE * count:
+            self._numbers, self._places = table.ids, {id: at for at, id in enumerate(table.ids)}
+        else:
+            self._numbers, self._places = range(table.ids[-1] + 1 if count else 0), None
         columns = (table.parts, table.whole, table.names, table.steps)
-        self._lengths = {
-            kind: dict(zip(table.ids, column, strict=True))
+        self._dampings = {
+            kind: self._column(_damped(kind, column), _NEVER)
             for kind, column in zip((PART, WHOLE, NAME_PART, PATH), columns, strict=True)
         }
+
+    def _column(self, values: Iterable[float], missing: float) -> Column:
+        """What the files have, and what stands at the places that are no file's."""
+        if self._places is not None:
+            return [*values]
+        column = [missing] * len(self._numbers)
+        for id, value in zip(self._table.ids, values, strict=True):
+            column[id] = value
+        return column
 
     def _paths(self) -> dict[str, int]:
         """All paths with their numbers; not read for a request that needs none of them."""
@@ -188,20 +249,42 @@ class FileRanker:
         count = len(self._table.ids) if among is None else among
         return math.log(1 + max(0.0, count - files + 0.5) / (files + 0.5))
 
-    def _by_words(self, kind: str, words: RequestWords) -> Scores:
+    def _lists(self, kind: str, words: Iterable[str]) -> dict[str, PostingList]:
+        lists = self._cache.lists(kind, words)
+        if kind == PART:
+            self._spread.update((word, len(listed.counts)) for word, listed in lists.items())
+        return lists
+
+    def _by_words(self, kind: str, words: RequestWords) -> Column:
         asked = words.whole if kind == WHOLE else words.parts
-        lists = self._cache.lists(kind, asked)
-        lengths = self._lengths[kind]
-        average = max(1.0, sum(lengths.values()) / max(1, len(lengths)))
-        damping = _Damping(lengths, 1 - _LENGTH_SHARE[kind], _LENGTH_SHARE[kind] / average)
-        found: Scores = {}
+        lists = self._lists(kind, asked)
+        base, damping = _SATURATION * (1 - _LENGTH_SHARE[kind]), self._dampings[kind]
+        found = [0.0] * len(self._numbers)
         left = _MOST_POSTINGS
         for word, listed in sorted(lists.items(), key=lambda pair: len(pair[1].counts)):
-            _score(found, listed, asked[word] * self._rarity(len(listed.counts)), damping)
+            rarity = asked[word] * self._rarity(len(listed.counts))
+            _score(found, self._placed(listed), rarity * (1 + _SATURATION), base, damping)
             left -= len(listed.counts)
             if left < 0:
                 break
         return found
+
+    def _placed(self, listed: PostingList) -> PostingList:
+        """A list with places in the columns in place of numbers; a number that is no file's any
+        more may have none.
+        """
+        ids, counts = listed
+        if self._places is not None:
+            place_of = self._places.get
+            pairs = [
+                (place, count)
+                for id, count in zip(ids, counts, strict=True)
+                if (place := place_of(id)) is not None
+            ]
+            placed = array("I", [place for place, _ in pairs])
+            return PostingList(placed, bytes(count for _, count in pairs))
+        end = bisect_left(ids, len(self._numbers))
+        return listed if end == len(ids) else PostingList(ids[:end], counts[:end])
 
     def _by_names(self, words: RequestWords) -> Scores:
         """Files that define something by a name of the request."""
@@ -209,9 +292,14 @@ class FileRanker:
         for word, (ids, _) in self._cache.lists(NAME, words.whole).items():
             if len(word) >= _SHORT_NAME:
                 for id in ids:
-                    if id in self._lengths[PART]:
+                    if self._is_file(id):
                         found[id] = found.get(id, 0.0) + words.whole[word] / len(ids)
         return found
+
+    def _is_file(self, id: int) -> bool:
+        if self._places is not None:
+            return id in self._places
+        return id < len(self._numbers) and self._dampings[PART][id] is not _NEVER
 
     def _by_subjects(self, words: RequestWords) -> Scores:
         """Files that commits with such subjects have changed."""
@@ -250,28 +338,16 @@ def check_time(is_late: IsLate) -> None:
         raise TimeoutError
 
 
-class _Damping(msgspec.Struct, frozen=True):
-    """How much a word's count is held back in a file, by the file's length."""
+def _damped(kind: str, lengths: Sequence[int]) -> Iterator[float]:
+    """How much the count of a word is held back in each file, by the file's length."""
+    average = max(1.0, sum(lengths) / max(1, len(lengths)))
+    share = _SATURATION * (_LENGTH_SHARE[kind] / average)
+    return (share * length for length in lengths)
 
-    lengths: Mapping[int, int]
-    base: float
-    share: float
 
-
-def _score(found: Scores, listed: PostingList, rarity: float, damping: _Damping) -> None:
+def _score(
+    found: Column, listed: PostingList, highest: float, base: float, damping: Column
+) -> None:
     # The loop that a map takes longest for: all that is the same for each file is done before it.
-    length_of, score_of = damping.lengths.get, found.get
-    base, share = _SATURATION * damping.base, _SATURATION * damping.share
-    highest = rarity * (1 + _SATURATION)
-    for id, count in zip(listed.ids, listed.counts, strict=True):
-        length = length_of(id)
-        if length is not None:  # a number without a row is an older state of a file
-            found[id] = score_of(id, 0.0) + highest * count / (count + base + share * length)
-
-
-def _add(total: Scores, scores: Scores, weight: float) -> None:
-    highest = max(scores.values(), default=0.0)
-    if highest <= 0:
-        return
-    for id, score in scores.items():
-        total[id] = total.get(id, 0.0) + weight * score / highest
+    for place, count in zip(listed.ids, listed.counts, strict=True):
+        found[place] += highest * count / (count + base + damping[place])

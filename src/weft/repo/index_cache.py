@@ -18,6 +18,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, suppress
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -137,6 +138,7 @@ class PostingList(NamedTuple):
     """The files that a word is in, and how often it is in each."""
 
     ids: array[int]
+    """In their order: a number is given once, and each segment has higher ones."""
     counts: bytes
 
 
@@ -304,11 +306,13 @@ class IndexCache:
             f"SELECT word, data FROM posting WHERE word IN ({marks}) ORDER BY word, segment", keys
         )
         found: dict[str, PostingList] = {}
-        for word, data in rows:
-            more = _unpacked(data)
-            if (earlier := found.get(word[1:])) is not None:
-                more = PostingList(earlier.ids + more.ids, earlier.counts + more.counts)
-            found[word[1:]] = more
+        # A word has a row for each segment: they are joined once, and not two at a time.
+        for word, group in groupby(rows, key=itemgetter(0)):
+            lists = [_unpacked(data) for _, data in group]
+            ids = lists[0].ids
+            for more in lists[1:]:
+                ids.extend(more.ids)
+            found[word[1:]] = PostingList(ids, b"".join(each.counts for each in lists))
         return found
 
     def definitions(self, path: str) -> list[Definition] | None:

@@ -75,6 +75,8 @@ class MapSource(msgspec.Struct, frozen=True):
     """How many letters of files are looked at; behind them names decide."""
     is_late: IsLate = never_late
     """Whether it is too late for the map."""
+    is_hurried: IsLate = never_late
+    """Whether there is no more time for bodies: from then on names decide."""
 
 
 def render_map(
@@ -181,10 +183,11 @@ class _BodyReader:
         self._text = source.text
         self._left = source.letters
         self._is_late = source.is_late
+        self._is_hurried = source.is_hurried
 
     def hits(self, path: str) -> _WordHits:
         """What is in a file."""
-        if not self.weights or self._left <= 0:
+        if not self.weights or self._left <= 0 or self._is_hurried():
             return _NO_HITS
         text = (self._text(path) or "")[: self._left]
         self._left -= len(text)

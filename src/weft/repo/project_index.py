@@ -101,6 +101,17 @@ class ProjectIndex:
             self._cache.close()
         self._cache = self._ranker = None
 
+    def prepare(self, request: str) -> None:
+        """Rank for a request whose hint will be asked for soon, so that it waits for less.
+        Blocks.
+        """
+
+        def prepared(_: IndexCache) -> None:
+            assert self._ranker is not None
+            self._ranker.prepare(request, _HINTED_FROM)
+
+        self._ask(prepared, None)
+
     def status(self) -> IndexStatus:
         """What it holds now."""
         return self._ask(_status, IndexStatus())
@@ -182,11 +193,13 @@ class ProjectIndex:
         tokens: int,
         allows: Allows | None = None,
         is_late: IsLate = never_late,
+        is_hurried: IsLate = never_late,
     ) -> str:
         """A map of the few files that share words with a request; empty when none does.
 
         Only of files that are still there, and with definitions of those that are as they were
-        read: the index may be older than they are.
+        read: the index may be older than they are.  From when on `is_hurried`, definitions are
+        chosen by their names alone.
 
         Raises:
             TimeoutError: `is_late` says so.
@@ -203,7 +216,13 @@ class ProjectIndex:
             ]
             weights = self._ranker.word_weights(request)
             current = partial(self._current, cache)
-            source = MapSource(current, self._text, letters=_HINTED_LETTERS, is_late=is_late)
+            source = MapSource(
+                current,
+                self._text,
+                letters=_HINTED_LETTERS,
+                is_late=is_late,
+                is_hurried=is_hurried,
+            )
             return render_map(there[:_HINTED_FILES], weights, tokens, source)
 
         return self._ask(hinted, "")

@@ -21,7 +21,7 @@ import msgspec
 from weft.errors import SessionNotFound, StoreError, UsageError, WeftError
 from weft.events import Fact, SessionCreated
 from weft.ids import BlobId, SessionId
-from weft.messages import ModelName
+from weft.messages import Content, ModelName, Text
 from weft.project.instructions import InstructionSet
 from weft.project.skills import SkillSet
 from weft.providers import Model, ModelInfo
@@ -91,6 +91,25 @@ class SessionHost:
         """Called with each session that goes on here because its wait is over."""
 
     # -- the start of sessions
+
+    async def prepare_index(self, message: Sequence[Content]) -> None:
+        """Have the index of the project, where it has one, look for what a first message may be
+        about, before it is sent; a cancel leaves it to the message.
+        """
+        project_path = self.services.project_path
+        if not self.services.has_index(project_path):
+            return
+        request = "\n".join(part.text for part in message if isinstance(part, Text))
+
+        def prepare() -> None:
+            import weft.runtime.turns.request_hints  # noqa: F401  # loaded here and not by a message
+
+            self.services.indexes().reader(project_path).prepare(request)
+
+        try:
+            await anyio.to_thread.run_sync(prepare, abandon_on_cancel=True)
+        except OSError:
+            logger.warning("the index could not be read", exc_info=True)
 
     async def start(self, wanted: CheckedStart) -> SessionPort:
         """Make a session, open the stored one of its id, or find the running one.

@@ -124,6 +124,8 @@ class _Run:
                     # The application is open: what the start has made stays for good and is never
                     # searched for garbage.
                     collect_garbage_again()
+                    # While the session is stored, which is a wait for the disk.
+                    group.start_soon(self._app.host.prepare_index, self._prompt)
                     code = await self._in_app(await self._open())
                     await self._finish_for_guests()
                 group.cancel_scope.cancel()

@@ -40,8 +40,11 @@ def request_hint(
     rules: Sequence[PermissionRule],
     redact: Callable[[str], str],
     is_late: IsLate = never_late,
+    is_hurried: IsLate = never_late,
 ) -> str:
     """The hint that goes with a message; empty when the index knows none of its words.  Blocks.
+
+    Where `is_hurried`, it is a plainer one.
 
     Raises:
         TimeoutError: `is_late` says so.
@@ -53,7 +56,8 @@ def request_hint(
         # Also of those that are further back than the ones that are looked at.
         return path not in known and may_read(path)
 
-    text = index.hint(request, focus[-_FOCUS:], HINT_TOKENS - _FRAME_TOKENS, allows, is_late)
+    tokens = HINT_TOKENS - _FRAME_TOKENS
+    text = index.hint(request, focus[-_FOCUS:], tokens, allows, is_late, is_hurried)
     return redact(_FRAME.format(map=_TAG.sub("‹", text))) if text else ""
 
 

@@ -64,6 +64,10 @@ HINT_SECONDS: Final = 0.045
 """How long a message waits for its hint, and a session for its map.  No message waits longer than
 50 ms for the index, and timers are late.
 """
+HURRY_SECONDS: Final = 0.02
+"""After so long the bodies of files are no longer read for a hint: on a machine that is busy with
+other things, a plain one in time is worth more than a better one that is dropped.
+"""
 _WINDOW_SHARE: Final = 64
 """A map takes at most so small a part of what a model can take in."""
 
@@ -190,6 +194,8 @@ class SessionPrompt:
         """What adds the map and then the hint to `found`; blocks."""
         focus, rules = tuple(state.files.touched), self._read_rules()
         redact, tokens = self._services.redact, self._map_tokens(state)
+        clock = self._services.clock
+        hurries_at = clock.monotonic() + HURRY_SECONDS
 
         def ask() -> None:
             from weft.runtime.turns.request_hints import overview_map, request_hint  # see `load`
@@ -199,7 +205,17 @@ class SessionPrompt:
             # from the turn that goes on.
             # The map first: it takes a fifth of the time, and the session keeps it.
             found.append(overview_map(index, tokens, rules, redact, is_late) if tokens else "")
-            found.append(request_hint(index, request, focus, rules, redact, is_late))
+            found.append(
+                request_hint(
+                    index,
+                    request,
+                    focus,
+                    rules,
+                    redact,
+                    is_late,
+                    lambda: clock.monotonic() >= hurries_at,
+                )
+            )
 
         return ask
 
