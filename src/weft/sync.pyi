@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Self, Unpack
 
+from weft.api.branch_files import FileComparison, FileWeave
 from weft.api.decisions.project import DecisionFormat, WhyReport
 from weft.api.fan import FanSummary
 from weft.api.fan.handle import FanCandidate
@@ -204,6 +205,17 @@ class Session:
         budget_usd: float | None = None,
         input_id: str | None = None,
     ) -> Fan: ...
+    def compare_files(self, first: str | int, second: str | int) -> FileComparison: ...
+    def weave_files(
+        self,
+        first: str | int,
+        second: str | int,
+        picks: Mapping[str, Literal["first", "second"]] | None = None,
+        *,
+        overwrite: Sequence[str] = ...,
+        preview: bool = False,
+        input_id: str | None = None,
+    ) -> FileWeave: ...
     def revisions(self, node: str) -> list[str]: ...
     def restore_revision(self, node: str, n: int, *, input_id: str | None = None) -> None: ...
     def toggle_tool_collapse(self, message_id: str, *, input_id: str | None = None) -> bool: ...

@@ -179,7 +179,16 @@ def test_every_changing_call_takes_an_input_id() -> None:
             "stop",
             "subscribe",
         ),
-        *("files_at", "join", "list_agents", "read_file", "summarize", "todos", "touched_files"),
+        *(
+            "compare_files",
+            "files_at",
+            "join",
+            "list_agents",
+            "read_file",
+            "summarize",
+            "todos",
+            "touched_files",
+        ),
         *("tree", "unsubscribe", "write_files"),
     }
     missing = [

@@ -422,6 +422,12 @@ ROWS: dict[str, Requirement] = {
         "Carries what was learned to the present line.", "api 3"
     ),
     "session:generate_branches": Requirement("N candidates at once, ranked.", "api 3"),
+    "session:compare_files": Requirement(
+        "The files of two branches, from where they part.", "loom 2"
+    ),
+    "session:weave_files": Requirement(
+        "One child with files of two branches, by the gate, undone by a rewind.", "loom 2"
+    ),
     # the application
     "app:decisions": Requirement(
         "The decision graph.", "api 1", "the decision graph is a later issue"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from weft.api.handle import SessionBase, input_id_of
@@ -24,6 +24,8 @@ from weft.session import (
 )
 
 if TYPE_CHECKING:  # as below
+    from weft.api.branch_files import FileComparison, FileWeave
+    from weft.api.branch_files.comparison import BranchSides
     from weft.api.fan import Fan
     from weft.view.tree import TreeMessage, TreeView
 
@@ -185,6 +187,63 @@ class BranchCalls(SessionBase):
             budget_usd=budget_usd,
             input_id=input_id_of(input_id),
         )
+
+    async def compare_files(self, first: str | int, second: str | int) -> FileComparison:
+        """The project's files at the ends of two branches, from the message where they part: which
+        of them changed what, and the differences between the two.
+
+        Raises:
+            UsageError: a message is not there, one is above the other, or the session has no
+                snapshot that could tell.
+        """
+        return (await self._sides(first, second)).comparison
+
+    async def weave_files(
+        self,
+        first: str | int,
+        second: str | int,
+        picks: Mapping[str, Literal["first", "second"]] | None = None,
+        *,
+        overwrite: Sequence[str] = (),
+        preview: bool = False,
+        input_id: str | None = None,
+    ) -> FileWeave:
+        """Put the files of two branches together in the project, as a child of the message where
+        the branches part, which becomes the present one and names both.
+
+        What only one branch changed is taken from it; what both changed is merged where the changes
+        do not meet, and else `picks` says whose version is taken.  Files are written under the
+        rules, hooks and approvals of the session, as by any model; what is on the disk and of
+        neither branch is left unless `overwrite` names it.  `preview` only says what would happen.
+        A rewind takes it back.
+
+        Raises:
+            SessionBusy: a turn runs.
+            UsageError: as of `compare_files`, the branches do not agree about a file, or others
+                have changed it since; nothing is written.
+        """
+        from weft.api.branch_files import weave_files  # few weave
+
+        sides = await self._sides(first, second)
+        root = (await self._port()).state.about.project_path
+        return await weave_files(
+            self,
+            sides,
+            root,
+            picks=picks or {},
+            overwrite=overwrite,
+            preview=preview,
+            input_id=input_id_of(input_id),
+        )
+
+    async def _sides(self, first: str | int, second: str | int) -> BranchSides:
+        from weft.api.branch_files import compare_files  # few compare
+
+        one, two = await self._node(first), await self._node(second)
+        if one is None or two is None:
+            raise UsageError("files are compared at messages, and one of these is before the first")
+        async with self._host.registry.reading(self.id) as store:
+            return await compare_files(one, two, (await self._port()).state, store)
 
     async def _place(self, to: str | int | None) -> tuple[NodeId | None, str]:
         """The node that is meant, and the checkpoint, where it is meant by that."""

@@ -68,6 +68,8 @@ class RewindPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the file history does not know, so that it is not put back."""
     is_done: bool = False
     """False: a preview."""
+    left: NodeId | None = None
+    """The end of the line that the conversation leaves, as of `Branch`."""
 
     @property
     def conflicts(self) -> tuple[str, ...]:

@@ -54,6 +54,9 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_current: bool = False
     length: int = 0
     """Messages on it, from the first one on."""
+    left: NodeId | None = None
+    """Of the answer to a change of branches: the end of the line that was left, where this one
+    lacks messages of it; `summarize_branch(left)` brings over what was learned there."""
 
 
 class TreeRef(msgspec.Struct, frozen=True):

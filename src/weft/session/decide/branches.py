@@ -88,7 +88,13 @@ def branch_at(state: SessionState, node: NodeId | None, name: str) -> tuple[list
         RefMoved(name=chosen, node=node),
         HeadMoved(node=node),
     ]
-    return facts, Branch(name=chosen, node=node, is_current=True, length=_length(state, node))
+    return facts, Branch(
+        name=chosen,
+        node=node,
+        is_current=True,
+        length=_length(state, node),
+        left=left_line(state, node),
+    )
 
 
 def switch(state: SessionState, name: str) -> tuple[list[Fact], Branch]:
@@ -101,7 +107,19 @@ def switch(state: SessionState, name: str) -> tuple[list[Fact], Branch]:
         SettingChanged(name="branch", value=name),
         HeadMoved(node=target.node),
     ]
-    return facts, Branch(name=name, node=target.node, is_current=True, length=target.length)
+    return facts, Branch(
+        name=name,
+        node=target.node,
+        is_current=True,
+        length=target.length,
+        left=left_line(state, target.node),
+    )
+
+
+def left_line(state: SessionState, to: NodeId | None) -> NodeId | None:
+    """The end of the present line, where the one that ends at `to` lacks messages of it."""
+    head = state.tree.head
+    return None if head is None or head in state.tree.ancestors(to) else head
 
 
 def rename(state: SessionState, name: str, new_name: str) -> list[Fact]:

@@ -23,7 +23,7 @@ from weft.ids import BlobId, NodeId
 from weft.loop import Commit
 from weft.session.answers import RewindItem, RewindPlan
 from weft.session.commands import RewindTo, UndoRewind
-from weft.session.decide.branches import keep_line, spare_lines
+from weft.session.decide.branches import keep_line, left_line, spare_lines
 from weft.session.environment import FileNow, FileRestorer
 from weft.session.log.session_log import SessionLog
 from weft.session.log.stored_line import read_places
@@ -89,10 +89,11 @@ class FileRewinder:
         steps: list[RewindStep] = []
         if command.files:
             steps = await self._plan(await self._changes_since(command, state), command.overwrite)
-        return RewindDraft(
-            plan=await self._plan_for(steps, command.to, conversation=command.conversation),
-            steps=tuple(steps),
-        )
+        planned = await self._plan_for(steps, command.to, conversation=command.conversation)
+        if command.conversation:
+            left = left_line(state, command.to)
+            planned = msgspec.structs.replace(planned, left=left)
+        return RewindDraft(plan=planned, steps=tuple(steps))
 
     async def _draft_of_undoing(self, command: UndoRewind, state: SessionState) -> RewindDraft:
         # A fork inherits the facts of its ancestor's rewinds; those changed files for the other

@@ -1,0 +1,197 @@
+"""Files of two branches: compared by their snapshots, and woven into one child of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.support.rewind_project import INFO, open_world, start, write
+from tests.support.world import World
+from weft.api.session import Session
+from weft.errors import StaleInput, UsageError
+from weft.providers.script import CallTool, SayText, Step
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+LINES = "".join(f"line {number}\n" for number in range(1, 10))
+
+
+def parted(*branches: Sequence[CallTool]) -> ScriptedModel:
+    """A model that says hello, and then makes the calls of one branch after the other."""
+    answers: list[list[Step]] = [[SayText(text="hello")]]
+    for calls in branches:
+        # A file that is there is written over only by those who have read it.
+        reads = [
+            CallTool(name="read", args={"path": c.args["path"]})
+            for c in calls
+            if c.args.get("path")
+        ]
+        answers += [list(reads)] if reads else []
+        answers += [list(calls), [SayText(text="done")]]
+    return ScriptedModel(answers, info=INFO)
+
+
+async def two_branches(session: Session, *, stays: bool = False) -> tuple[str, str, str]:
+    """The message where two branches part, and their ends.  The files of the first are taken back
+    before the second begins, unless they are to stay.
+    """
+    await session.send_message("hi")
+    above = [node for node, _ in await session.messages_with_ids()][-1]
+    await session.send_message("go one way")
+    first = [node for node, _ in await session.messages_with_ids()][-1]
+    await session.rewind(above, files=not stays)
+    await session.send_message("go another way")
+    second = [node for node, _ in await session.messages_with_ids()][-1]
+    return above, first, second
+
+
+def changed(path: str, old: str, new: str) -> CallTool:
+    return write(path, LINES.replace(old, new))
+
+
+@pytest.mark.requirement("session:compare_files")
+async def test_files_of_two_branches_are_compared_from_where_they_part(world: World) -> None:
+    world.write("a.txt", LINES)
+    world.write("both.txt", LINES)
+    model = parted(
+        [changed("both.txt", "line 2\n", "two\n"), write("one.txt", "first\n")],
+        [changed("both.txt", "line 2\n", "zwei\n"), changed("a.txt", "line 1\n", "uno\n")],
+    )
+    async with open_world(world, model) as app:
+        session = await start(app)
+        above, first, second = await two_branches(session)
+        found = await session.compare_files(first, second)
+        assert (found.ancestor, found.first, found.second) == (above, first, second)
+        assert {file.path: file.origin for file in found.files} == {
+            "a.txt": "second",
+            "both.txt": "conflict",
+            "one.txt": "first",
+        }
+        assert "-line 1\n+uno\n" in found.diff
+        assert "-two\n+zwei\n" in found.diff
+        assert "+++ /dev/null" in found.diff
+        # The same by the number of a message, and the other way round.
+        turned = await session.compare_files(second, first)
+        assert [file.origin for file in turned.files] == ["first", "conflict", "second"]
+
+
+@pytest.mark.requirement("session:weave_files")
+async def test_files_of_both_branches_are_woven_into_a_child_that_names_both(
+    world: World,
+) -> None:
+    world.write("both.txt", LINES)
+    world.write("gone.txt", "old\n")
+    removal = "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch"
+    model = parted(
+        [changed("both.txt", "line 2\n", "two\n"), write("new/one.txt", "first\n")],
+        [
+            changed("both.txt", "line 8\n", "eight\n"),
+            CallTool(name="apply_patch", args={"patch": removal}),
+        ],
+    )
+    async with open_world(world, model) as app:
+        session = await start(app, tools=["read", "write", "apply_patch"])
+        above, first, second = await two_branches(session)
+        assert not (world.project / "new/one.txt").exists()
+        plan = await session.weave_files(first, second, preview=True)
+        assert plan.node is None
+        assert set(plan.written) == {"both.txt", "new/one.txt"}
+        done = await session.weave_files(first, second)
+        assert world.read("both.txt") == LINES.replace("line 2\n", "two\n").replace(
+            "line 8\n", "eight\n"
+        )
+        assert world.read("new/one.txt") == "first\n"
+        assert not (world.project / "gone.txt").exists()
+        assert (set(done.written), done.removed, done.left) == (set(plan.written), (), ())
+        line = [node for node, _ in await session.messages_with_ids()]
+        assert line[-1] == done.node
+        assert line[1] == above
+        node = await app.loom.get(done.node or "")
+        assert node.metadata["parents"] == [first, second]
+        # And all of it goes back.
+        await session.rewind(second)
+        assert world.read("both.txt") == LINES.replace("line 8\n", "eight\n")
+        assert not (world.project / "new/one.txt").exists()
+        assert [node for node, _ in await session.messages_with_ids()][-1] == second
+
+
+async def test_what_branches_do_not_agree_about_is_chosen(plain_world: World) -> None:
+    world = plain_world
+    world.write("both.txt", LINES)
+    model = parted(
+        [changed("both.txt", "line 2\n", "two\n")], [changed("both.txt", "line 2\n", "zwei\n")]
+    )
+    async with open_world(world, model) as app:
+        session = await start(app)
+        _, first, second = await two_branches(session)
+        before = [node for node, _ in await session.messages_with_ids()]
+        with pytest.raises(UsageError, match=r"both\.txt; choose a side"):
+            await session.weave_files(first, second)
+        with pytest.raises(UsageError, match="the same in both"):
+            await session.weave_files(first, second, {"none.txt": "first"})
+        assert (await session.weave_files(first, second, preview=True)).conflicts == ("both.txt",)
+        assert [node for node, _ in await session.messages_with_ids()] == before
+        done = await session.weave_files(first, second, {"both.txt": "first"})
+        assert world.read("both.txt") == LINES.replace("line 2\n", "two\n")
+        assert [(file.path, file.origin) for file in done.files] == [("both.txt", "first")]
+
+
+async def test_what_others_changed_since_is_left_unless_it_is_named(plain_world: World) -> None:
+    world = plain_world
+    world.write("a.txt", LINES)
+    model = parted([changed("a.txt", "line 2\n", "two\n")], [write("b.txt", "b\n")])
+    async with open_world(world, model) as app:
+        session = await start(app)
+        _, first, second = await two_branches(session)
+        world.write("a.txt", "mine\n")
+        with pytest.raises(UsageError, match=r"a\.txt was changed since"):
+            await session.weave_files(first, second)
+        assert world.read("a.txt") == "mine\n"
+        await session.weave_files(first, second, overwrite=["a.txt"])
+        assert world.read("a.txt") == LINES.replace("line 2\n", "two\n")
+
+
+async def test_woven_files_pass_the_gate_of_the_session(plain_world: World) -> None:
+    world = plain_world
+    world.write("a.txt", LINES)
+    model = parted([changed("a.txt", "line 2\n", "two\n")], [write("b.txt", "b\n")])
+    async with open_world(world, model) as app:
+        session = await start(app)
+        _, first, second = await two_branches(session)
+        await session.set_permission_mode("plan")
+        done = await session.weave_files(first, second)
+        assert world.read("a.txt") == LINES
+        assert [each.partition(":")[0] for each in done.left] == ["a.txt"]
+        assert done.written == ()
+
+
+async def test_messages_that_are_no_two_branches_are_refused(plain_world: World) -> None:
+    model = parted([write("a.txt", "a\n")], [write("b.txt", "b\n")])
+    async with open_world(plain_world, model) as app:
+        session = await start(app)
+        above, first, _ = await two_branches(session)
+        with pytest.raises(UsageError, match="above the other"):
+            await session.compare_files(above, first)
+        with pytest.raises(UsageError):
+            await session.compare_files(first, "nod_none")
+
+
+async def test_a_weave_that_comes_again_changes_nothing_and_answers_the_same(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    world.write("a.txt", LINES)
+    model = parted([changed("a.txt", "line 2\n", "two\n")], [write("b.txt", "b\n")])
+    async with open_world(world, model) as app:
+        session = await start(app)
+        _, first, second = await two_branches(session)
+        done = await session.weave_files(first, second, input_id="i")
+        before = (await session.editor_snapshot()).seq
+        again = await session.weave_files(first, second, input_id="i")
+        assert (again.node, again.written, again.parents) == (done.node, ("a.txt",), done.parents)
+        assert [each.path for each in again.files] == [each.path for each in done.files]
+        with pytest.raises(StaleInput):
+            await session.weave_files(second, first, input_id="i")
+        assert (await session.editor_snapshot()).seq == before
