@@ -13,7 +13,7 @@ from weft.events import (
     SystemNote,
     TurnStarted,
 )
-from weft.ids import derived_id
+from weft.ids import NodeId, derived_id
 from weft.messages import typed_text
 from weft.state.settings import SessionSettings
 
@@ -40,6 +40,8 @@ class SessionSummary(msgspec.Struct, kw_only=True):
     parent: CallOrigin | None = None
     fork: ForkPoint | None = None
     imported: bool = False
+    root: NodeId | None = None
+    """The first message that goes on from none."""
 
     def apply(self, fact: AnyFact) -> None:
         """Take one more fact in."""
@@ -56,6 +58,8 @@ class SessionSummary(msgspec.Struct, kw_only=True):
                 # From the fact, not from a clock: a fold that reads the time would not replay to
                 # the same state.
                 self.last_message = at
+                if node.parent is None and self.root is None:
+                    self.root = node.id
                 if node.role == "user" and not self.first_prompt:
                     self.first_prompt = typed_text(node.parts)[:FIRST_PROMPT_LENGTH]
             # A turn that continues one that was interrupted or hit a limit is counted with it.

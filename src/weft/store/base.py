@@ -56,7 +56,7 @@ class Blob(msgspec.Struct, frozen=True, gc=False):
 
 class SearchText(msgspec.Struct, frozen=True, gc=False):
     """Words that full-text search should find: what the user and the model said, not tool
-    output.
+    output.  Without words the message is only to be found by its id.
     """
 
     node: NodeId
@@ -99,6 +99,9 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Why it cannot be opened; empty when it can."""
     last_seq: int = 0
     """The end of the stream when the row was written."""
+    root: str = ""
+    """The message that its tree begins with; empty where it has none of its own, and in rows of
+    programs that did not know this field."""
 
 
 RowPlace: TypeAlias = tuple[float, SessionId]
@@ -421,19 +424,24 @@ class Store(Protocol):
 
     async def nodes_with_prefix(self, prefix: str, *, limit: int = 10) -> list[NodePlace]:
         """Messages whose ids begin with `prefix`, taken literally, the newest first; of those that
-        say something.  An id that is the prefix itself comes before all others.
+        an append named in `said`, with words or without.  An id that is the prefix itself comes
+        before all others; one that several logs have is there once for each.
 
         A store without an index for it inherits this, which reads all logs.
         """
-        found: list[tuple[float, NodePlace]] = []
-        place: RowPlace | None = None
-        while page := await self.rows(limit=1000, archived=True, children=True, after=place):
-            for row in page:
-                if not row.damaged:
-                    found += await _messages_in(self, row.id, prefix)
-            place = page[-1].last_active, page[-1].id
-        found.sort(key=lambda one: (one[1].node == prefix, one[0]), reverse=True)
-        return [each for _, each in found[:limit]]
+        from weft.store.node_scan import scan_nodes  # only here: start-up time
+
+        found = await scan_nodes(self, lambda node: node.startswith(prefix))
+        found.sort(key=lambda each: each[0] != prefix)
+        return [NodePlace(NodeId(node), session_id) for node, session_id in found[:limit]]
+
+    async def nodes_named(self, nodes: Collection[NodeId]) -> list[NodePlace]:
+        """The same of exactly these ids, many at a time; in no order."""
+        from weft.store.node_scan import scan_nodes  # as above
+
+        wanted = frozenset(nodes)
+        found = await scan_nodes(self, wanted.__contains__)
+        return [NodePlace(NodeId(node), session_id) for node, session_id in found]
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         """Places where all the words were said, as `words` reads them."""
@@ -570,22 +578,6 @@ class Store(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
-
-
-async def _messages_in(
-    store: Store, session_id: SessionId, prefix: str
-) -> list[tuple[float, NodePlace]]:
-    from weft.store.node_scan import message_id  # only here: start-up time
-
-    found: list[tuple[float, NodePlace]] = []
-    after = 0
-    while records := await store.read(session_id, after=after):
-        for record in records:
-            node = message_id(record.kind, record.body)
-            if node is not None and node.startswith(prefix):
-                found.append((record.at, NodePlace(node, session_id)))
-        after = records[-1].seq
-    return found
 
 
 def due_rows(

@@ -14,7 +14,7 @@ import msgspec
 
 from weft.clock import Clock, SystemClock
 from weft.errors import Corrupt, StoreUnavailable, UsageError
-from weft.ids import BlobId, SessionId, new_id
+from weft.ids import BlobId, NodeId, SessionId, new_id
 from weft.store import search_text as words
 from weft.store.address import check_address
 from weft.store.base import (
@@ -293,6 +293,17 @@ class MemoryStore(Store):
         newest = list(reversed(found))
         newest.sort(key=lambda place: place.node != prefix)
         return newest[:limit]
+
+    async def nodes_named(self, nodes: Collection[NodeId]) -> list[NodePlace]:
+        self._check_open()
+        wanted = frozenset(nodes)
+        found = {
+            NodePlace(said.node, SessionId(name)): None
+            for name, stream in self.data.streams.items()
+            for said, _ in stream.said
+            if said.node in wanted
+        }
+        return list(found)
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         self._check_open()

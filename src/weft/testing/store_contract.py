@@ -15,7 +15,7 @@ after a restart; each call returns a store of its own, on the same data.  This m
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import anyio
@@ -34,8 +34,9 @@ from weft.errors import (
     UsageError,
     WeftError,
 )
+from weft.events import NewMessage, encode
 from weft.ids import BlobId, NodeId, SessionId
-from weft.messages import DraftPart
+from weft.messages import DraftPart, Node, Text
 from weft.sha256 import sha256
 from weft.store import (
     READER_VERSION,
@@ -913,6 +914,49 @@ class StoreContract:
             assert "Login-Handler" in hit.excerpt
             assert len(await store.search("the", limit=1)) == 1
 
+    async def test_messages_are_found_by_their_ids_with_words_or_without(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as store:
+            for session, named in ((A, {"n_1": "hello", "n_2": ""}), (B, {"n_2": "again"})):
+                lease = await store.take_lease(session)
+                await store.append(messages(lease, named, at=10.0 if session == B else 0.0))
+            found = await store.nodes_with_prefix("n_")
+            assert [(place.node, place.session_id) for place in found[:1]] == [("n_2", B)]
+            assert len(found) == 3
+            assert [place.node for place in await store.nodes_with_prefix("n_1")] == ["n_1"]
+            for unknown in ("n%", "n__", "N_1", "n_11"):
+                assert await store.nodes_with_prefix(unknown) == []
+            named_places = await store.nodes_named([NodeId("n_2"), NodeId("n_"), NodeId("n_9")])
+            assert {(place.node, place.session_id) for place in named_places} == {
+                ("n_2", A),
+                ("n_2", B),
+            }
+            assert await store.nodes_named([]) == []
+            assert await places(store, "hello") == {(A, NodeId("n_1"))}
+
+    async def test_a_row_names_the_root_of_its_tree(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await add_row(store, SessionRow(id=A, root="any id: 1"))
+        async with self.opened(tmp_path) as store:
+            found = await store.row(A)
+            assert found is not None
+            assert found.root == "any id: 1"
+
+    async def test_a_reader_needs_no_lease_and_leaves_the_owner_alone(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as owner, self.opened(tmp_path) as reader:
+            lease = await owner.take_lease(A)
+            await owner.append(messages(lease, {"n_1": "hello"}))
+            owner.save_draft(chunk(lease, "more"))
+            assert await owner.load_drafts(A)
+            assert len(await reader.read(A)) == 1
+            assert [draft.text for draft in await reader.load_drafts(A)] == ["more"]
+            assert await reader.nodes_named([NodeId("n_1")])
+            held = await reader.lease_of(A)
+            assert held is not None
+            assert held.fence == lease.fence
+            await owner.append(facts(lease, 1, "goes on"))
+
     async def test_search_knows_accents_and_scripts(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             lease = await store.take_lease(A)
@@ -1469,6 +1513,34 @@ def says(lease: Lease, after: int, *texts: str) -> Append:
     """One record, and words that were said with it at the nodes n0, n1, …"""
     words = tuple(SearchText(NodeId(f"n{number}"), text) for number, text in enumerate(texts))
     return msgspec.structs.replace(facts(lease, after, "f0"), said=words)
+
+
+def messages(lease: Lease, texts: Mapping[str, str], *, at: float = 0.0) -> Append:
+    """An append of one message for each id, with its words."""
+    records = tuple(
+        Record(
+            seq,
+            at + seq,
+            "new_message",
+            encode(
+                NewMessage(
+                    node=Node(id=NodeId(node), role="user", parts=(Text(text=text),)),
+                    session_id=SessionId(lease.stream),
+                    seq=seq,
+                    at=at + seq,
+                )
+            ),
+        )
+        for seq, (node, text) in enumerate(texts.items(), 1)
+    )
+    return Append(
+        stream=lease.stream,
+        expected_seq=0,
+        records=records,
+        fence=lease.fence,
+        row=SessionRow(id=SessionId(lease.stream), last_seq=len(records)),
+        said=tuple(SearchText(NodeId(node), text) for node, text in texts.items()),
+    )
 
 
 def said(text: str) -> SearchText:

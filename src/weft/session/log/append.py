@@ -198,6 +198,7 @@ def row_after(state: SessionState, facts: Sequence[Fact]) -> SessionRow:
         wake_at=_wake_at(turn),
         min_reader=max(state.tree.min_reader, *map(reader_for, facts)),
         last_seq=facts[-1].seq,
+        root=str(settings.get("loom_root") or about.root or ""),
     )
 
 
@@ -271,9 +272,16 @@ def said(facts: Sequence[Fact]) -> list[SearchText]:
     for fact in facts:
         for node_id, parts in _worded(fact):
             text = "".join(part.text for part in parts if isinstance(part, Text))
-            if text:
+            if text or _is_branch(fact):
                 found.append(SearchText(node_id, text[:SEARCHED]))
     return found
+
+
+def _is_branch(fact: Fact) -> bool:
+    """Whether a message is a segment of a text tree, which is asked for by its id alone; of a
+    conversation, most that say nothing are calls of tools.
+    """
+    return isinstance(fact, NewMessage) and "loom" in fact.node.metadata
 
 
 def _worded(fact: Fact) -> tuple[tuple[NodeId, tuple[Part, ...]], ...]:

@@ -240,6 +240,19 @@ def nodes_with_prefix(db: apsw.Connection, prefix: str, limit: int) -> list[Node
     return [NodePlace(NodeId(node), SessionId(name)) for node, name in found]
 
 
+def nodes_named(db: apsw.Connection, nodes: Collection[NodeId]) -> list[NodePlace]:
+    """Messages of these ids, hidden logs too."""
+    # One statement with one parameter: SQLite takes no more than some thousand of them.
+    asked = msgspec.json.encode(list(nodes)).decode()
+    found = fetch(
+        db,
+        """select distinct node, name from said join streams using (stream_no)
+           where node in (select value from json_each(?))""",
+        (asked,),
+    )
+    return [NodePlace(NodeId(node), SessionId(name)) for node, name in found]
+
+
 def search(db: apsw.Connection, query: str, limit: int) -> list[SearchHit]:
     """Places where all the words were said, best first."""
     phrases = words.phrases(query)

@@ -14,7 +14,7 @@ import apsw
 
 from weft.clock import Clock, SystemClock
 from weft.errors import StoreUnavailable
-from weft.ids import BlobId, SessionId
+from weft.ids import BlobId, NodeId, SessionId
 from weft.store.base import (
     Append,
     Draft,
@@ -209,6 +209,12 @@ class SqliteStore(DiskStore):
         if not is_storable(prefix):
             return []
         return await self._ask(lambda db: reading.nodes_with_prefix(db, prefix, limit))
+
+    async def nodes_named(self, nodes: Collection[NodeId]) -> list[NodePlace]:
+        from weft.store.text import is_storable  # as above
+
+        asked = [node for node in nodes if is_storable(node)]
+        return await self._ask(lambda db: reading.nodes_named(db, asked))
 
     async def search(self, query: str, *, limit: int = 20) -> list[SearchHit]:
         return await self._ask(lambda db: reading.search(db, query, limit), reader=self._searcher)
