@@ -56,7 +56,7 @@ CLASSES: dict[type, tuple[str, ...]] = {
     api.SessionManager: (),
     ProjectDecisions: (),
     GenerationRun: (),
-    LoomSession: ("read_only: bool",),
+    LoomSession: ("read_only: bool", "store: GenerationStore"),
     GenerationStore: (),
     App: ("config: Config", "project_path: str"),
 }
@@ -74,8 +74,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 ASYNC_ONLY: dict[type, set[str]] = {
     App: {"host"},
-    GenerationStore: {"loaded", "is_elsewhere", "now"},
-    LoomSession: {"begun", "show_new", "loom_tree"},
+    GenerationStore: {"loaded", "is_elsewhere", "now", "imported_tree"},
+    LoomSession: {"begun", "show_new", "loom_tree", "store"},
 }
 """Public names that have no blocking form: the runtime beneath the API is for async edges."""
 

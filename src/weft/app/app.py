@@ -638,6 +638,9 @@ class App:
         projects = set() if self._host is None else self._host.projects
         try:
             await self._stop_accepting()
+            if self._loom is not None:
+                # Plain calls of views need not be awaited: what they have changed is stored now.
+                await self._loom.trees.aclose()
             if self._host is not None:
                 # From the top down: sessions end first, because they append their last facts
                 # through the store.

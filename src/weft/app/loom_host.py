@@ -47,6 +47,11 @@ class AppLoomHost(LoomHost):
         port = self._host.running(session_id)
         return port.actor if isinstance(port, LocalPort) else None
 
+    async def unload(self, session_id: SessionId) -> None:
+        port = self._host.running(session_id)
+        if isinstance(port, LocalPort):
+            await self._host.registry.unload_unused(port)
+
     async def create(self, session_id: SessionId, facts: Sequence[Fact]) -> SessionPort:
         return await self._host.start(
             CheckedStart(

@@ -14,7 +14,7 @@ from weft.loom.branches.generation_events import (
     GenerationError,
     GenerationEvent,
 )
-from weft.loom.generation_store import CatalogueEntry, GenerationStore, TreeCatalogue
+from weft.loom.generation_store import GenerationStore
 from weft.loom.host import LoomHost
 from weft.loom.loom_session import LoomSession
 from weft.loom.loom_state import LoomState, TreeSettings
@@ -22,6 +22,7 @@ from weft.loom.model_plan import ModelPlanEntry
 from weft.loom.node import LoomNode, TextSegment
 from weft.loom.search_rank import RankedTree
 from weft.loom.tree_search import LoomHit
+from weft.loom.tree_store import CatalogueEntry, TreeCatalogue
 from weft.loom.trees.branch_comparison import BranchComparison
 from weft.loom.trees.text_diff import DiffPart
 

@@ -42,6 +42,10 @@ class LoomHost(Protocol):
         """The session itself, where it is open in this process."""
         ...
 
+    async def unload(self, session_id: SessionId) -> None:
+        """Give back a session that this process has and does not use."""
+        ...
+
     async def create(self, session_id: SessionId, facts: Sequence[Fact]) -> SessionPort:
         """Make a session that begins with these facts; the first is `SessionCreated`."""
         ...

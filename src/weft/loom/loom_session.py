@@ -34,6 +34,7 @@ from weft.loom.node import (
     LoomNode,
     TextSegment,
 )
+from weft.loom.tree_store import TreeStore
 from weft.loom.trees import tree_edits
 from weft.loom.trees.loom_tree import LoomTree
 from weft.loom.trees.text_diff import mapped_segments
@@ -42,7 +43,6 @@ from weft.providers import Model
 
 if TYPE_CHECKING:
     from weft.loom.branches.generation import GenerationRun, GenerationWork
-    from weft.loom.generation_store import GenerationStore
     from weft.loom.trees.branch_comparison import BranchComparison
 
 ROLES_FOR_HEADERS: Final = 2
@@ -53,13 +53,11 @@ class LoomSession:
 
     def __new__(cls, store: Any, start_id: str, *, read_only: bool = False) -> Any:
         """On a store of `weft.sync` it opens the tree, and is a blocking view."""
-        from weft.loom.generation_store import GenerationStore  # it imports this module
-
-        if isinstance(store, GenerationStore):
+        if isinstance(store, TreeStore):
             return super().__new__(cls)
         return store.open(start_id, read_only=read_only)
 
-    def __init__(self, store: GenerationStore, start_id: str, *, read_only: bool = False) -> None:
+    def __init__(self, store: TreeStore, start_id: str, *, read_only: bool = False) -> None:
         """`start_id` is any node, or a unique beginning of an id; a root opens where the tree was
         left.  The tree must be loaded: `await store.open(start_id)` does both.
 
@@ -68,13 +66,17 @@ class LoomSession:
             AmbiguousId: several begin so.
             UsageError: another process has the tree, and it is not opened to be read only.
         """
-        self._store = store
-        self._tree, start = store.loaded(start_id)
+        tree, start = store.loaded(start_id)
+        self._begin(store, tree, start, read_only=read_only)
+
+    def _begin(self, store: TreeStore, tree: LoomTree, start: NodeId, *, read_only: bool) -> None:
         if not read_only:
-            self._tree.check_writable()
+            tree.check_writable()
+        self._store = store
+        self._tree = tree
         self.read_only = read_only
-        self._tree.views += 1
-        self._current = self._tree.active_node() if start == self._tree.root_id else start
+        tree.views += 1
+        self._current = tree.active_node() if start == tree.root_id else start
         self._selected: dict[NodeId, NodeId] = {}
         self._indexes: dict[NodeId, int] = {}
         """Where the selected child stood: the next one takes its place when it is deleted."""
@@ -87,18 +89,23 @@ class LoomSession:
     # -- reading
 
     @property
-    def store(self) -> GenerationStore:
+    def store(self) -> TreeStore:
         """The store of all trees."""
         return self._store
 
     @property
     def root_id(self) -> NodeId:
-        """The root of the tree."""
-        return self._tree.root_id
+        """The root of the tree, by the id that opens it."""
+        return self._tree.tree_id
 
     @property
     def current_node_id(self) -> NodeId:
         """Where the view stands: at the nearest node above, where its own was deleted."""
+        return self._tree.shown_id(self._here)
+
+    @property
+    def _here(self) -> NodeId:
+        """The same, by the id that the tree has it under."""
         at: NodeId | None = self._current
         while at is not None and self._tree.find(at) is None:
             held = self._tree.tree.nodes.get(at)
@@ -108,7 +115,7 @@ class LoomSession:
 
     def get_state(self) -> LoomState:
         """The view as it is now."""
-        tree, current = self._tree, self.current_node_id
+        tree, current = self._tree, self._here
         children = tree.children(current)
         index = self._selected_index(current, children)
         line = tree.shown_line(current)
@@ -117,21 +124,23 @@ class LoomSession:
         first, plan = self._first_entry(), self.model_plan
         used = tree.state.ledger.total
         return LoomState(
-            current_node_id=current,
+            current_node_id=tree.shown_id(current),
             current_node=tree.node(current),
             full_text=line.text,
             children=tuple(tree.node(child) for child in children),
             selected_child_idx=index,
-            descendant_counts={each: tree.descendant_count(each) for each in (current, *children)},
+            descendant_counts={
+                tree.shown_id(each): tree.descendant_count(each) for each in (current, *children)
+            },
             continuation_text="".join(each.text for each in below),
             model=first.model,
             max_tokens=first.max_tokens,
             temperature=first.temperature,
             n_branches=self.n_branches,
             context=line.context or "",
-            root_id=tree.root_id,
+            root_id=tree.tree_id,
             view_mode=self._view_mode,
-            hoisted_node_id=self._hoist,
+            hoisted_node_id=None if self._hoist is None else tree.shown_id(self._hoist),
             tree_nodes=self._tree_nodes() if self._view_mode == "tree" else None,
             show_model_names=self.show_model_names,
             model_plan=plan,
@@ -184,7 +193,7 @@ class LoomSession:
 
     def navigate_child(self) -> LoomState:
         """Go into the selected child; a leaf has none."""
-        current = self.current_node_id
+        current = self._here
         children = self._tree.children(current)
         if children:
             child = children[self._selected_index(current, children)]
@@ -193,7 +202,7 @@ class LoomSession:
 
     def navigate_parent(self) -> LoomState:
         """Go up; the child that was left is selected there."""
-        left = self.current_node_id
+        left = self._here
         parent = self._tree.parent(left)
         if parent is not None:
             self._go(parent, {parent: left})
@@ -201,7 +210,7 @@ class LoomSession:
 
     def select_sibling(self, by: int) -> LoomState:
         """Select another child of the current node, so many further; both ends meet."""
-        current = self.current_node_id
+        current = self._here
         children = self._tree.children(current)
         if children:
             index = (self._selected_index(current, children) + by) % len(children)
@@ -223,7 +232,7 @@ class LoomSession:
             return self._tree.resolve(reference)
         except NodeNotFound:
             if reference and self._store.is_elsewhere(reference, self._tree):
-                raise NodeElsewhere(reference, self._tree.root_id) from None
+                raise NodeElsewhere(reference, self._tree.tree_id) from None
             raise
 
     def _move_to(self, node: NodeId) -> None:
@@ -272,7 +281,7 @@ class LoomSession:
 
     def toggle_hoist(self) -> LoomState:
         """Show only what is below the current node; at the node that is hoisted, all again."""
-        current = self.current_node_id
+        current = self._here
         self._hoist = None if self._hoist == current else current
         return self.get_state()
 
@@ -280,7 +289,7 @@ class LoomSession:
 
     def toggle_bookmark(self) -> bool:
         """Mark the current node, or take the mark away; returns whether it has it now."""
-        node = self.current_node_id
+        node = self._here
         marked = not self._tree.marks(node).get(BOOKMARK)
         self._mark(node, {BOOKMARK: marked})
         return marked
@@ -290,7 +299,7 @@ class LoomSession:
 
         Without a mark it stays where it is.
         """
-        marked, current = self._tree.bookmarks(), self.current_node_id
+        marked, current = self._tree.bookmarks(), self._here
         if marked:
             here = self._tree.age_of(current)
             later = [node for node in marked if self._tree.age_of(node) > here]
@@ -314,7 +323,7 @@ class LoomSession:
         tree_edits.mark(self._tree, node, marks)
 
     def _named(self, node_id: str | None) -> NodeId:
-        return self.current_node_id if node_id is None else self._own(node_id)
+        return self._here if node_id is None else self._own(node_id)
 
     # -- settings
 
@@ -413,7 +422,7 @@ class LoomSession:
         """What models are told beside the text, from the current node on; "" clears it, one that
         is inherited too.
         """
-        self._mark(self.current_node_id, {CONTEXT: text})
+        self._mark(self._here, {CONTEXT: text})
         return self.get_state()
 
     def prompt_entries(self) -> tuple[ModelPrompt, ...]:
@@ -421,7 +430,7 @@ class LoomSession:
         from weft.loom.branches.branch_request import shown_prompt  # few look at it
         from weft.loom.continuation import ContinuationOptions
 
-        current = self.current_node_id
+        current = self._here
         text, context = self._tree.full_text(current), self._tree.context_of(current)
         found: list[ModelPrompt] = []
         for entry in self.model_plan:
@@ -472,10 +481,10 @@ class LoomSession:
         living = [node for node in new if self._tree.find(node) is not None]
         if not living or self._is_closed or self._tree.find(source) is None:
             return
-        if self.current_node_id == source and len(living) == 1:
+        if self._here == source and len(living) == 1:
             self._go(living[0], {source: living[0]})
         else:
-            self._go(self.current_node_id, {source: living[0]})
+            self._go(self._here, {source: living[0]})
 
     @property
     def loom_tree(self) -> LoomTree:
@@ -495,7 +504,7 @@ class LoomSession:
             StaleEdit: `original` is not the text on record; nothing is written.
         """
         self._check_writable()
-        tree, current = self._tree, self.current_node_id
+        tree, current = self._tree, self._here
         texts = tree.line_texts(current)
         if original != "".join(text for _, text in texts):
             raise StaleEdit("the text has changed since it was read; read it again and edit that")
@@ -535,7 +544,7 @@ class LoomSession:
         self._check_writable()
         node = self._own(node_id)
         tail = tree_edits.split(self._tree, node, position)
-        if self.current_node_id == node:
+        if self._here == node:
             self._go(node, {node: tail})
         return self._tree.node(node), self._tree.node(tail)
 
@@ -559,16 +568,17 @@ class LoomSession:
         from weft.loom.branches.token_scores import text_with_alternative
 
         self._check_writable()
-        node = self._tree.node(self._own(node_id))
-        scores = self._tree.words.scores(self._tree.marks(node.id).get(LOGPROBS))
-        if scores is None or node.parent_id is None:
+        own = self._own(node_id)
+        node, parent = self._tree.node(own), self._tree.parent(own)
+        scores = self._tree.words.scores(self._tree.marks(own).get(LOGPROBS))
+        if scores is None or parent is None:
             raise UsageError(
                 f"the tokens of {node.id!r} are not known: its model reports none, or was not asked"
             )
         text = text_with_alternative(node.text, scores, index, alternative)
         new = tree_edits.add_child(
             self._tree,
-            node.parent_id,
+            parent,
             text,
             model=node.model or "",
             strategy=node.strategy,
@@ -582,7 +592,7 @@ class LoomSession:
         is empty or the whole.
         """
         self._check_writable()
-        current = self.current_node_id
+        current = self._here
         children = self._tree.children(current)
         if not children:
             return None
@@ -606,7 +616,7 @@ class LoomSession:
     def delete_selected_child(self) -> bool:
         """Delete the selected child and all below it; False where there is none."""
         self._check_writable()
-        current = self.current_node_id
+        current = self._here
         children = self._tree.children(current)
         if not children:
             return False
@@ -678,3 +688,16 @@ class LoomSession:
         self._tree.views -= 1
         if not self._tree.views:
             self._tree.release()
+
+
+def view_over(
+    store: TreeStore, tree: LoomTree, start: NodeId, *, read_only: bool = False
+) -> LoomSession:
+    """A view of a tree that was found, which starts at this node.
+
+    Raises:
+        UsageError: another process has the tree, and it is not opened to be read only.
+    """
+    view: LoomSession = object.__new__(LoomSession)
+    view._begin(store, tree, start, read_only=read_only)
+    return view

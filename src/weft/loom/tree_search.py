@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
-from weft.errors import AmbiguousId, NodeNotFound, SessionNotFound
 from weft.ids import NodeId
 from weft.loom.node import LoomNode
 from weft.loom.search_rank import (
@@ -22,18 +21,6 @@ from weft.loom.search_rank import (
 from weft.store import SearchHit
 
 _EXCERPT: Final = 200
-
-
-class NodeSource(Protocol):
-    """All trees, as far as a search reads them."""
-
-    async def get(self, node_id: str, /) -> LoomNode:
-        """The node with this id, or with an id that begins so.
-
-        Raises:
-            NodeNotFound, AmbiguousId: there is none, or several.
-        """
-        ...
 
 
 class LoomHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +44,7 @@ class SearchSources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def search_nodes(
-    store: NodeSource,
+    nodes_by_ids: Callable[[Sequence[str]], Awaitable[Mapping[NodeId, LoomNode]]],
     query: LoomQuery,
     found: SearchSources,
     fits: Callable[[LoomHit], bool],
@@ -66,18 +53,21 @@ async def search_nodes(
     """The nodes that fit a search, the best first."""
     excerpts = {hit.node: hit.excerpt for hit in found.said}
     hits: list[LoomHit] = []
-    for ranked in fused(_orders(query, found)):
-        try:
-            node = await store.get(ranked.id)
+    ranked = fused(_orders(query, found))
+    for start in range(0, len(ranked), limit):
+        page = ranked[start : start + limit]
         # What was deleted since it was found, or hidden, is not there any more.
-        except (NodeNotFound, AmbiguousId, SessionNotFound):
-            continue
-        excerpt = excerpts.get(node.id) or node.text[:_EXCERPT]
-        hit = LoomHit(node=node, root=node.root_id, score=ranked.score, snippet=excerpt)
-        if holds(query, hit) and fits(hit):
-            hits.append(hit)
-            if len(hits) == limit:
-                break
+        nodes = await nodes_by_ids([each.id for each in page])
+        for each in page:
+            node = nodes.get(NodeId(each.id))
+            if node is None:
+                continue
+            excerpt = excerpts.get(node.id) or node.text[:_EXCERPT]
+            hit = LoomHit(node=node, root=node.root_id, score=each.score, snippet=excerpt)
+            if holds(query, hit) and fits(hit):
+                hits.append(hit)
+                if len(hits) == limit:
+                    return hits
     return hits
 
 

@@ -7,37 +7,36 @@ Reads and writes go through the session's actor; where another process has it, a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from weft.errors import AmbiguousId, NodeNotFound, UsageError, WeftError
 from weft.events import Fact, NewMessage, NodeMarked, SessionCreated, SettingChanged
-from weft.ids import NodeId, SessionId, derived_id, new_session_id, new_text_id
+from weft.ids import NodeId, SessionId, new_session_id, new_text_id
 from weft.loom.host import LoomHost
-from weft.loom.loom_session import LoomSession
 from weft.loom.loom_state import TreeSettings
 from weft.loom.model_plan import stored_plan
 from weft.loom.node import CHECKED_OUT, CONTEXT, LoomNode, stored_marks
 from weft.loom.trees import tree_edits
 from weft.loom.trees.loom_tree import LoomTree
+from weft.loom.trees.open_trees import OpenTrees, imported_session, root_of
 from weft.loom.trees.tree_settings import settings_of, stored_settings
 from weft.messages import clean_text
 from weft.providers import Model, ModelInfo
-from weft.store import RowPlace, SessionRow
+from weft.store import SessionRow
 
 if TYPE_CHECKING:
     from weft.loom.node_record import TreeRecord
     from weft.loom.search_rank import LoomQuery, RankedTree
     from weft.loom.tree_search import LoomHit, SearchSources
+    from weft.loom.trees.imported_nodes import ImportedNode
+    from weft.loom.trees.tree_import import TreeImport
     from weft.loom.trees.tree_shape import TreeShape, TreeStats
 
-MOST_MATCHES: Final = 20
 MOST_NAMED: Final = 50
 """Trees whose names a search looks at; the most recently used ones."""
-MOST_TREES: Final = 64
-"""Trees without a view that are kept in memory."""
-PAGE: Final = 500
 DEFAULT_SECONDS: Final = 2.0
 """How long the default model is remembered."""
 _SETTINGS: Final = ("name", "model_plan", "show_model_names", "logprobs")
@@ -67,12 +66,12 @@ class TreeCatalogue(msgspec.Struct, frozen=True, kw_only=True):
     """For each facet, how many trees have each value."""
 
 
-class GenerationStore:
-    """All text trees."""
+class TreeStore:
+    """All text trees: what is read of them, and what is written to them."""
 
     def __init__(self, host: LoomHost) -> None:
         self.host = host
-        self._trees: dict[SessionId, LoomTree] = {}
+        self.trees = OpenTrees(host)
         self._default = ("", float("-inf"))
         """The default model, and when it was looked for."""
         self.closes: Callable[[], Awaitable[None]] | None = None
@@ -80,47 +79,18 @@ class GenerationStore:
 
     # -- opening
 
-    async def open(self, start_id: str, *, read_only: bool = False) -> LoomSession:
-        """A view that starts at a node, or at a unique beginning of its id; at a root it opens
-        where the tree was left.
-
-        Raises:
-            NodeNotFound: there is no such node.
-            AmbiguousId: several ids begin so.
-            UsageError: another process has the tree, and it is not opened to be read only.
-        """
-        tree, node = await self._find(start_id)
-        at = tree.active_node() if node == tree.root_id else node
-        await tree.load(at)
-        view = LoomSession(self, node, read_only=read_only)
-        tree.hold()
-        return view
-
     def loaded(self, reference: str) -> tuple[LoomTree, NodeId]:
         """A node of the trees that are loaded.
 
         Raises:
-            NodeNotFound, AmbiguousId: as by `open`.
+            NodeNotFound: there is no such node among them.
+            AmbiguousId: several ids begin so.
         """
-        matches: list[tuple[LoomTree, NodeId]] = []
-        for tree in self._trees.values():
-            if not tree.is_open or not reference:
-                continue
-            if tree.find(reference) is not None:
-                return tree, NodeId(reference)
-            matches += [(tree, node) for node in tree.with_prefix(reference)]
-        if len(matches) > 1:
-            raise AmbiguousId(reference, tuple(node for _, node in matches))
-        if not matches:
-            raise NodeNotFound(reference)
-        return matches[0]
+        return self.trees.loaded(reference)
 
     def is_elsewhere(self, reference: str, tree: LoomTree) -> bool:
         """Whether another tree that is loaded has this node."""
-        return any(
-            other is not tree and other.is_open and other.find(reference) is not None
-            for other in self._trees.values()
-        )
+        return any(other is not tree and other.find(reference) is not None for other in self.trees)
 
     def now(self) -> float:
         """Wall-clock time."""
@@ -159,78 +129,12 @@ class GenerationStore:
         """The session whose tree has a node; `app.sessions.fork_session(it, at=node)` begins a
         coding session there.
         """
-        tree, _ = await self._find(node_id)
+        tree, _ = await self.trees.find(node_id)
         return tree.port.session_id
 
-    async def _tree(self, session_id: SessionId) -> LoomTree:
-        known = self._trees.pop(session_id, None)
-        if known is None or not known.is_open:
-            port = await self.host.port(session_id)
-            known = LoomTree(port, self.host.actor(session_id), self.host)
-            await known.settle_lost()
-        # The one used last is last; those that no view needs go first.
-        self._trees[session_id] = known
-        spare = [key for key, tree in self._trees.items() if not tree.views and tree is not known]
-        for key in spare[: max(0, len(self._trees) - MOST_TREES)]:
-            del self._trees[key]
-        await known.load()
-        return known
-
-    async def _find(self, reference: str, *, deleted: bool = False) -> tuple[LoomTree, NodeId]:
-        """The tree of a node, loaded.
-
-        Raises:
-            NodeNotFound, AmbiguousId: as by `open`.
-        """
-        if not reference:
-            raise NodeNotFound(reference)
-        for session_id, known in list(self._trees.items()):
-            if known.is_open and known.find(reference) is not None:
-                return await self._tree(session_id), NodeId(reference)
-        places = await self._places(reference)
-        found: list[tuple[LoomTree, NodeId]] = []
-        for node, session_id in places.items():
-            tree = await self._tree(session_id)
-            is_there = node in tree.tree.nodes if deleted else tree.find(node) is not None
-            if is_there and node == reference:
-                return tree, node
-            if is_there:
-                found.append((tree, node))
-        if not found:
-            raise NodeNotFound(reference)
-        if len(found) > 1:
-            raise AmbiguousId(reference, tuple(node for _, node in found))
-        return found[0]
-
-    async def _places(self, reference: str) -> dict[NodeId, SessionId]:
-        """Nodes whose ids begin so, with the sessions that have them, the newest first."""
-        store = self.host.store
-        stored = await store.nodes_with_prefix(reference, limit=MOST_MATCHES)
-        places = {place.node: place.session_id for place in stored}
-        for tree in self._trees.values():
-            if tree.is_open:
-                found = tree.with_prefix(reference)
-                places |= dict.fromkeys(found, tree.port.session_id)
-        # A root without a word is in no index; its id tells the session's.
-        for session_id in (
-            *await store.ids_with_prefix(_session_of(reference), limit=MOST_MATCHES),
-            _imported_session(reference),
-        ):
-            row = await store.row(session_id)
-            # The id of any session stands for the root of its tree.
-            if row is not None and (session_id == reference or row.mode.startswith("loom")):
-                root = (await self._tree(session_id)).root_id
-                if root.startswith(reference) or session_id == reference:
-                    places.setdefault(root, session_id)
-        return places
-
     async def aclose(self) -> None:
-        """Have everything durable, and let go of all trees."""
-        for tree in list(self._trees.values()):
-            if tree.is_open and tree.is_writable:
-                await tree.saved()
-            tree.release()
-        self._trees.clear()
+        """Have everything durable, and let go of all trees; what cannot be stored is on record."""
+        await self.trees.aclose()
         closes, self.closes = self.closes, None
         if closes is not None:
             await closes()
@@ -243,46 +147,47 @@ class GenerationStore:
         Raises:
             NodeNotFound, AmbiguousId: as by `open`.
         """
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id)
         return tree.node(node)
 
     async def resolve_node_id(self, reference: str) -> NodeId:
         """The id that a unique beginning of it means; the same errors."""
-        return (await self._find(reference))[1]
+        tree, node = await self.trees.find(reference)
+        return tree.shown_id(node)
 
     async def root(self, node_id: str) -> LoomNode:
         """The root of a node's tree."""
-        tree, _ = await self._find(node_id)
+        tree, _ = await self.trees.find(node_id)
         return tree.node(tree.root_id)
 
     async def children(self, node_id: str) -> list[LoomNode]:
         """The children of a node, oldest first."""
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id)
         return [tree.node(child) for child in tree.children(node)]
 
     async def tree(self, node_id: str) -> list[LoomNode]:
         """All nodes of a node's tree, in the order in which they came."""
-        tree, _ = await self._find(node_id)
+        tree, _ = await self.trees.find(node_id)
         return [tree.node(each) for each in tree.all_nodes()]
 
     async def lineage(self, node_id: str) -> list[LoomNode]:
         """The nodes from the root down to a node, each with the text that it has on this line."""
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id)
         return tree.line_nodes(node)
 
     async def full_text(self, node_id: str) -> str:
         """All text from the root down to a node; of each node above, the revision that the next
         one grew from.
         """
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id)
         return tree.full_text(node)
 
     async def descendant_counts(self, node_ids: str | Sequence[str]) -> dict[NodeId, int]:
         """How many nodes are below each of these."""
         counts: dict[NodeId, int] = {}
         for each in [node_ids] if isinstance(node_ids, str) else node_ids:
-            tree, node = await self._find(each)
-            counts[node] = tree.descendant_count(node)
+            tree, node = await self.trees.find(each)
+            counts[tree.shown_id(node)] = tree.descendant_count(node)
         return counts
 
     async def nodes_by_ids(self, node_ids: Iterable[str]) -> dict[NodeId, LoomNode]:
@@ -290,46 +195,50 @@ class GenerationStore:
         found: dict[NodeId, LoomNode] = {}
         for each in node_ids:
             try:
-                tree, node = await self._find(each)
+                tree, node = await self.trees.find(each)
             except (NodeNotFound, AmbiguousId):
                 continue
-            if node == each:
-                found[node] = tree.node(node)
+            if each in (node, tree.shown_id(node)):
+                found[NodeId(each)] = tree.node(node)
         return found
 
     async def context_of(self, node_id: str) -> str:
         """What models are told beside the text at a node."""
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id)
         return tree.context_of(node)
 
     async def checked_out_child(self, node_id: str) -> NodeId | None:
         """The child of a node that was selected last."""
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id)
         return tree.checked_out_child(node)
 
     async def active_node(self, root_id: str | None = None) -> NodeId | None:
         """Where a tree was left; without a root, the tree that was used last."""
         if root_id is not None:
-            return (await self._find(root_id))[0].active_node()
-        rows = await self._rows(limit=1)
-        return (await self._tree(rows[0].id)).active_node() if rows else None
+            tree, _ = await self.trees.find(root_id)
+            return tree.shown_id(tree.active_node())
+        rows = await self.trees.rows(limit=1)
+        if not rows:
+            return None
+        tree = await self.trees.reading(rows[0].id)
+        return tree.shown_id(tree.active_node())
 
     async def tree_settings(self, root_id: str) -> TreeSettings:
         """The settings of a tree."""
-        return settings_of((await self._find(root_id))[0], self.default_model())
+        return settings_of((await self.trees.find(root_id))[0], self.default_model())
 
     async def shape(self, node_id: str) -> TreeShape:
         """How the subtree of a node has grown."""
         from weft.loom.trees.tree_shape import shape_of  # for those who look at numbers
 
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id)
         return shape_of(tree, node)
 
     async def stats(self, root_id: str) -> TreeStats:
         """A tree in numbers, by model."""
         from weft.loom.trees.tree_shape import stats_of
 
-        tree, _ = await self._find(root_id)
+        tree, _ = await self.trees.find(root_id)
         await tree.load_all()
         return stats_of(tree)
 
@@ -337,17 +246,17 @@ class GenerationStore:
 
     async def roots(self, *, archived: bool | None = False) -> list[LoomNode]:
         """The roots of all trees, the newest first; archived ones alone, or (None) too."""
-        rows = await self._rows(archived=archived is not False)
+        rows = await self.trees.rows(archived=archived is not False)
         wanted = [row for row in rows if archived is None or row.archived == archived]
         wanted.sort(key=lambda row: (row.created, row.id), reverse=True)
-        trees = [await self._tree(row.id) for row in wanted]
+        trees = [await self.trees.reading(row.id) for row in wanted]
         return [tree.node(tree.root_id) for tree in trees]
 
     async def recent(self, limit: int = 20) -> list[LoomNode]:
         """The newest nodes of all trees."""
         found: list[LoomNode] = []
-        for row in await self._rows(limit=limit):
-            tree = await self._tree(row.id)
+        for row in await self.trees.rows(limit=limit):
+            tree = await self.trees.reading(row.id)
             newest = sorted(tree.all_nodes(), key=tree.age_of, reverse=True)[:limit]
             found += [tree.node(node) for node in newest]
         # By time alone nodes of one moment would change places; what came later in a tree is first.
@@ -356,10 +265,10 @@ class GenerationStore:
 
     async def find_root_by_text(self, text: str) -> LoomNode | None:
         """The newest tree that begins with exactly this text; None where there is none."""
-        for row in sorted(await self._rows(), key=lambda row: row.created, reverse=True):
+        for row in sorted(await self.trees.rows(), key=lambda row: row.created, reverse=True):
             if not text.startswith(row.first_prompt):
                 continue
-            tree = await self._tree(row.id)
+            tree = await self.trees.reading(row.id)
             if tree.text(tree.root_id) == text:
                 return tree.node(tree.root_id)
         return None
@@ -374,8 +283,8 @@ class GenerationStore:
         limit: int = 50,
     ) -> TreeCatalogue:
         """A page of all trees: values of one facet are alternatives, facets all have to fit."""
-        rows = await self._rows(query=query, archived=bool(facets and "archived" in facets))
-        entries = [_entry(row) for row in rows]
+        rows = await self.trees.rows(query=query, archived=bool(facets and "archived" in facets))
+        entries = [_entry(row, await self.trees.tree_id(row)) for row in rows]
         fitting = [entry for entry in entries if _fits(entry, facets or {})]
         fitting.sort(key=_SORTS[sort][0], reverse=_SORTS[sort][1])
         counted = {
@@ -410,7 +319,8 @@ class GenerationStore:
             )
 
         asked = parse_query(query)
-        return await search_nodes(self, asked, await self._sources(asked, limit), fits, limit)
+        sources = await self._sources(asked, limit)
+        return await search_nodes(self.nodes_by_ids, asked, sources, fits, limit)
 
     async def search_trees(self, query: str, *, limit: int = 20) -> list[RankedTree]:
         """The trees in which a search finds something, each by its best node."""
@@ -425,29 +335,13 @@ class GenerationStore:
             return SearchSources(said=())
         # More than are asked for: filters take some away.
         said = await self.host.store.search(query.words, limit=limit * 5)
-        ids = await self._places(query.words) if query.looks_like_id else {}
-        places = [(node, (await self._tree(home)).root_id) for node, home in ids.items()]
+        ids = await self.trees.places(query.words) if query.looks_like_id else []
+        places = [(tree.shown_id(node), tree.tree_id) for node, tree in ids]
         named = [
-            ((await self._tree(row.id)).root_id, {"name": row.title, "model": row.model})
-            for row in (await self._rows(query=query.words))[:MOST_NAMED]
+            (await self.trees.tree_id(row), {"name": row.title, "model": row.model})
+            for row in (await self.trees.rows(query=query.words))[:MOST_NAMED]
         ]
         return SearchSources(said=said, places=places, named=named)
-
-    async def _rows(
-        self, *, query: str | None = None, archived: bool = True, limit: int | None = None
-    ) -> list[SessionRow]:
-        """The rows of all trees, last active first."""
-        found: list[SessionRow] = []
-        place: RowPlace | None = None
-        while limit is None or len(found) < limit:
-            page = await self.host.store.rows(
-                query=query, limit=PAGE, archived=archived, after=place
-            )
-            found += [row for row in page if row.mode == "loom" and not row.damaged]
-            if len(page) < PAGE:
-                break
-            place = page[-1].last_active, page[-1].id
-        return found[:limit]
 
     # -- writing
 
@@ -458,7 +352,7 @@ class GenerationStore:
         given = dict(metadata or {})
         session_id = new_session_id(self.now())
         node = tree_edits.text_node(
-            _root_of(session_id), text, parent=None, metadata=_plain_metadata(given)
+            root_of(session_id), text, parent=None, metadata=_plain_metadata(given)
         )
         if given.get("context"):
             node.metadata[CONTEXT] = str(given["context"])
@@ -488,7 +382,7 @@ class GenerationStore:
             imported=imported,
         )
         await self.host.create(session_id, [created, *nodes])
-        return await self._tree(session_id)
+        return await self.trees.writing(session_id)
 
     async def add_child(
         self,
@@ -529,7 +423,7 @@ class GenerationStore:
         """Children of a node, or of a new root that says `prefix`; returns parent and children."""
         if parent_id is None:
             parent_id = (await self.create_root(prefix)).id
-        tree, parent = await self._find(parent_id)
+        tree, parent = await self.trees.find(parent_id, writes=True)
         held = tree.require(parent)
         nodes = [
             tree_edits.text_node(
@@ -553,7 +447,7 @@ class GenerationStore:
         """Set metadata of a node; None removes one, all others stay.  Of a root, the names of
         settings are settings of its tree.
         """
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id, writes=True)
         named = _SETTINGS if tree.parent(node) is None else ()
         settings = {name: value for name, value in changes.items() if name in named}
         if settings:
@@ -566,7 +460,7 @@ class GenerationStore:
 
     async def set_context(self, node_id: str, text: str) -> LoomNode:
         """What models are told beside the text from a node on; "" clears it."""
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id, writes=True)
         tree_edits.mark(tree, node, {CONTEXT: text})
         await tree.saved()
         return tree.node(node)
@@ -577,7 +471,7 @@ class GenerationStore:
         Raises:
             UsageError: it is no child of this node.
         """
-        tree, parent = await self._find(parent_id)
+        tree, parent = await self.trees.find(parent_id, writes=True)
         child = tree.resolve(child_id)
         if tree.parent(child) != parent:
             raise UsageError(f"{child!r} is no child of {parent!r}")
@@ -590,7 +484,7 @@ class GenerationStore:
         Raises:
             UsageError: there is no such child.
         """
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id, writes=True)
         children = tree.children(node)
         if not 1 <= number <= len(children):
             raise UsageError(f"there is no branch {number}; {node!r} has {len(children)}")
@@ -599,7 +493,7 @@ class GenerationStore:
 
     async def set_active_node(self, node_id: str) -> None:
         """Have the tree opened at this node the next time."""
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id, writes=True)
         tree.write([SettingChanged(name="loom_active", value=node)])
         await tree.saved()
 
@@ -610,20 +504,20 @@ class GenerationStore:
             UsageError: there is no such setting.
             InvalidPlan: the plan is wrong.
         """
-        tree, _ = await self._find(root_id)
+        tree, _ = await self.trees.find(root_id, writes=True)
         tree_edits.change_settings(tree, stored_settings(changes))
         await tree.saved()
         return settings_of(tree, self.default_model())
 
     async def archive(self, root_id: str, archived: bool = True) -> None:
         """Leave a tree out of lists, or show it again."""
-        tree, _ = await self._find(root_id)
+        tree, _ = await self.trees.find(root_id, writes=True)
         tree_edits.change_settings(tree, {"archived": archived or None})
         await tree.saved()
 
     async def delete_subtree(self, node_id: str) -> int:
         """Delete a node and all below it; returns how many.  It can be restored."""
-        tree, node = await self._find(node_id)
+        tree, node = await self.trees.find(node_id, writes=True)
         gone = tree_edits.delete(tree, node)
         await tree.saved()
         return gone
@@ -635,60 +529,95 @@ class GenerationStore:
             NodeNotFound: there never was such a node.
             UsageError: it was not deleted.
         """
-        tree, node = await self._find(node_id, deleted=True)
+        tree, node = await self.trees.find(node_id, deleted=True, writes=True)
         back = tree_edits.restore(tree, node)
         await tree.saved()
         return back
 
     async def delete_tree(self, root_id: str) -> int:
         """Remove a whole tree for good; returns how many nodes it had."""
-        tree, _ = await self._find(root_id, deleted=True)
+        tree, _ = await self.trees.find(root_id, deleted=True, writes=True)
         gone = len(tree.tree.nodes)
         session_id = tree.port.session_id
-        self._trees.pop(session_id, None)
-        tree.release()
+        self.trees.forget(session_id)
         await self.host.delete(session_id)
         return gone
 
     async def import_nodes(self, records: Iterable[Any]) -> int:
-        """Add nodes under the ids that they have; those whose ids are known are skipped, so that an
-        import can be repeated.  Returns how many were added.
+        """Add nodes under the ids that they have; those that are there already are skipped, so that
+        an import can be repeated.  Returns how many were added.
+
+        A tree goes on with one that is there where all that both have is the same.  Else it is
+        another tree, and ids of it that are taken are replaced (`metadata["imported_id"]` has what
+        they were).
 
         Raises:
             UsageError: a record is no node, or its parent is neither there nor in the import.
         """
-        from weft.loom.trees.imported_nodes import checked_nodes  # few import
+        return (await self._import(records, is_one_tree=False))[0]
 
-        added = 0
-        homes: dict[NodeId, LoomTree] = {}
-        waiting: dict[LoomTree, list[Fact]] = {}
-        for each in checked_nodes(records):
-            known = await self._exact(each.id)
-            if known is not None:
-                homes[each.id] = known
-                continue
-            fact = NewMessage(node=each.node, advance=each.parent_id is None, at=each.at)
-            if each.parent_id is None:
-                home = _imported_session(each.id)
-                tree = await self._create(home, [fact], each.settings, imported=True)
-            else:
-                tree = homes.get(each.parent_id) or await self._parent_of(each.parent_id, each.id)
-                waiting.setdefault(tree, []).append(fact)
-            if each.checked_out and each.parent_id is not None:
-                chosen = NodeMarked(node=each.parent_id, mark=CHECKED_OUT, value=each.id)
-                waiting[tree].append(chosen)
-            homes[each.id] = tree
-            added += 1
-        for tree, facts in waiting.items():
-            tree.write(facts)
-            await tree.saved()
-        return added
+    async def _import(
+        self, records: Iterable[Any], *, is_one_tree: bool
+    ) -> tuple[int, dict[NodeId, NodeId], LoomTree | None]:
+        """How many nodes were added, the ids that they have now, and the last tree."""
+        from weft.loom.trees.imported_nodes import checked_nodes  # few import
+        from weft.loom.trees.tree_import import import_units
+
+        added, tree = 0, None
+        ids: dict[NodeId, NodeId] = {}
+        for unit in import_units(checked_nodes(records), is_one_tree=is_one_tree):
+            work, tree = await self._import_place(unit)
+            named = [each.id for each in work.new]
+            facts = work.facts(await self.trees.taken(named))
+            if tree is None:
+                session_id = work.session_id
+                tree = await self._create(session_id, facts[:1], unit[0].settings, imported=True)
+                facts = facts[1:]
+            if facts:
+                tree = await self.trees.writing(tree.port.session_id)
+                tree.write(facts)
+                await tree.saved()
+            added += len(named)
+            ids |= work.ids
+        return added, ids, tree
+
+    async def _import_place(
+        self, unit: Sequence[ImportedNode]
+    ) -> tuple[TreeImport, LoomTree | None]:
+        """The tree that an import goes on with; None: it makes one.
+
+        Raises:
+            UsageError: what it hangs on is not there.
+        """
+        from weft.loom.trees.tree_import import TreeImport
+
+        root = unit[0]
+        if root.parent_id is not None:
+            tree = await self._exact(root.parent_id)
+            if tree is None:
+                raise UsageError(f"the parent {root.parent_id!r} of {root.id!r} is not there")
+            work = TreeImport(unit, tree.port.session_id)
+            await tree.load_all()
+            work.fits(tree)
+            return work, tree
+        for number in count():
+            session_id = imported_session(root.id, number)
+            known = None if number else await self._exact(root.id)
+            if known is None and await self.host.store.row(session_id) is not None:
+                known = await self.trees.reading(session_id)
+            work = TreeImport(unit, session_id if known is None else known.port.session_id)
+            if known is None:
+                return work, None
+            await known.load_all()
+            if work.fits(known):
+                return work, known
+        raise AssertionError("unreachable")
 
     async def tree_record(self, root_id: str) -> TreeRecord:
         """A whole tree as data, for the formats of `weft.loom.formats`."""
         from weft.loom.trees.tree_records import tree_record  # few export
 
-        tree, _ = await self._find(root_id)
+        tree, _ = await self.trees.find(root_id)
         await tree.load_all()
         return tree_record(tree, settings_of(tree, self.default_model()))
 
@@ -699,52 +628,35 @@ class GenerationStore:
         Raises:
             UsageError: its nodes make up no tree.
         """
-        added = await self.import_nodes(record.nodes)
+        return (await self.imported_tree(record))[0]
+
+    async def imported_tree(self, record: TreeRecord) -> tuple[int, NodeId]:
+        """The same, and the root that the tree has now."""
+        added, ids, tree = await self._import(record.nodes, is_one_tree=True)
+        if tree is None:
+            raise UsageError("a tree without nodes cannot be imported")
         if added:
-            tree, _ = await self._find(record.root_id)
+            tree = await self.trees.writing(tree.port.session_id)
             facts: list[Fact] = []
             if record.name:
                 facts += [
                     SettingChanged(name=name, value=value)
                     for name, value in stored_settings({"name": record.name}).items()
                 ]
-            if tree.find(record.current_id) is not None:
-                facts.append(SettingChanged(name="loom_active", value=record.current_id))
+            current = ids.get(NodeId(record.current_id), NodeId(record.current_id))
+            if tree.find(current) is not None:
+                facts.append(SettingChanged(name="loom_active", value=current))
             tree.write(facts)
             await tree.saved()
-        return added
+        return added, tree.tree_id
 
     async def _exact(self, node_id: NodeId) -> LoomTree | None:
+        """The tree that has a node of this very id, deleted or not."""
         try:
-            tree, node = await self._find(node_id, deleted=True)
+            tree, node = await self.trees.find(node_id, deleted=True)
         except (NodeNotFound, AmbiguousId):
             return None
-        return tree if node == node_id else None
-
-    async def _parent_of(self, parent_id: NodeId, node_id: NodeId) -> LoomTree:
-        tree = await self._exact(parent_id)
-        if tree is None:
-            raise UsageError(f"the parent {parent_id!r} of {node_id!r} is not there")
-        return tree
-
-
-# --- ids --------------------------------------------------------------------------------
-
-
-def _root_of(session_id: SessionId) -> NodeId:
-    return NodeId(f"nod_{session_id.removeprefix('ses_')}")
-
-
-def _session_of(reference: str) -> str:
-    """What the id of a session begins with whose root's id begins so."""
-    return f"ses_{reference.removeprefix('nod_')}" if reference.startswith("nod_") else reference
-
-
-def _imported_session(root: str) -> SessionId:
-    """The session of a root that another program named: always the same, so that an import finds
-    what an earlier one made.
-    """
-    return SessionId(derived_id("ses", "loom", root))
+        return tree if node_id in (node, tree.shown_id(node)) else None
 
 
 # --- metadata ---------------------------------------------------------------------------
@@ -766,9 +678,9 @@ def _plan_in(given: Mapping[str, Any], default_model: str) -> dict[str, Any]:
     return {"model_plan": [{"model": given.get("model") or default_model, **named}]}
 
 
-def _entry(row: SessionRow) -> CatalogueEntry:
+def _entry(row: SessionRow, tree_id: NodeId) -> CatalogueEntry:
     return CatalogueEntry(
-        root_id=_root_of(row.id),
+        root_id=tree_id,
         name=row.title,
         model=row.model,
         nodes=row.message_count,

@@ -15,7 +15,7 @@ from weft.loom.formats.tree_file import parse_trees
 from weft.loom.node_record import NodeRecord
 
 if TYPE_CHECKING:
-    from weft.loom.generation_store import GenerationStore
+    from weft.loom.tree_store import TreeStore
 
 TreeFormat: TypeAlias = Literal["json", "basemode", "md", "html"]
 TREE_FORMATS: Final[tuple[TreeFormat, ...]] = get_args(TreeFormat)
@@ -32,7 +32,7 @@ class TreeImport(msgspec.Struct, frozen=True, kw_only=True):
     """The format of the file."""
 
 
-async def export_tree(store: GenerationStore, node_id: str, form: str = "json") -> bytes:
+async def export_tree(store: TreeStore, node_id: str, form: str = "json") -> bytes:
     """The tree of a node as a file; as Markdown the line down to it, from a root the chosen one.
 
     Raises:
@@ -52,7 +52,7 @@ async def export_tree(store: GenerationStore, node_id: str, form: str = "json") 
     return dump_markdown(tree, "" if node == tree.root_id else node).encode()
 
 
-async def import_trees(store: GenerationStore, data: bytes) -> TreeImport:
+async def import_trees(store: TreeStore, data: bytes) -> TreeImport:
     """Add the trees of a file; nodes that are known are left as they are.
 
     Raises:
@@ -60,11 +60,14 @@ async def import_trees(store: GenerationStore, data: bytes) -> TreeImport:
     """
     trees = parse_trees(data)
     added = 0
+    roots: list[NodeId] = []
     for tree in trees:
         nodes = tuple(map(_importable, tree.nodes))
-        added += await store.import_tree(msgspec.structs.replace(tree, nodes=nodes))
+        more, root = await store.imported_tree(msgspec.structs.replace(tree, nodes=nodes))
+        added += more
+        roots.append(root)
     return TreeImport(
-        roots=tuple(NodeId(tree.root_id) for tree in trees),
+        roots=tuple(roots),
         added=added,
         known=sum(len(tree.nodes) for tree in trees) - added,
         source=trees[0].source if trees else "",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias
 
 import anyio
 import msgspec
@@ -86,6 +86,29 @@ SETTLE_SECONDS: Final = 5.0
 EndReason: TypeAlias = Literal["complete", "failed", "cancelled", "stopped", "interrupted"]
 
 
+class GeneratingView(Protocol):
+    """The view that a generation is asked for by."""
+
+    @property
+    def loom_tree(self) -> LoomTree: ...
+
+    @property
+    def current_node_id(self) -> NodeId:
+        """Where it stands."""
+        ...
+
+    @property
+    def model_plan(self) -> Sequence[ModelPlanEntry]: ...
+
+    def begun(self, run: Any) -> None:
+        """A generation of this view has begun, or (None) ended."""
+        ...
+
+    def show_new(self, source: NodeId, new: Sequence[NodeId]) -> None:
+        """The nodes that came of it."""
+        ...
+
+
 class StopRule(msgspec.Struct, frozen=True):
     """When a race is over before all branches are."""
 
@@ -135,43 +158,6 @@ class _Branch:
     @property
     def text(self) -> str:
         return "".join(self.pieces)
-
-
-class _TreesOfHost(Protocol):
-    @property
-    def host(self) -> LoomHost: ...
-
-
-class GeneratingView(Protocol):
-    """A view of a tree, as far as a generation needs it."""
-
-    @property
-    def loom_tree(self) -> LoomTree:
-        """The tree itself."""
-        ...
-
-    @property
-    def store(self) -> _TreesOfHost:
-        """All trees."""
-        ...
-
-    @property
-    def current_node_id(self) -> NodeId:
-        """The node that branches grow from."""
-        ...
-
-    @property
-    def model_plan(self) -> Sequence[ModelPlanEntry]:
-        """The models, and how many branches each is asked for."""
-        ...
-
-    def begun(self, run: GenerationWork | None, /) -> None:
-        """A generation has begun, or (None) ended."""
-        ...
-
-    def show_new(self, source: NodeId, new: Sequence[NodeId], /) -> None:
-        """These nodes have come below the source."""
-        ...
 
 
 class GenerationRun:
@@ -229,7 +215,7 @@ class GenerationWork:
     def __init__(self, view: GeneratingView, max_context: int | None, rule: StopRule) -> None:
         self._view = view
         self._tree = view.loom_tree
-        self._host: LoomHost = view.store.host
+        self._host: LoomHost = view.loom_tree.host
         self._max_context = max_context
         self._rule = rule
         self._queue: deque[GenerationEvent] = deque()
@@ -244,17 +230,21 @@ class GenerationWork:
         self._text = ""
         self._context = ""
         self.gen_id = ""
-        self._source = view.current_node_id
+        self._source = self._here()
         self._source_revision = 0
         self._blobs: dict[BlobId, bytes] = {}
         """What the next commit stores beside its facts."""
         self._input_tokens = 0
 
+    def _here(self) -> NodeId:
+        return self._tree.resolve(self._view.current_node_id)
+
     # -- the consumer
 
     def begin(self) -> None:
-        self._source = self._view.current_node_id
+        self._source = self._here()
         self._view.begun(self)
+        self._tree.works.add(self)
         self._host.start(self._run, f"branches of {self._source}")
 
     async def next(self) -> GenerationEvent:
@@ -290,6 +280,7 @@ class GenerationWork:
             closing = GenerationError(error=str(error), category="provider_error")
         finally:
             self._tree.live_generations.discard(self.gen_id)
+            self._tree.works.discard(self)
             self._view.begun(None)
             self._is_over = True
             self._put(GenerationCancelled() if closing is None else closing)

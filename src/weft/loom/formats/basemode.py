@@ -98,24 +98,28 @@ def dump_basemode(trees: Iterable[TreeRecord]) -> bytes:
 def _rows(tree: TreeRecord) -> list[Json]:
     rows: list[Json] = []
     effective: dict[str | None, str | None] = {}
+    roots: dict[str, str] = {}
     for node in tree.nodes:
+        # There, a second root is a tree of its own.
+        roots[node.id] = node.id if node.parent_id is None else roots[node.parent_id]
         context_id = effective.get(node.parent_id)
         if node.context:
             # Made of what it belongs to, so that a second export has the same ids.
             given = f"{tree.root_id}\0{node.id}\0{node.context}".encode()
             context_id = sha256(given).hexdigest()[:32]
-            rows.append(_row(tree, node, "context", context_id))
+            rows.append(_row(roots[node.id], node, "context", context_id))
         effective[node.id] = context_id
-        rows.append(_row(tree, node, "root" if node.parent_id is None else "text", context_id))
+        kind = "root" if node.parent_id is None else "text"
+        rows.append(_row(roots[node.id], node, kind, context_id))
     return rows
 
 
-def _row(tree: TreeRecord, node: NodeRecord, kind: str, context_id: str | None) -> Json:
+def _row(tree_id: str, node: NodeRecord, kind: str, context_id: str | None) -> Json:
     is_context = kind == "context"
     return {
         "id": context_id if is_context else node.id,
         "parent_id": None if is_context else node.parent_id,
-        "tree_id": tree.root_id,
+        "tree_id": tree_id,
         "kind": kind,
         "text": node.context if is_context else node.text,
         "context_id": None if is_context else context_id,

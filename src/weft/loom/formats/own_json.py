@@ -48,13 +48,15 @@ def parse_own(value: Any) -> tuple[TreeRecord, ...]:
 
 def _checked(tree: TreeRecord) -> TreeRecord:
     """The tree with each node behind its parent, as it is unless it was written by others."""
-    first, *others = assembled(tree.nodes, NAME)
-    if others or first.root_id != tree.root_id:
+    # A text that was written anew from its first word on has a second root beside the first.
+    trees = assembled(tree.nodes, NAME)
+    if trees[0].root_id != tree.root_id:
         raise UsageError(f"the tree {tree.root_id!r} has other nodes than its root leads to")
     behind: set[str | None] = {None}
     for node in tree.nodes:
         if node.parent_id not in behind:
-            return msgspec.structs.replace(tree, nodes=first.nodes)
+            nodes = tuple(node for each in trees for node in each.nodes)
+            return msgspec.structs.replace(tree, nodes=nodes)
         behind.add(node.id)
     return tree
 

@@ -11,9 +11,11 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+import anyio
 import msgspec
 
 from weft.errors import (
@@ -28,6 +30,7 @@ from weft.events import (
     ErrorRaised,
     Fact,
     FactBase,
+    NewMessage,
     NodeEdited,
     NodeMarked,
     NodesJoined,
@@ -49,6 +52,7 @@ from weft.loom.node import (
 )
 from weft.loom.trees.line_texts import LineText, LineTexts
 from weft.loom.trees.node_words import READ_WHOLE, NodeWords, folded_calls
+from weft.loom.trees.stored_session import StoredSession
 from weft.loop import Commit, branch_ends
 from weft.session import SessionActor, SessionPort, Subscription
 from weft.state import SessionState
@@ -67,6 +71,15 @@ UndoStep = Callable[[], Sequence[Fact]]
 """What takes a change back; made when it is asked for, because revisions count on meanwhile."""
 
 
+class BranchWork(Protocol):
+    """Branches that are generated, as those see them who close."""
+
+    @property
+    def ended(self) -> anyio.Event: ...
+
+    def cancel(self, *, keep_partial: bool) -> None: ...
+
+
 class _PendingWrite(msgspec.Struct):
     number: int
     facts: tuple[Fact, ...]
@@ -76,14 +89,22 @@ class _PendingWrite(msgspec.Struct):
 class LoomTree:
     """The tree of one session, as loom views read and write it."""
 
-    def __init__(self, port: SessionPort, actor: SessionActor | None, host: LoomHost) -> None:
+    def __init__(self, port: SessionPort | StoredSession, host: LoomHost, live: set[str]) -> None:
+        """`live` are the generations that run in this process; any other that is open was left by
+        a dead one, or runs where the session is.
+        """
         self.port = port
-        self._actor = actor
-        """None where another process has the session: it can only be read."""
-        self._host = host
+        self._actor: SessionActor | None = None
+        """None where it is only read: this process has no lease of the session."""
+        self.host = host
+        self.live_generations = live
         self.words = NodeWords(host.store)
         self._ahead: ConversationTree | None = None
         """The tree with what is not durable yet; None while everything is."""
+        self._ahead_of = 0
+        """The last fact that it was made from."""
+        self._lost: tuple[Fact, ...] = ()
+        """What a dead process left of its branches: stored by the next that has the session."""
         self._marks: dict[NodeId, dict[str, tuple[int, Any]]] = {}
         self._settings: dict[str, tuple[int, Any]] = {}
         self._pending: list[_PendingWrite] = []
@@ -98,8 +119,9 @@ class LoomTree:
         self._undo: list[UndoStep] = []
         self._sorted: list[NodeId] = []
         self._events: Subscription | None = None
-        self.live_generations: set[str] = set()
-        """Those that run in this process; any other that is open was left by a dead one."""
+        self._is_held = False
+        self.works: set[BranchWork] = set()
+        """What is generated here."""
         self.views = 0
         """How many views are open on it."""
 
@@ -118,11 +140,30 @@ class LoomTree:
         """Have all words at hand."""
         await self.words.load(self.tree.nodes.items())
 
+    def attach(self, port: SessionPort, actor: SessionActor | None) -> None:
+        """Go on with the session itself, where it was only read; all views stay as they are."""
+        was_held = self._is_held
+        self.release()
+        self.port, self._actor = port, actor
+        self._ahead, self._lost = None, ()
+        # Another state counts its edits from its own beginning.
+        self._forks += 1
+        self._mark_edits += 1
+        if was_held:
+            self.hold()
+
     def hold(self) -> None:
         """A view is open: the session stays loaded, and what others add to it is taken in."""
-        if self._events is None:
+        if self._is_held:
+            return
+        self._is_held = True
+        name = f"view of {self.port.session_id}"
+        if isinstance(self.port, StoredSession):
+            port = self.port
+            self.host.start(lambda: port.follow(self.words.take), name)
+        else:
             self._events = self.port.subscribe(after=self.state.seq, live=False)
-            self._host.start(self._follow, f"view of {self.port.session_id}")
+            self.host.start(self._follow, name)
 
     async def _follow(self) -> None:
         events = self._events
@@ -134,8 +175,18 @@ class LoomTree:
     def release(self) -> None:
         """No view is open any more."""
         events, self._events = self._events, None
+        was_held, self._is_held = self._is_held, False
+        name = f"view of {self.port.session_id}"
         if events is not None:
-            self._host.start(events.aclose, f"view of {self.port.session_id}")
+            self.host.start(events.aclose, name)
+        elif was_held and isinstance(self.port, StoredSession):
+            self.host.start(self.port.unfollow, name)
+
+    async def refresh(self) -> None:
+        """Have what others have stored meanwhile, where it is only read."""
+        if isinstance(self.port, StoredSession):
+            await self.port.refresh()
+            await self.settle_lost()
 
     def near(self, node: NodeId) -> list[NodeId]:
         """The nodes that a view at this one shows: its line, its children, what is below them."""
@@ -144,15 +195,30 @@ class LoomTree:
         return [each for each in (*shown, *self.checked_out_below(node)) if each in self.tree.nodes]
 
     async def settle_lost(self) -> None:
-        """Make partial nodes of what generations of a dead process left."""
+        """Make partial nodes of what generations of a dead process left; those who only read see
+        them, and store nothing.
+        """
         open_ones = self.state.generations.started.keys() - self.live_generations
-        if not open_ones or self._actor is None:
+        if not open_ones:
             return
-        found = await self._host.store.load_drafts(self.port.session_id)
+        store, session_id = self.host.store, self.port.session_id
+        # They may be on their way, in the process that has the session.
+        if self._actor is None and await store.lease_of(session_id) is not None:
+            return
+        found = await store.load_drafts(session_id)
         drafts = {draft.node: draft.text for draft in found}
-        await self._actor.append(
-            lambda state: branch_ends(state, open_ones, drafts, self._host.cost)
-        )
+        if self._actor is not None:
+            await self._actor.append(
+                lambda state: branch_ends(state, open_ones, drafts, self.host.cost)
+            )
+            return
+        ends = branch_ends(self.state, open_ones, drafts, self.host.cost).facts
+        self._lost = tuple(self._placed(fact) for fact in ends if isinstance(fact, NewMessage))
+        self._ahead = None
+        for fact in self._lost:
+            self.words.take(fact)
+        if self._lost:
+            self._ahead_tree()
 
     # -- state
 
@@ -164,7 +230,13 @@ class LoomTree:
     @property
     def tree(self) -> ConversationTree:
         """Nodes as this process sees them, with what is not durable yet."""
-        return self._ahead if self._ahead is not None else self.port.state.tree
+        if self._ahead is None:
+            return self.port.state.tree
+        # What was stored since, by generations or others, must be seen too.
+        if self._ahead_of != self.port.state.seq:
+            self._ahead = None
+            return self._ahead_tree()
+        return self._ahead
 
     @property
     def is_open(self) -> bool:
@@ -175,6 +247,11 @@ class LoomTree:
     def is_writable(self) -> bool:
         """Whether this process has the session."""
         return self._actor is not None
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether all that was written is durable."""
+        return not self._pending
 
     @property
     def actor(self) -> SessionActor:
@@ -195,7 +272,7 @@ class LoomTree:
         """
         if self._actor is None:
             raise UsageError(
-                f"another process has the tree {self.root_id!r}; open it with read_only=True, "
+                f"another process has the tree {self.tree_id!r}; open it with read_only=True, "
                 "or close it there"
             )
 
@@ -212,10 +289,33 @@ class LoomTree:
         Raises:
             NodeNotFound: the session is empty.
         """
-        roots = self.tree.roots
-        if not roots:
+        tree = self.tree
+        if not tree.roots:
             raise NodeNotFound(self.port.session_id)
-        return roots[0]
+        # A text that was written anew from its first word on has a second root beside the first.
+        named = self.setting("loom_root")
+        if named is not None and self.find(named) is not None:
+            return NodeId(named)
+        return next((root for root in tree.roots if not tree.is_hidden(root)), tree.roots[0])
+
+    @property
+    def tree_id(self) -> NodeId:
+        """What lists call the tree by, and what opens it: the id of its root.  A fork shares that
+        with the tree that it came from, and has its session's.
+        """
+        root = self.root_id
+        return root if self.is_home_of(root) else NodeId(self.port.session_id)
+
+    def is_home_of(self, node: NodeId) -> bool:
+        """Whether a node was written in this tree, and not in one that this is a fork of."""
+        held = self.tree.nodes.get(node)
+        if held is None:
+            return False
+        return (held.earlier[0] if held.earlier else held.at).log == self.port.session_id
+
+    def shown_id(self, node: NodeId) -> NodeId:
+        """The id of a node for programs and screens: the root is called as the tree is."""
+        return self.tree_id if node == self.root_id else node
 
     def setting(self, name: str, default: Any = None) -> Any:
         """A setting of the tree."""
@@ -261,6 +361,8 @@ class LoomTree:
             NodeNotFound: none; an empty reference means none.
             AmbiguousId: several, the newest first.
         """
+        if reference == self.port.session_id:
+            return self.root_id
         if reference and self.find(reference) is not None:
             return NodeId(reference)
         matches = self.with_prefix(reference) if reference else []
@@ -402,9 +504,9 @@ class LoomTree:
         rating = marks.get("rating")
         scores = self.words.scores(marks.get(LOGPROBS))
         return LoomNode(
-            id=node,
-            parent_id=held.parent,
-            root_id=self.root_id,
+            id=self.shown_id(node),
+            parent_id=None if held.parent is None else self.shown_id(held.parent),
+            root_id=self.tree_id,
             text=self.words.text(node, held, revision),
             revision=held.revision if revision is None else min(revision, held.revision),
             parent_revision=held.parent_revision,
@@ -445,21 +547,21 @@ class LoomTree:
             raise SessionBusy(self.port.session_id, "change its text")
         number = next(self._numbers)
         batch = _PendingWrite(number, tuple(self._placed(fact) for fact in facts))
-        self._pending.append(batch)
         self._apply(batch)
+        self._pending.append(batch)
         if undo is not None:
             self._undo.append(undo)
             del self._undo[:-MOST_UNDO]
         if not self._is_writing:
             self._is_writing = True
-            self._host.start(self._store_pending, f"loom of {self.port.session_id}")
+            self.host.start(self._store_pending, f"loom of {self.port.session_id}")
 
     def _placed(self, fact: Fact) -> Fact:
         return msgspec.structs.replace(
             fact,
             session_id=self.port.session_id,
             seq=-next(self._places),
-            at=fact.at or self._host.now(),
+            at=fact.at or self.host.now(),
         )
 
     def _apply(self, batch: _PendingWrite) -> None:
@@ -472,13 +574,29 @@ class LoomTree:
                     self._settings[name] = (batch.number, value)
                 case _:
                     self.words.take(fact)
-                    self._ahead_tree().apply(fact)
+                    # By the property, so that it stands on all that is stored by now.
+                    self._ahead_tree()
+                    self.tree.apply(fact)
 
     def _ahead_tree(self) -> ConversationTree:
         if self._ahead is None:
             self._forks += 1
             self._ahead = _counted_fork(self.port.state.tree)
+            self._ahead_of = self.port.state.seq
+            pending = [fact for batch in self._pending for fact in batch.facts]
+            for fact in (*self._lost, *pending):
+                if not (isinstance(fact, NodeMarked | SettingChanged) or self._is_in(fact)):
+                    self._ahead.apply(fact)
         return self._ahead
+
+    def _is_in(self, fact: Fact) -> bool:
+        """Whether the session's own state has a change of a text by now: stored, and not yet known
+        to be.  Any other fact may be applied twice.
+        """
+        if not isinstance(fact, NodeEdited | NodeSplit | NodesJoined):
+            return False
+        held = self.port.state.tree.nodes.get(fact.node)
+        return held is not None and held.revision >= fact.revision
 
     async def _store_pending(self) -> None:
         try:
@@ -514,10 +632,10 @@ class LoomTree:
                 del self._marks[node]
         self._settings = {name: held for name, held in self._settings.items() if held[0] > number}
         self._ahead = None
-        for batch in self._pending:
-            for fact in batch.facts:
-                if not isinstance(fact, NodeMarked | SettingChanged):
-                    self._ahead_tree().apply(fact)
+        if any(
+            not isinstance(f, NodeMarked | SettingChanged) for b in self._pending for f in b.facts
+        ):
+            self._ahead_tree()
 
     async def _give_up(self, error: WeftError) -> None:
         """Nothing that was handed in is kept: what came later may build on what failed."""
@@ -556,6 +674,16 @@ class LoomTree:
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._waiters.append((self._pending[-1].number, future))
         return future
+
+    async def finish(self) -> None:
+        """Stop what is generated here, and wait until all that was written is durable, or its
+        failure on record.
+        """
+        for work in list(self.works):
+            work.cancel(keep_partial=True)
+            await work.ended.wait()
+        with suppress(WeftError):
+            await self.saved()
 
     # -- taking back
 

@@ -159,9 +159,11 @@ def delete(tree: LoomTree, node: NodeId) -> int:
     hide: list[Fact] = [SubtreeDeleted(node=node), *ends]
     show: list[Fact] = [SubtreeRestored(node=node)]
     if _is_listed(tree, node):
-        # A list reads one row of each tree, and must not show one whose root is gone.
-        hide.append(SettingChanged(name="mode", value="loom_deleted"))
-        show.append(SettingChanged(name="mode", value=tree.setting("mode", "loom")))
+        # A list reads one row of each tree, and must not show one whose root is gone, nor by it.
+        other = _other_root(tree, node)
+        name, gone_as = ("mode", "loom_deleted") if other is None else ("loom_root", other)
+        hide.append(SettingChanged(name=name, value=gone_as))
+        show.append(SettingChanged(name=name, value=tree.setting(name)))
     tree.write(
         hide,
         undo=lambda: [
@@ -175,6 +177,13 @@ def delete(tree: LoomTree, node: NodeId) -> int:
 def _is_listed(tree: LoomTree, node: NodeId) -> bool:
     """Whether a node is the root of a tree of text; the mode of other sessions is their own."""
     return tree.parent(node) is None and str(tree.setting("mode", "")).startswith("loom")
+
+
+def _other_root(tree: LoomTree, node: NodeId) -> NodeId | None:
+    """The root that a tree is named by where this one is not seen."""
+    if tree.root_id != node and tree.find(tree.root_id) is not None:
+        return tree.root_id
+    return next((root for root in tree.tree.children(None) if root != node), None)
 
 
 def _is_at(tree: LoomTree, moved: HeadMoved | RefMoved) -> bool:
@@ -214,8 +223,18 @@ def restore(tree: LoomTree, node: NodeId) -> int:
     show: list[Fact] = [SubtreeRestored(node=node)]
     hide: list[Fact] = [SubtreeDeleted(node=node)]
     if _is_listed(tree, node):
-        show.append(SettingChanged(name="mode", value="loom"))
-        hide.append(SettingChanged(name="mode", value="loom_deleted"))
+        # The first of the roots that are seen names the tree.
+        seen = [root for root in tree.tree.roots if root == node or tree.find(root) is not None]
+        show += [
+            SettingChanged(name="mode", value="loom"),
+            SettingChanged(
+                name="loom_root", value=None if seen[0] == tree.tree.roots[0] else seen[0]
+            ),
+        ]
+        hide += [
+            SettingChanged(name="mode", value=tree.setting("mode", "loom")),
+            SettingChanged(name="loom_root", value=tree.setting("loom_root")),
+        ]
     tree.write(show, undo=lambda: hide)
     # Below a parent that is deleted itself it stays unseen.
     return tree.descendant_count(node) + 1 if tree.find(node) is not None else 0

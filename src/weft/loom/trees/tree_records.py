@@ -18,13 +18,12 @@ _FIELDS: Final = frozenset({"bookmarked", "hidden", "rating", "partial", "role"}
 
 def tree_record(tree: LoomTree, settings: TreeSettings) -> TreeRecord:
     """All nodes of a tree that are not deleted, each behind its parent."""
-    root = tree.root_id
     nodes = tuple(_Records(tree).all())
     return TreeRecord(
-        root_id=root,
+        root_id=tree.tree_id,
         nodes=nodes,
         name=settings.name,
-        current_id=tree.active_node(),
+        current_id=tree.shown_id(tree.active_node()),
         created_at=nodes[0].created_at,
         settings={
             "model_plan": [msgspec.to_builtins(each) for each in settings.model_plan],
@@ -48,22 +47,26 @@ class _Records:
 
     def all(self) -> list[NodeRecord]:
         found: list[NodeRecord] = []
-        for each in self._tree.subtree(self._tree.root_id):
-            node = self._tree.node(each)
-            parent = self._above(node, found)
-            found.append(self._record(node, parent))
-            self._parents[node.id, node.revision] = node.id
+        tree = self._tree
+        # A text that was written anew from its first word on stands beside the first root; the one
+        # that the tree is named by comes first.
+        others = [root for root in tree.tree.children(None) if root != tree.root_id]
+        for each in (node for root in (tree.root_id, *others) for node in tree.subtree(root)):
+            node = tree.node(each)
+            found.append(self._record(each, node, self._above(each, found)))
+            self._parents[each, node.revision] = node.id
         return found
 
-    def _above(self, node: LoomNode, found: list[NodeRecord]) -> str | None:
-        if node.parent_id is None:
+    def _above(self, node: NodeId, found: list[NodeRecord]) -> str | None:
+        held = self._tree.tree.nodes[node]
+        if held.parent is None:
             return None
-        key = (node.parent_id, node.parent_revision)
+        key = (held.parent, held.parent_revision)
         if key not in self._parents:
-            was = self._tree.node(node.parent_id, node.parent_revision)
-            name = f"{was.id}~{node.parent_revision}"
+            was = self._tree.node(held.parent, held.parent_revision)
+            name = f"{was.id}~{held.parent_revision}"
             now = next(record for record in found if record.id == was.id)
-            old = {"revision_of": was.id, "revision": node.parent_revision}
+            old = {"revision_of": was.id, "revision": held.parent_revision}
             found.append(
                 msgspec.structs.replace(
                     now, id=name, text=was.text, checked_out=False, metadata=now.metadata | old
@@ -72,10 +75,11 @@ class _Records:
             self._parents[key] = name
         return self._parents[key]
 
-    def _record(self, node: LoomNode, parent: str | None) -> NodeRecord:
-        tree, above = self._tree, node.parent_id
+    def _record(self, inner: NodeId, node: LoomNode, parent: str | None) -> NodeRecord:
+        tree = self._tree
+        above = tree.parent(inner)
         # Its own mark, and not what holds there: that would be looked for up the whole line.
-        context = tree.marks(node.id).get(CONTEXT)
+        context = tree.marks(inner).get(CONTEXT)
         metadata = {name: each for name, each in node.metadata.items() if name not in _FIELDS}
         return NodeRecord(
             id=node.id,
@@ -92,7 +96,7 @@ class _Records:
             partial=node.partial,
             bookmarked=node.bookmarked,
             hidden=node.hidden,
-            checked_out=above is not None and tree.checked_out_child(above) == node.id,
+            checked_out=above is not None and tree.checked_out_child(above) == inner,
             rating=node.rating,
             usage=None if node.usage is None else msgspec.to_builtins(node.usage),
             cost_usd=node.cost_usd,

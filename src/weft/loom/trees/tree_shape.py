@@ -57,12 +57,12 @@ class TreeStats(msgspec.Struct, frozen=True, kw_only=True):
     """The most useful first."""
 
 
-def shape_of(tree: LoomTree, top: NodeId) -> TreeShape:
-    """How the subtree of a node has grown."""
+def shape_of(tree: LoomTree, *tops: NodeId) -> TreeShape:
+    """How the subtree of a node, or of several of the same depth, has grown."""
     levels: dict[int, int] = {}
     leaves = forks = edges = inner = 0
-    base = tree.tree.nodes[top].depth
-    for node in tree.subtree(top):
+    base = tree.tree.nodes[tops[0]].depth
+    for node in (node for top in tops for node in tree.subtree(top)):
         level = tree.tree.nodes[node].depth - base
         levels[level] = levels.get(level, 0) + 1
         below = len(tree.children(node))
@@ -92,12 +92,12 @@ def stats_of(tree: LoomTree) -> TreeStats:
     models = [_model_stats(tree, model, own, scores) for model, own in by_model.items()]
     models.sort(key=lambda each: each.utility, reverse=True)
     return TreeStats(
-        root_id=tree.root_id,
+        root_id=tree.tree_id,
         nodes=len(nodes),
         bookmarked=sum(bool(tree.marks(node).get(BOOKMARK)) for node in nodes),
         partial=sum(tree.tree.nodes[node].partial for node in nodes),
         characters=sum(len(tree.text(node)) for node in nodes),
-        shape=shape_of(tree, tree.root_id),
+        shape=shape_of(tree, *(tree.tree.children(None) or (tree.root_id,))),
         models=tuple(models),
     )
 
