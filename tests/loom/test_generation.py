@@ -402,6 +402,42 @@ async def test_drafts_of_a_dead_process_become_partial_nodes_and_money_is_counte
         assert (await app.sessions.get(session)).id == session
 
 
+async def test_a_branch_of_which_nothing_came_before_a_crash_is_an_empty_partial_node(
+    world: World,
+) -> None:
+    slow = model(
+        "slow",
+        SayText(text=" whole."),
+        (Stall(gate="g"), SayText(text=" late")),
+        (Stall(gate="g"), SayText(text=" later")),
+        price_input=1.0,
+        price_output=1.0,
+    )
+    app = world.open(slow)
+    await app.__aenter__()
+    view = await view_of(app, {"model": "scripted:slow", "n_branches": 3})
+    run = view.generate()
+    await anext(run)
+    while len(await app.loom.children(view.root_id)) < 1:
+        await anyio.lowlevel.checkpoint()
+    await crash(app)
+    async with world.open(slow) as app:
+        # A reader sees them, and so does the next who opens the tree.
+        nodes = await app.loom.children(view.root_id)
+        assert sorted((node.text, node.partial) for node in nodes) == [
+            ("", True),
+            ("", True),
+            (" whole.", False),
+        ]
+        empty = [node for node in nodes if not node.text]
+        assert all(node.metadata["empty"] is True and node.cost_usd for node in empty)
+        assert all("empty" not in node.metadata for node in nodes if node.text)
+        again = (await app.loom.open(view.root_id)).get_state()
+        assert [node.id for node in again.children] == [node.id for node in nodes]
+        assert again.cost == pytest.approx(sum(node.cost_usd or 0.0 for node in nodes))
+        assert (await app.loom.get(empty[0].id)).id == empty[0].id
+
+
 async def test_a_prompt_to_the_session_settles_lost_branches_first(world: World) -> None:
     slow = model("slow", (SayText(text=" half done"), Stall(gate="g")))
     app = world.open(slow)

@@ -1,7 +1,8 @@
 """Branches that a dead process was generating, and the facts that settle them.
 
-Each has its node id from the start, so that its draft tells whose text it is: what had come is kept
-as a partial node, and what it cost is estimated and marked.
+Each has its node id from the start, so that its draft tells whose text it is.  Every branch that
+was begun becomes a partial node, also one of which nothing was kept: it may have been sent and paid
+for, and is marked as empty.  What it cost is estimated and marked.
 """
 
 from __future__ import annotations
@@ -46,25 +47,25 @@ def _ending(
     slot = started.plan[number]
     usage = Usage(input_tokens=started.input_tokens, output_tokens=estimate_text(len(text)))
     used = msgspec.structs.replace(usage, cost_usd=cost(slot.model, usage))
-    has_node = bool(text.strip())
-    facts: list[Fact] = []
-    if has_node:
-        how = {
-            "strategy": slot.strategy,
-            "max_tokens": slot.max_tokens,
-            "temperature": slot.temperature,
-        }
-        node = Node(
-            id=slot.node_id,
-            role="assistant",
-            parts=(Text(text=clean_text(text)),),
-            parent=started.source,
-            parent_revision=started.source_revision,
-            model=slot.model,
-            usage=used,
-            metadata={"loom": how, "gen_id": started.gen_id, "slot": number, "partial": True},
-        )
-        facts.append(NewMessage(node=node, advance=False))
+    how = {
+        "strategy": slot.strategy,
+        "max_tokens": slot.max_tokens,
+        "temperature": slot.temperature,
+    }
+    marks: dict[str, object] = {"gen_id": started.gen_id, "slot": number, "partial": True}
+    if not text.strip():
+        marks["empty"] = True
+    node = Node(
+        id=slot.node_id,
+        role="assistant",
+        parts=(Text(text=clean_text(text)),) if text else (),
+        parent=started.source,
+        parent_revision=started.source_revision,
+        model=slot.model,
+        usage=used,
+        metadata={"loom": how, **marks},
+    )
+    facts: list[Fact] = [NewMessage(node=node, advance=False)]
     # It may not have been sent: what a vendor may bill is counted, and marked as a guess.
     facts.append(
         UsageRecorded(
@@ -72,7 +73,7 @@ def _ending(
             model=slot.model,
             purpose="branch",
             estimated=True,
-            node=slot.node_id if has_node else None,
+            node=slot.node_id,
         )
     )
     return facts

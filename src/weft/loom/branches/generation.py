@@ -489,7 +489,10 @@ class GenerationWork:
         log.signal(TextDelta(node_id=slot.node_id, offset=branch.length, text=text))
         branch.pieces.append(text)
         branch.unsaved.append(text)
-        branch.length += len(text)
+        is_first, branch.length = not branch.length, branch.length + len(text)
+        if is_first:
+            # What was shown of a branch at all is kept at once; the rest every now and then.
+            self._flush()
         self._put(
             TokenReceived(
                 branch_idx=branch.number,
