@@ -70,8 +70,8 @@ else:
     import _signal as signal
 
 NUMBERS = {
-    "x86_64": {"clone": 56, "unshare": 272, "setns": 308, "open_tree": 428, "move_mount": 429},
-    "aarch64": {"clone": 220, "unshare": 97, "setns": 268, "open_tree": 428, "move_mount": 429},
+    "x86_64": {"clone": 56, "unshare": 272, "setns": 308},
+    "aarch64": {"clone": 220, "unshare": 97, "setns": 268},
 }.get(os.uname().machine, {})
 """Calls for which the C library has no function, or one that does not serve."""
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
@@ -90,9 +90,6 @@ CLONE_NEWNET = 0x40000000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND = 32, 4096
-AT_FDCWD = -100
-OPEN_TREE_CLONE = 1
-MOVE_MOUNT_F_EMPTY_PATH = 4
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP = 1, 4, 22, 24
 PR_SET_SECUREBITS, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 28, 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
@@ -240,7 +237,6 @@ class MountView:
 
     def __init__(self, plan: KeeperMountPlan, password: int, *, is_run_in: bool = True) -> None:
         """`is_run_in` is false for a view that other cells join: no command starts from it."""
-        self._password = password
         self._held: list[int] = []
         try:
             self._build(plan)
@@ -261,8 +257,8 @@ class MountView:
         temporary = [(self._hold(source), target) for source, target in plan.temporary]
         hiding = [target for _, target in temporary]
         pins = [plan.pins, *([] for _ in plan.layers)]
-        attached = [
-            self._overlay(*layer, is_hidden=is_below(layer[0], hiding), pins=above)
+        overlays = [
+            (layer[0], self._overlay(*layer, above))
             for layer, above in zip(plan.layers, pins, strict=False)
         ]
         for source, target in temporary:
@@ -271,10 +267,12 @@ class MountView:
             mount(source, target, "", MS_BIND)
         # Bubblewrap's `/dev` is read-only here, and POSIX shared memory needs a place.
         mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
-        for (folder, _, _), fd in zip(plan.layers, attached, strict=True):
-            if fd >= 0:
+        # After what would hide them: to mount one first, and move it, takes two more calls that
+        # wait for every other mount and unmount of the machine.
+        for folder, options in overlays:
+            if is_below(folder, hiding):
                 os.makedirs(folder, exist_ok=True)
-                self._move(fd, folder)
+            mount("overlay", folder, "overlay", MS_NOSUID | MS_NODEV, options)
         mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
         hide(plan.hidden, self.empty)
 
@@ -283,38 +281,12 @@ class MountView:
         self._held.append(os.open(path, os.O_PATH))
         return f"/proc/self/fd/{self._held[-1]}"
 
-    def _overlay(
-        self, folder: str, upper: str, work: str, *, is_hidden: bool, pins: list[str]
-    ) -> int:
-        """Lay the overlay over a folder, with `pins` between the two.
-
-        Returns a hold on it when another mount is going to hide it, else -1.
-        """
+    def _overlay(self, folder: str, upper: str, work: str, pins: list[str]) -> str:
+        """The options of the overlay of a folder, with `pins` between the two."""
         # By descriptor: a colon or a comma in a name would be read as the end of it.
         *between, lower, over, beside = (self._hold(path) for path in (*pins, folder, upper, work))
         below = ":".join([*between, lower])
-        options = f"lowerdir={below},upperdir={over},workdir={beside},userxattr"
-        mount("overlay", folder, "overlay", MS_NOSUID | MS_NODEV, options)
-        if not is_hidden:
-            return -1
-        # A clone of the mount: a path would be of no use once another mount covers it.
-        flags = OPEN_TREE_CLONE | os.O_CLOEXEC
-        fd = own_call("open_tree", self._password, AT_FDCWD, path_bytes(folder), flags)
-        self._held.append(fd)
-        return fd
-
-    def _move(self, fd: int, target: str) -> None:
-        """Let what is held be seen at a path."""
-        nowhere = ctypes.c_char_p(b"")
-        own_call(
-            "move_mount",
-            self._password,
-            fd,
-            nowhere,
-            AT_FDCWD,
-            path_bytes(target),
-            MOVE_MOUNT_F_EMPTY_PATH,
-        )
+        return f"lowerdir={below},upperdir={over},workdir={beside},userxattr"
 
     def close(self) -> None:
         """Hold nothing of it any more."""

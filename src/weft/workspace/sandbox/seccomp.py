@@ -135,7 +135,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
 }
 """Numbers of the calls, by processor."""
 _MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-OWN: Final = frozenset({"unshare", "setns", "open_tree", "move_mount"})
+OWN: Final = frozenset({"unshare", "setns"})
 """What the process that holds a cell may call itself."""
 _BY_ARGUMENT = frozenset({"socket", "socketpair", "clone", "ioctl", "clone3"})
 
