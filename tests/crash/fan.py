@@ -5,9 +5,11 @@
 verifies them and keeps one, and kills it (`SIGKILL`) at an instant that the seed chooses.  Half of
 the tries kill while the changes are put into the project.
 
-What is judged: before the next start, that no file is half; after it, that the project has all of
-the kept candidate's changes or none.  Then the fan-out is gone on with, kept and closed; at the end
-the project is whole, no overlay is on disk, and no process of the sandbox lives.
+What is judged: before the next start, that no file is half.  The next start is a plain one, which
+asks for no fan-out: after it the project has all of the kept candidate's changes or none, the log
+says which, and nothing of what was under way is left behind but the overlays of candidates that can
+be resumed.  Then the fan-out is gone on with, kept and closed; at the end the project is whole, no
+overlay is on disk, and no process of the sandbox lives.
 """
 
 from __future__ import annotations
@@ -97,7 +99,9 @@ async def work(base: Path) -> bool:
         (base / "settled").touch()
         if any(each.state == "kept" for each in fan.candidates()):
             return True
-        return (await fan.keep(1)).is_kept
+        if not fan.candidates()[0].files:
+            return False  # its only command was cut off before it wrote anything
+        return (await fan.keep(fan.candidates()[0].index)).is_kept
 
 
 async def finish(base: Path) -> bool:
@@ -133,20 +137,44 @@ def attempt(seed: int, number: int) -> str:
         _killed(base, dice, at_put=at_put)
         if (before := state_of(project)).startswith("torn"):
             return f"try {number}: {before}"
-        anyio.run(look, base)
+        anyio.run(plain_start, base)
         if (after := state_of(project)) not in ("old", "new"):
             return f"try {number}: after the next start the project is {after} (was {before})"
+        if left := left_half_done(base):
+            return f"try {number}: left behind after the next start: {left[:3]}"
+        if (kept := anyio.run(is_on_record, base)) != (after == "new"):
+            return f"try {number}: the project is {after}, and on record is {kept}"
         is_kept = anyio.run(finish, base)
         if (end := state_of(project)) != ("new" if is_kept else "old"):
             return f"try {number}: at the end the project is {end}"
         return _left_behind(base, number)
 
 
-async def look(base: Path) -> None:
-    """The next start: whoever looks at the fan-out has what was begun finished."""
+async def plain_start(base: Path) -> None:
+    """The next start, of a user who thinks of something else."""
     async with opened(base) as app:
-        for each in await app.fans():
-            await app.fan(each.id)
+        await app.sessions.list_saved()
+
+
+def left_half_done(base: Path) -> list[str]:
+    """What a crash left that no user has a use for."""
+    fans = base / "sandbox" / "fans"
+    left = [str(path) for path in (base / "fans" / "unsettled").glob("*")]
+    stays = ("pin", "base.json", "lock", "tree", "status")
+    left += [
+        str(path)
+        for path in fans.glob("*/*")
+        if path.name not in stays and not path.name.isdecimal()
+    ]
+    left += [str(path) for path in (base / "sandbox").glob("[0-9]*-*/*/plan*")]
+    known = {path.stem for path in (base / "fans").glob("fan_*.json")}
+    return left + [str(path) for path in fans.glob("*") if path.name not in known]
+
+
+async def is_on_record(base: Path) -> bool:
+    """Whether the log says that a candidate was kept; nothing is opened for it."""
+    async with opened(base) as app:
+        return any(each.kept for each in await app.fans())
 
 
 def _killed(base: Path, dice: random.Random, *, at_put: bool) -> None:

@@ -724,6 +724,10 @@ class App:
         self._supervisor.start(self._keep_index, "keep the index")
         if self._wakes_due:
             self._supervisor.start(self._wake_due, "wake sessions that are due")
+        if _has_any(self.places.unsettled_fans):
+            from weft.runtime.fan.stored_fans import settle_fans  # few starts have any
+
+            await settle_fans(self._host)
         if not self._store.is_shared:
             return
         if self._listen_after:
@@ -833,6 +837,13 @@ class App:
                 logger.exception("unused sessions could not be unloaded")
             else:
                 seconds = UNLOAD_EVERY_SECONDS
+
+
+def _has_any(folder: os.PathLike[str]) -> bool:
+    try:
+        return bool(os.listdir(folder))
+    except OSError:
+        return False
 
 
 def open_app(

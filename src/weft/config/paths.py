@@ -77,6 +77,11 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "sockets"
 
     @property
+    def unsettled_fans(self) -> Path:
+        """The marks of fan-outs of which something is under way."""
+        return self.home / "fans" / "unsettled"
+
+    @property
     def sandbox(self) -> Path:
         """What the sandbox writes down of commands, and the files that they removed."""
         return self.home / "sandbox"

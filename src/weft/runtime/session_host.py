@@ -283,6 +283,10 @@ class SessionHost:
         """Remove what a deleted session left outside the store."""
         handover = self.services.places.handovers / f"{session_id}.md"
         await anyio.to_thread.run_sync(partial(handover.unlink, missing_ok=True))
+        if await anyio.to_thread.run_sync(self.services.places.unsettled_fans.parent.is_dir):
+            from weft.runtime.fan.stored_fans import forget_fans  # few sessions have any
+
+            await forget_fans(self, session_id)
         # A chat that ended before its first message ran no command; the files of its project
         # need not be read again for it.
         if row is None or not (row.message_count or row.turn_count):

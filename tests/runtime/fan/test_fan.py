@@ -28,6 +28,7 @@ from tests.support.world import PATIENCE, World
 from weft.api.fan import Fan
 from weft.errors import FinalToolError, UsageError
 from weft.events import FanCandidateStarted
+from weft.runtime.fan.fan_index import FanIndex
 from weft.runtime.fan.fan_run import FanRun
 from weft.workspace.sandbox.overlay_changes import TooMuch
 
@@ -468,10 +469,12 @@ async def test_what_a_session_of_another_store_knows_is_not_swept(stage: World) 
         deleted = await app.sessions.start_session()
         gone = await deleted.generate_branches("mend it", 1)
         await waited(gone)
+        entry = FanIndex(stage.base).find(gone.id)
         await app.sessions.delete_session(deleted.id)
     folders = [stage.base / "sandbox" / "fans" / each.id for each in (fan, gone)]
-    for folder in folders:
-        (folder / "lock").unlink()  # as when the process has ended
+    (folders[0] / "lock").unlink()  # as when the process has ended
+    FanIndex(stage.base).add(entry)  # as if it had died in the midst of the deletion
+    folders[1].mkdir()
     for store, is_there in (("other.db", [True, True]), ("weft.db", [True, False])):
         async with stage.open(
             right("script"), store=stage.base / store, config=dict(CONFIG)

@@ -238,3 +238,12 @@ async def test_what_a_candidate_leaves_in_its_tmp_counts(tmp_path: Path) -> None
     async with viewed_project(tmp_path) as at:
         await at.shell(0, "head -c 5000 /dev/zero > /tmp/big")
         assert at.views[0].place.size() >= 5000
+
+
+async def test_the_overlays_of_a_deleted_session_go_with_it(stage: World) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        await waited(await session.generate_branches("mend it", 1))
+        await app.sessions.delete_session(session.id)
+        assert not any((stage.base / "sandbox").glob("fans/*"))
+        assert not await app.fans()

@@ -13,7 +13,7 @@ import anyio.to_thread
 import msgspec
 
 from weft.errors import UsageError, WeftError
-from weft.events import FactBase, FanSlot, decode
+from weft.events import FactBase, FanSlot
 from weft.ids import SessionId, derived_id
 from weft.runtime.session_host import SessionHost
 from weft.session import Subscription
@@ -21,7 +21,6 @@ from weft.session import Subscription
 if TYPE_CHECKING:
     from weft.runtime.fan.candidate_changes import CandidateDiff
     from weft.runtime.fan.fan_index import FanEntry
-    from weft.runtime.fan.fan_places import FanPlaces
     from weft.runtime.fan.fan_record import CandidateRecord, FanRecord
     from weft.runtime.fan.fan_run import FanOptions, FanRun
     from weft.runtime.fan.kept_candidate import KeepOutcome
@@ -295,7 +294,8 @@ class Fan:
         self._known(index)
         if run.base is None or not run.places.has(self.id, str(index)):
             raise UsageError(f"the overlay of candidate {index} is gone; its diff is left")
-        return await candidate_diff(run.base, run.places.upper(self.id, str(index)))
+        async with run.mark.held():
+            return await candidate_diff(run.base, run.places.upper(self.id, str(index)))
 
     def _known(self, index: int) -> CandidateRecord:
         known = self._run.record.candidates
@@ -316,24 +316,20 @@ class Fan:
         Raises:
             UsageError: there is no such candidate, nothing to keep, or it is still at work.
         """
+        from weft.runtime.fan.fan_lessons import note_choice
         from weft.runtime.fan.kept_candidate import CandidateKeeper
 
         known = self._known(index)
         if index in self._run.busy or (known.ended is None and not self.is_settled):
             raise UsageError(f"candidate {index} is still at work")
         if preview:
-            return await CandidateKeeper(self._run, index).run(preview=True, is_forced=False)
-        async with self._run.deciding:
+            async with self._run.mark.held():
+                return await CandidateKeeper(self._run, index).run(preview=True, is_forced=False)
+        async with self._run.deciding, self._run.mark.held():
             outcome = await CandidateKeeper(self._run, index).run(preview=False, is_forced=force)
             if outcome.is_kept:
-                await self._note_decision(index)
+                await note_choice(self._host, self._session_id, self._run.record, index)
             return outcome
-
-    async def _note_decision(self, index: int) -> None:
-        """Put what was chosen, and why not the others, into the decision graph."""
-        from weft.runtime.fan.fan_lessons import note_choice
-
-        await note_choice(self._host, self._session_id, self._run.record, index)
 
     async def prune(self, index: int) -> None:
         """Give a candidate up: its overlay is removed, its diff and its session stay.
@@ -345,9 +341,10 @@ class Fan:
             known = self._known(index)
             if index in self._run.busy or (known.ended is None and not self.is_settled):
                 raise UsageError(f"candidate {index} is still at work; stop it first")
-            if known.dropped != "pruned":
-                await self._run.dropped(index, "pruned")
-            await anyio.to_thread.run_sync(self._run.places.remove, self.id, str(index))
+            async with self._run.mark.held():
+                if known.dropped != "pruned":
+                    await self._run.dropped(index, "pruned")
+                await anyio.to_thread.run_sync(self._run.places.remove, self.id, str(index))
 
     async def stop(self) -> None:
         """Stop what is at work; what it has done stays."""
@@ -398,12 +395,13 @@ class Fan:
         """End it: what is at work is stopped, and all overlays are removed."""
         from weft.runtime.fan.fan_index import FanIndex
 
-        await self._run.stop("stopped")
-        async with self._run.deciding:
-            await self._run.close()
-            self._host.fan_runs.pop(self.id, None)
         index = FanIndex(self._host.services.places.home)
-        await anyio.to_thread.run_sync(index.close, self.id)
+        async with self._run.mark.held():
+            await self._run.stop("stopped")
+            async with self._run.deciding:
+                await self._run.close()
+                self._host.fan_runs.pop(self.id, None)
+            await anyio.to_thread.run_sync(index.close, self.id)
 
 
 def _can_be_kept(first: FanCandidate) -> bool:
@@ -460,7 +458,10 @@ def _lock(host: SessionHost, fan_id: str) -> anyio.Lock:
 
 
 async def _begin(host: SessionHost, session_id: SessionId, options: FanOptions) -> Fan:
-    run = await _new_run(host, session_id)
+    from weft.runtime.fan.fan_run import new_run
+    from weft.runtime.fan.stored_fans import sweep_fans
+
+    run = await new_run(host, session_id)
     await sweep_fans(host, run.places)
     if host.registry.agents.mode_of(session_id) == "plan":
         raise UsageError("in plan mode nothing is changed, by candidates neither; change the mode")
@@ -492,24 +493,6 @@ def _plan(host: SessionHost, n: int, models: Sequence[str]) -> tuple[FanSlot, ..
     return tuple(FanSlot(model=name, n=count) for name, count in zip(models, counts, strict=True))
 
 
-async def _new_run(host: SessionHost, session_id: SessionId) -> FanRun:
-    from weft.runtime.fan.fan_places import FanPlaces
-    from weft.runtime.fan.fan_run import FanRun
-
-    port = await host.port(session_id)
-    if not port.lives_here:
-        raise UsageError("the session is open in another process; its fan-outs are driven there")
-    config = host.services.config
-    places = FanPlaces(host.services.workspaces.sandbox, most_bytes=int(config.get("fan.max_disk")))
-    return FanRun(
-        host,
-        session_id,
-        places,
-        verify_seconds=float(config.get("fan.verify_seconds")),
-        at_once=int(config.get("fan.at_once")),
-    )
-
-
 async def open_fan(host: SessionHost, fan_id: str) -> Fan:
     """A fan-out by its id or a prefix of it, at work here or stored.
 
@@ -522,16 +505,17 @@ async def open_fan(host: SessionHost, fan_id: str) -> Fan:
 
 
 async def _opened(host: SessionHost, entry: FanEntry) -> Fan:
-    from weft.runtime.fan.kept_candidate import CandidateKeeper
+    from weft.runtime.fan.fan_run import new_run
+    from weft.runtime.fan.kept_candidate import recover_keeps
+    from weft.runtime.fan.stored_fans import read_fan
 
     if entry.fan_id in host.fan_runs:
         return Fan(host, entry.session_id, host.fan_runs[entry.fan_id])
     record = await read_fan(host, entry)
-    run = await _new_run(host, entry.session_id)
+    run = await new_run(host, entry.session_id)
     await run.come_back(record)
     host.fan_runs[record.fan_id] = run
-    for index in record.candidates if run.base is not None else ():
-        await CandidateKeeper(run, index).recover()
+    await recover_keeps(host, entry.session_id, record)
     return Fan(host, entry.session_id, run)
 
 
@@ -542,62 +526,10 @@ async def _entry(host: SessionHost, fan_id: str) -> FanEntry:
     return await anyio.to_thread.run_sync(index.find, fan_id)
 
 
-async def sweep_fans(host: SessionHost, places: FanPlaces) -> list[str]:
-    """Remove what is on disk of fan-outs that no session knows, or that are closed.
-
-    One that another process has just begun is not on record yet, and held by a lock.  Those of
-    other stores stay.
-    """
-    from weft.runtime.fan.fan_index import FanIndex
-
-    index = FanIndex(host.services.places.home)
-    known = set(host.fan_runs)
-    entries = {each.fan_id: each for each in await anyio.to_thread.run_sync(index.entries)}
-    for fan_id in await anyio.to_thread.run_sync(places.present):
-        entry = entries.get(fan_id)
-        if entry is not None and await _is_open(host, entry):
-            known.add(fan_id)
-    return await anyio.to_thread.run_sync(places.sweep, known.__contains__)
-
-
-async def _is_open(host: SessionHost, entry: FanEntry) -> bool:
-    from weft.runtime.fan.fan_index import IN_MEMORY, store_name
-
-    if entry.is_closed:
-        return False
-    try:
-        return not (await read_fan(host, entry)).is_closed
-    except UsageError:
-        # Only its own store can tell that nobody knows it.
-        name = store_name(await host.registry.store_of(entry.session_id))
-        return entry.store not in (IN_MEMORY, name) or not entry.store
-    except WeftError:
-        return True  # it cannot be read now, which says nothing
-
-
-async def read_fan(host: SessionHost, entry: FanEntry) -> FanRecord:
-    """What the session's log says of a fan-out.
-
-    Raises:
-        UsageError: it says nothing of it.
-    """
-    from weft.runtime.fan.fan_record import FanLog
-
-    store = await host.registry.store_of(entry.session_id)
-    log, after = FanLog(), 0
-    while records := await store.read(entry.session_id, after=after, limit=_PAGE):
-        for each in records:
-            if b'"fan_' in each.body[:40]:
-                log.apply(decode(each.body))
-        after = records[-1].seq
-    if entry.fan_id not in log.fans:
-        raise UsageError(f"the session {entry.session_id} knows nothing of {entry.fan_id}")
-    return log.fans[entry.fan_id]
-
-
 async def list_fans(host: SessionHost, project: str | None) -> list[FanSummary]:
     """The fan-outs of a project, the newest first; those of deleted sessions are left out."""
     from weft.runtime.fan.fan_index import FanIndex
+    from weft.runtime.fan.stored_fans import read_fan
 
     index = FanIndex(host.services.places.home)
     found: list[FanSummary] = []

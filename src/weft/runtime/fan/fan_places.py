@@ -19,15 +19,23 @@ from weft.workspace.sandbox.scratch import remove
 from weft.workspace.views.held_view import MOST_BYTES, HeldView, ViewPlace
 
 _FANS: Final = "fans"
+_PASSING: Final = ("verify-", "tests-", "blobs-", "compared-", ".git-")
+"""How what is only needed for a moment is called."""
 
 
 class FanPlaces:
     """The places of all fan-outs of an application."""
 
     def __init__(
-        self, sandbox: Callable[[], SandboxFactory | None], *, most_bytes: int = MOST_BYTES
+        self,
+        sandbox: Callable[[], SandboxFactory | None],
+        folder: str,
+        *,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
+        """`folder` is the sandbox's own."""
         self._sandbox = sandbox
+        self._base = f"{os.path.realpath(folder)}/{_FANS}"
         self._most_bytes = most_bytes
 
     async def why_not(self, root: str) -> str:
@@ -42,12 +50,6 @@ class FanPlaces:
         """False where the user lets commands use the machine's network."""
         sandbox = self._sandbox()
         return sandbox is not None and not sandbox.machine.options.network
-
-    @property
-    def _base(self) -> str:
-        sandbox = self._sandbox()
-        assert sandbox is not None
-        return f"{sandbox.machine.scratch.base}/{_FANS}"
 
     def folder(self, fan_id: str, name: str = "") -> str:
         """Where a fan-out lies, or one thing of it."""
@@ -115,16 +117,19 @@ class FanPlaces:
         remove(self.folder(fan_id, name))
 
     def clear_checks(self, fan_id: str) -> None:
-        """Remove what runs of the verify command left behind when their process died.  Blocks."""
+        """Remove what checks and comparisons left behind when their process died.  Blocks."""
         with suppress(OSError):
             for name in os.listdir(self.folder(fan_id)):
-                if name.startswith(("verify-", "tests-", "blobs-", "compared-")):
-                    remove(self.folder(fan_id, name))
+                if not name.startswith(_PASSING):
+                    continue
+                path = self.folder(fan_id, name)
+                if os.path.isdir(path):
+                    remove(path)
+                else:
+                    os.unlink(path)
 
     def present(self) -> list[str]:
         """The fan-outs that have something on disk.  Blocks."""
-        if self._sandbox() is None:
-            return []
         with suppress(OSError):
             return sorted(os.listdir(self._base))
         return []

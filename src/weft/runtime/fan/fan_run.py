@@ -45,6 +45,7 @@ from weft.runtime.fan.base_files import BaseFiles, make_base, open_base
 from weft.runtime.fan.base_watch import BaseWatch
 from weft.runtime.fan.candidate_changes import CandidateDiff, candidate_diff, touches_checks
 from weft.runtime.fan.fan_index import FanEntry, FanIndex, store_name
+from weft.runtime.fan.fan_marks import FanMark
 from weft.runtime.fan.fan_places import FanPlaces
 from weft.runtime.fan.fan_record import FanLog, FanRecord
 from weft.runtime.registry import SessionRegistry
@@ -140,6 +141,7 @@ class FanRun:
         self.settled.set()
         self.verifying: dict[int, anyio.CancelScope] = {}
         """The candidates that are being verified, and what stops that; 0 is the base."""
+        self._mark: FanMark | None = None
         self.deciding = anyio.Lock()
         """Held by whoever keeps, removes or resumes candidates: one after the other."""
 
@@ -147,6 +149,14 @@ class FanRun:
     def record(self) -> FanRecord:
         """What the log says of it."""
         return self._log.fans[self._fan_id]
+
+    @property
+    def mark(self) -> FanMark:
+        """What tells the next start, where this process dies, that something is half done."""
+        if self._mark is None:
+            folder = self.sessions.services.places.unsettled_fans
+            self._mark = FanMark(str(folder), self._fan_id)
+        return self._mark
 
     @property
     def host(self) -> SessionAgentHost:
@@ -178,6 +188,10 @@ class FanRun:
             store=store_name(await self.sessions.registry.store_of(self._session_id)),
         )
         index = FanIndex(self.sessions.services.places.home)
+        async with self.mark.held():
+            await self._begin(options, index, entry)
+
+    async def _begin(self, options: FanOptions, index: FanIndex, entry: FanEntry) -> None:
         await anyio.to_thread.run_sync(index.add, entry)
         try:
             self._lock = await anyio.to_thread.run_sync(self.places.claim, self._fan_id)
@@ -190,11 +204,12 @@ class FanRun:
             raise
 
     def _undo_begin(self, index: FanIndex) -> None:
-        self._let_go()
+        self.let_go()
         self.places.remove(self._fan_id)
         index.forget(self._fan_id)
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """What is on disk of it is no longer held by this process."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -221,10 +236,14 @@ class FanRun:
 
         await self.append(started)
 
-    async def come_back(self, record: FanRecord) -> None:
-        """Take up a fan-out that another process left; without its base, it can be read."""
+    def know(self, record: FanRecord) -> None:
+        """Take what the log says of it."""
         self._fan_id = record.fan_id
         self._log.fans[record.fan_id] = record
+
+    async def come_back(self, record: FanRecord) -> None:
+        """Take up a fan-out that another process left; without its base, it can be read."""
+        self.know(record)
         if await self.places.why_not(self.root):
             return
         self.base = await open_base(self.host.runner, self.places.folder(record.fan_id))
@@ -261,7 +280,11 @@ class FanRun:
         or the stop rule says enough.
         """
         assert self.base is not None
-        self._watch = BaseWatch(self.base)
+        async with self.mark.held():
+            await self._run(self.base, indices)
+
+    async def _run(self, base: BaseFiles, indices: Sequence[int] | None) -> None:
+        self._watch = BaseWatch(base)
         try:
             await self._watch.start()
             async with anyio.create_task_group() as group:
@@ -514,7 +537,7 @@ class FanRun:
         await self.stop("stopped")
         await self.settled.wait()
         await self.append(lambda state: Commit(facts=(FanClosed(fan_id=self._fan_id),)))
-        self._let_go()
+        self.let_go()
         await anyio.to_thread.run_sync(self.places.remove, self._fan_id)
 
 
@@ -673,6 +696,27 @@ class CandidateRun:
         await fan.append(
             lambda state: Commit(facts=(*finished(state, self.child, end), ended), blobs=blobs)
         )
+
+
+async def new_run(host: SessionHost, session_id: SessionId) -> FanRun:
+    """A fan-out of a session, to be begun or taken up.
+
+    Raises:
+        UsageError: the session is open in another process.
+    """
+    from weft.runtime.fan.stored_fans import places_of
+
+    port = await host.port(session_id)
+    if not port.lives_here:
+        raise UsageError("the session is open in another process; its fan-outs are driven there")
+    config = host.services.config
+    return FanRun(
+        host,
+        session_id,
+        places_of(host),
+        verify_seconds=float(config.get("fan.verify_seconds")),
+        at_once=int(config.get("fan.at_once")),
+    )
 
 
 def _slots(started: FanStarted) -> list[FanSlot]:

@@ -6,7 +6,9 @@ it was before, and `FanKept`; a rewind to before that message takes all of it ba
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Container, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -15,7 +17,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.events import Fact, FanKept, FanVerified, NewMessage
-from weft.ids import BlobId, NodeId, new_node_id
+from weft.ids import BlobId, NodeId, SessionId, new_node_id
 from weft.loop import Commit, touched_facts
 from weft.messages import Node, Text
 from weft.runtime.fan.base_files import BaseFile
@@ -32,11 +34,14 @@ from weft.runtime.fan.fan_keep import (
 from weft.state import SessionState
 from weft.workspace import ChangedFile
 from weft.workspace.sandbox.overlay_plan import started_now
+from weft.workspace.sandbox.overlay_recovery import RecoveredCommand, is_left, settle
 from weft.workspace.sandbox.removals import as_text
 from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace, remove
 
 if TYPE_CHECKING:
+    from weft.runtime.fan.fan_record import FanRecord
     from weft.runtime.fan.fan_run import FanRun
+    from weft.runtime.session_host import SessionHost
     from weft.runtime.workspaces.sandbox import SandboxFactory
     from weft.runtime.workspaces.session_workspace import SessionWorkspace
 
@@ -64,18 +69,17 @@ class CandidateKeeper:
     """Keeps one candidate of a fan-out."""
 
     def __init__(self, fan: FanRun, index: int) -> None:
-        self._fan = fan
-        self._index = index
-        self._sandbox = _sandbox_of(fan)
+        self.fan = fan
+        self.index = index
+
+    @cached_property
+    def _sandbox(self) -> SandboxFactory:
+        return _sandbox_of(self.fan)
 
     @property
     def label(self) -> str:
-        """What a crash leaves of it is found by this; one that was kept in part, or taken back by a
-        rewind, is kept under another.
-        """
-        record = self._fan.record
-        before = sum(each.index == self._index for each in record.kept)
-        return f"{record.fan_id}/{self._index}/keep" + (f"/{before}" if before else "")
+        """What a crash leaves of this keep is found by it."""
+        return keep_labels(self.fan.record, self.index)[-1]
 
     async def plan(self) -> KeepPlan:
         """What keeping it would do.
@@ -83,17 +87,17 @@ class CandidateKeeper:
         Raises:
             UsageError: there is nothing of it to be kept.
         """
-        fan = self._fan
-        if fan.base is None or not fan.places.has(fan.record.fan_id, str(self._index)):
-            raise UsageError(f"the overlay of candidate {self._index} is gone; its diff is left")
-        upper = fan.places.upper(fan.record.fan_id, str(self._index))
+        fan = self.fan
+        if fan.base is None or not fan.places.has(fan.record.fan_id, str(self.index)):
+            raise UsageError(f"the overlay of candidate {self.index} is gone; its diff is left")
+        upper = fan.places.upper(fan.record.fan_id, str(self.index))
         rules = await self._workspace()
         return await plan_keep(await candidate_diff(fan.base, upper), fan.root, rules)
 
     async def _workspace(self) -> SessionWorkspace:
         """What the user's rules and boundaries allow the session."""
-        host = self._fan.host
-        factory, actor = self._fan.sessions.registry.factories[host.session_id], host.actor
+        host = self.fan.host
+        factory, actor = self.fan.sessions.registry.factories[host.session_id], host.actor
         assert actor is not None
         if factory.reach_rules is not None:
             await factory.reach_rules()
@@ -106,7 +110,7 @@ class CandidateKeeper:
         Raises:
             UsageError: there is nothing to be kept, or the session is at work.
         """
-        if not preview and self._fan.host.state.turn.open is not None:
+        if not preview and self.fan.host.state.turn.open is not None:
             raise UsageError(
                 "the session of the fan-out is at work, or was interrupted; let its turn end, or "
                 "stop it, before a candidate is kept"
@@ -116,16 +120,20 @@ class CandidateKeeper:
         if preview:
             return KeepOutcome(plan=plan)
         if not plan.changes and not plan.paths("conflict"):
-            is_kept = self._fan.record.candidates[self._index].kept
+            is_kept = self.fan.record.candidates[self.index].kept
             why = "was kept already; a rewind takes it back" if is_kept else _NOTHING
-            raise UsageError(f"candidate {self._index} {why}")
+            raise UsageError(f"candidate {self.index} {why}")
         if not plan.changes:
             aside = await anyio.to_thread.run_sync(self._aside, plan.files)
             return KeepOutcome(
                 plan=plan, aside=aside, left=tuple(map(as_text, plan.paths("conflict")))
             )
+        async with self.fan.mark.held(stays=True):
+            return await self._run(plan, started, is_forced=is_forced)
+
+    async def _run(self, plan: KeepPlan, started: int, *, is_forced: bool) -> KeepOutcome:
         scratch = self._sandbox.machine.scratch
-        roots = (self._fan.root,)
+        roots = (self.fan.root,)
         place = await anyio.to_thread.run_sync(scratch.place, roots)
         try:
             job = ScratchJob(label=self.label, roots=roots, started_ns=started)
@@ -137,7 +145,7 @@ class CandidateKeeper:
             raise
         if verified is not None and not verified.passed and not is_forced:
             await _thrown_away(lambda: scratch.discard(place))
-            await self._fan.append(lambda state: Commit(facts=(verified,), blobs=blobs))
+            await self.fan.append(lambda state: Commit(facts=(verified,), blobs=blobs))
             return KeepOutcome(plan=plan, verified=verified, output=said)
         # From here on a cancel waits: half of it would be in the project and on no record.
         with anyio.CancelScope(shield=True):
@@ -148,9 +156,9 @@ class CandidateKeeper:
         self, place: ScratchPlace
     ) -> tuple[FanVerified | None, dict[BlobId, bytes], str]:
         """The check, on the project as it is now with what is to be put there."""
-        if not self._fan.record.started.verify:
+        if not self.fan.record.started.verify:
             return None, {}, ""
-        fact, blobs = await self._fan.checked("merged", self._index, 1, place.layers[0][1])
+        fact, blobs = await self.fan.checked("merged", self.index, 1, place.layers[0][1])
         said = next(iter(blobs.values()), b"").decode(errors="replace")
         return fact, blobs, said
 
@@ -163,7 +171,7 @@ class CandidateKeeper:
         blobs: dict[BlobId, bytes],
         said: str,
     ) -> KeepOutcome:
-        fan = self._fan
+        fan = self.fan
         aside = await anyio.to_thread.run_sync(self._aside, plan.files)
         now = {file.path: file.theirs for file in plan.changes}
         workspace = await self._workspace()
@@ -214,12 +222,12 @@ class CandidateKeeper:
         """
         kept = dict(blobs)
         touched = touched_facts(changes, None, kept)
-        now = self._fan.host.now()
+        now = self.fan.host.now()
         asked, answered = new_node_id(now), new_node_id(now)
         merged = map(as_text, outcome.plan.paths("merge"))
         fact = FanKept(
-            fan_id=self._fan.record.fan_id,
-            index=self._index,
+            fan_id=self.fan.record.fan_id,
+            index=self.index,
             node=answered,
             merged=tuple(each for each in merged if each not in outcome.left),
             conflicts=outcome.left,
@@ -235,7 +243,7 @@ class CandidateKeeper:
             messages = self._messages(state, asked, answered, outcome)
             return Commit(facts=(*before, *messages, *touched, fact), blobs=kept)
 
-        await self._fan.append(build)
+        await self.fan.append(build)
         return answered
 
     def _messages(
@@ -245,10 +253,10 @@ class CandidateKeeper:
         answered: NodeId,
         outcome: KeepOutcome,
     ) -> list[Fact]:
-        record = self._fan.record
-        candidate = record.candidates[self._index]
+        record = self.fan.record
+        candidate = record.candidates[self.index]
         words = candidate.ended.text if candidate.ended is not None else ""
-        named = f"Candidate {self._index} of {record.fan_id}"
+        named = f"Candidate {self.index} of {record.fan_id}"
         said = f"[{named} was kept: its changes are in the project.]"
         if outcome.left:
             left = ", ".join(outcome.left)
@@ -256,7 +264,7 @@ class CandidateKeeper:
                 f"[{named} was kept in part. Not taken over, they are as the user has them: {left}]"
             )
         said += "".join(f"\n[{remark}]" for remark in outcome.remarks)
-        meta = {"fan": record.fan_id, "candidate": self._index, "child": candidate.child}
+        meta = {"fan": record.fan_id, "candidate": self.index, "child": candidate.child}
         user = Node(
             id=asked, role="user", parts=(Text(text=record.started.prompt),), parent=state.tree.head
         )
@@ -270,20 +278,64 @@ class CandidateKeeper:
         )
         return [NewMessage(node=user), NewMessage(node=answer)]
 
-    async def recover(self) -> bool:
-        """Finish what a dead process had begun to put into the project; False when it had not."""
-        left = await self._sandbox.recovered(self.label)
-        if left is None:
-            return False
-        if not left.changes and not left.finished:
-            # It had not begun to be put there, and the candidate's overlay still has all of it.
-            await anyio.to_thread.run_sync(remove, left.folder)
-            return False
-        outcome = KeepOutcome(
-            plan=KeepPlan(), remarks=(str(left),), left=tuple(map(as_text, left.left))
-        )
-        await self.record(left.changes, outcome, blobs={})
+
+async def recover_keeps(host: SessionHost, session_id: SessionId, record: FanRecord) -> bool:
+    """Finish what dead processes had begun to put into the project, and put it on record; False
+    where the session is open in another process, which has to do it.
+    """
+    folder = str(host.services.places.sandbox)
+    if not await anyio.to_thread.run_sync(has_leftover, folder, record):
         return True
+    from weft.runtime.fan.fan_lessons import note_choice
+    from weft.runtime.fan.fan_run import new_run
+
+    if not (await host.port(session_id)).lives_here:
+        return False
+    run = await new_run(host, session_id)
+    run.know(record)
+    for index in list(record.candidates):
+        if await _recovered(CandidateKeeper(run, index), folder):
+            await note_choice(host, session_id, record, index)
+    return True
+
+
+def has_leftover(folder: str, record: FanRecord) -> bool:
+    """Whether a dead process left anything of a keep of these candidates.  Blocks."""
+    labels = {label for index in record.candidates for label in keep_labels(record, index)}
+    return is_left(os.path.realpath(folder), labels)
+
+
+def _settled(folder: str, label: str) -> RecoveredCommand | None:
+    return settle(os.path.realpath(folder), label)
+
+
+def keep_labels(record: FanRecord, index: int) -> list[str]:
+    """What a crash leaves of a keep is found by these, the last one of the keep that is to come:
+    one that was kept in part, or taken back by a rewind, can be kept again.
+    """
+    first = f"{record.fan_id}/{index}/keep"
+    before = sum(each.index == index for each in record.kept)
+    return [first, *(f"{first}/{number}" for number in range(1, before + 1))]
+
+
+async def _recovered(keeper: CandidateKeeper, folder: str) -> bool:
+    """Finish one; False where it had not begun."""
+    *before, label = keep_labels(keeper.fan.record, keeper.index)
+    for each in before:
+        # On record already: what is left is the note that it was done.
+        await anyio.to_thread.run_sync(_settled, folder, each)
+    left = await anyio.to_thread.run_sync(_settled, folder, label)
+    if left is None:
+        return False
+    if not left.changes and not left.finished:
+        # It had not begun to be put there, and the candidate's overlay still has all of it.
+        await anyio.to_thread.run_sync(remove, left.folder)
+        return False
+    outcome = KeepOutcome(
+        plan=KeepPlan(), remarks=(str(left),), left=tuple(map(as_text, left.left))
+    )
+    await keeper.record(left.changes, outcome, blobs={})
+    return True
 
 
 def _missing(plan: KeepPlan, put: Container[str], root: str) -> list[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import msgspec
@@ -97,6 +97,20 @@ def settle(base: str, label: str) -> RecoveredCommand | None:
             if done:
                 return _recovered(label, folder, done, ())
     return None
+
+
+def is_left(base: str, labels: Collection[str]) -> bool:
+    """Whether a dead process left something of one of these commands; nothing is changed."""
+    for folder in _folders(base):
+        with _orphaned(folder) as is_orphaned, suppress(OSError):
+            if not is_orphaned:
+                continue
+            jobs = map(_job, _places(folder))
+            if any(job is not None and job.label in labels for job in jobs):
+                return True
+            if any(records_of(folder, label) for label in labels):
+                return True
+    return False
 
 
 def sweep(base: str) -> int:

@@ -1,0 +1,92 @@
+"""Marks of fan-outs: one for each that has something under way in a process.
+
+It is set before anything is changed that a crash could leave half done, and locked as long as the
+process lives.  A mark that nobody holds is what the next start looks at (`stored_fans`); where
+there is none, a start costs one look at a folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+
+
+class FanMark:
+    """The mark of one fan-out in this process; several parts of it may be under way."""
+
+    def __init__(self, folder: str, fan_id: str) -> None:
+        self.fan_id = fan_id
+        self._path = f"{folder}/{fan_id}"
+        self._lock = -1
+        self._count = 0
+        self._is_broken = False
+        """Something was left half done here; the next start looks at it."""
+        self._changing = anyio.Lock()
+
+    @asynccontextmanager
+    async def held(self, *, stays: bool = False) -> AsyncIterator[None]:
+        """Set while the body runs; with `stays` it stays where that fails, for the next start."""
+        async with self._changing:
+            self._count += 1
+            if self._count == 1:
+                await anyio.to_thread.run_sync(self.set)
+        try:
+            yield
+        except BaseException:
+            self._is_broken |= stays
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                async with self._changing:
+                    self._count -= 1
+                    if not self._count:
+                        end = self.leave if self._is_broken else self.clear
+                        await anyio.to_thread.run_sync(end)
+
+    def set(self) -> None:
+        """Write it, and hold it.  Blocks."""
+        os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+        self._lock = os.open(self._path, _FLAGS, 0o600)
+        with suppress(OSError):  # a disk without locks
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def take(self) -> bool:
+        """Hold one that is there and that nobody holds; says whether it was so.  Blocks."""
+        try:
+            self._lock = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another start may have been done with it between the two.
+            if os.path.samestat(os.fstat(self._lock), os.stat(self._path)):
+                return True
+        except OSError:
+            pass
+        self.leave()
+        return False
+
+    def clear(self) -> None:
+        """Remove it: nothing is half done.  Blocks."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._path)
+        self.leave()
+
+    def leave(self) -> None:
+        """Let go of it; the next start looks at it."""
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
+
+
+def marked(folder: str) -> list[FanMark]:
+    """The marks that are there.  Blocks."""
+    try:
+        return [FanMark(folder, name) for name in sorted(os.listdir(folder))]
+    except OSError:
+        return []
