@@ -6,6 +6,9 @@ known by its device, its inode and its birth time, which a rename keeps; a copy 
 becomes a project of its own, and so does a folder that was moved to another file system, or on one
 that knows no birth times.  What is put at a known path (a repository that was cloned anew) is the
 same project.
+
+Sessions may work in folders of one repository, or in its worktrees.  Each is a project of its own,
+but they are related: what was decided in one counts in all.
 """
 
 from __future__ import annotations
@@ -13,18 +16,23 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from weft.errors import FinalToolError
 from weft.ids import ProjectId, new_id
 from weft.sha256 import sha256
+from weft.workspace import find_repository
 from weft.workspace.history.birth_time import born
 
 logger = logging.getLogger(__name__)
 
 MOST_FORMER: Final = 8
 """Former paths that are remembered; each is asked for when sessions are listed."""
+MOST_RELATED: Final = 50
+"""Projects of one repository whose decisions are read."""
+_ROOTS: Final = "roots"
 
 
 class KnownProject(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +46,24 @@ class KnownProject(msgspec.Struct, frozen=True, kw_only=True):
     """Its birth time; 0 where it is unknown, and then it is found by its path alone."""
     former: tuple[str, ...] = ()
     """Paths that it had before: sessions that were not used since are stored with one of them."""
+
+
+class RepositoryPlace(NamedTuple):
+    """Where a folder lies in a repository."""
+
+    root: str
+    """The top of the repository; of a worktree, that of the repository which it belongs to, or the
+    git directory where that is a bare one.  The folder itself where there is no repository."""
+    inside: str
+    """The way from the top of its work tree to the folder; empty for the top."""
+
+
+class RelatedProject(NamedTuple):
+    """Another project of the same repository."""
+
+    id: ProjectId
+    inside: str
+    """As a `RepositoryPlace` has it."""
 
 
 _decoder = msgspec.json.Decoder(KnownProject)
@@ -80,8 +106,51 @@ class ProjectIds:
                 return known.path
         return path
 
+    def related(self, path: str) -> list[RelatedProject]:
+        """The other projects of the repository that a folder lies in.  Blocks."""
+        root, _ = place = repository_place(path)
+        own, real = self.written(path), os.path.realpath(path)
+        paths = [root, *self._below(root)] if place.inside or root != real else self._below(root)
+        found: dict[ProjectId, RelatedProject] = {}
+        for each in paths[:MOST_RELATED]:
+            known = _read(self._file(each))
+            if known is None or (own is not None and known.id == own.id):
+                continue
+            there = repository_place(each)
+            if there.root == root:  # a folder may have become a repository of its own
+                found[known.id] = RelatedProject(known.id, there.inside)
+        return [*found.values()]
+
+    def _below(self, root: str) -> list[str]:
+        """The folders of projects in a repository, but for its top."""
+        try:
+            files = sorted(self._root_folder(root).iterdir())
+            return [os.fsdecode(file.read_bytes()) for file in files]
+        except OSError:
+            return []
+
+    def _relate(self, real: str, project_id: ProjectId) -> None:
+        """Note that a project is a folder of a repository; its top is found without a note."""
+        root = repository_place(real).root
+        note = self._root_folder(root) / project_id
+        if root == real or note.exists():
+            return
+        try:
+            note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            note.write_bytes(os.fsencode(real))
+        except OSError:
+            logger.warning("a project's repository could not be written down", exc_info=True)
+
+    def _root_folder(self, root: str) -> Path:
+        return self._folder / _ROOTS / _name_of(root)
+
     def make(self, path: str, now: float) -> ProjectId:
         """The id of a project, made if it has none yet."""
+        made = self._make(path, now)
+        self._relate(os.path.realpath(path), made)
+        return made
+
+    def _make(self, path: str, now: float) -> ProjectId:
         found = self.find(path)
         if found is not None:
             return found
@@ -140,14 +209,37 @@ class ProjectIds:
         return about
 
     def _file(self, real: str) -> Path:
-        name = sha256(os.fsencode(real)).hexdigest()[:32]
-        return self._folder / f"{name}.json"
+        return self._folder / f"{_name_of(real)}.json"
 
     def _files(self) -> list[Path]:
         try:
             return sorted(self._folder.glob("*.json"))
         except OSError:
             return []
+
+
+def repository_place(path: str) -> RepositoryPlace:
+    """Where a folder lies in its repository.  Blocks."""
+    real = os.path.realpath(path)
+    try:
+        # It believes a `.git` that points elsewhere only where both ways agree: a folder cannot
+        # claim what is another project's.
+        repository = find_repository(real)
+    except FinalToolError:
+        repository = None
+    if repository is None:
+        return RepositoryPlace(real, "")
+    root = repository.top
+    if repository.is_linked:
+        # A bare clone has no top: its git directory, of any name, is what its worktrees share.
+        common = repository.common
+        root = os.path.dirname(common) if os.path.basename(common) == ".git" else common
+    inside = os.path.relpath(real, repository.top)
+    return RepositoryPlace(root, "" if inside == "." else inside)
+
+
+def _name_of(path: str) -> str:
+    return sha256(os.fsencode(path)).hexdigest()[:32]
 
 
 def _identity(path: str) -> dict[str, Any]:

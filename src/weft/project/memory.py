@@ -9,7 +9,6 @@ masked, and the text is bounded: it goes to the model with every request.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
@@ -17,11 +16,11 @@ from typing import Final, Literal, TypeAlias, get_args
 import msgspec
 
 from weft.config.paths import WeftPaths
-from weft.config.project_ids import ProjectIds
+from weft.config.project_ids import ProjectIds, repository_place
 from weft.config.user_file import UserFile
-from weft.errors import FinalToolError, UsageError, did_you_mean
+from weft.errors import UsageError, did_you_mean
 from weft.sha256 import sha256
-from weft.workspace import find_repository, printable_path, read_small_text, user_folder
+from weft.workspace import printable_path, read_small_text, user_folder
 
 MemoryScope: TypeAlias = Literal["user", "project"]
 """Whether something is remembered in every project of the user, or in one."""
@@ -295,22 +294,8 @@ class MemoryFiles:
 
 
 def memory_root(project: str) -> str:
-    """The folder that has the memory of a project: the top of its repository; of a worktree, that
-    of the repository which it belongs to, or the git directory where that is a bare one.
-    """
-    try:
-        # It believes a `.git` that points elsewhere only where both ways agree: a folder cannot
-        # claim another project's memory.
-        repository = find_repository(project)
-    except FinalToolError:
-        repository = None
-    if repository is None:
-        return os.path.realpath(project)
-    if not repository.is_linked:
-        return repository.top
-    # A bare clone has no top: its git directory, of any name, is what its worktrees share.
-    common = repository.common
-    return os.path.dirname(common) if os.path.basename(common) == ".git" else common
+    """The folder that has the memory of a project: the top of its repository."""
+    return repository_place(project).root
 
 
 def _subject(project: str, scope: MemoryScope) -> str:

@@ -63,11 +63,11 @@ from weft.runtime.decisions.decision_book import (
     file_content,
     key_of,
     logged_commit,
-    shared_book,
     with_file_evidence,
 )
 from weft.runtime.decisions.decision_purge import PurgeReport, sessions_of, with_options
 from weft.runtime.decisions.line_origin import LineCommit, LineTurn, blamed_commit, turn_of_change
+from weft.runtime.decisions.project_books import project_book
 from weft.runtime.decisions.scoped_files import scoped_files
 from weft.runtime.services import Services
 from weft.runtime.session_host import SessionHost
@@ -189,7 +189,7 @@ class ProjectDecisions:
             UsageError: there is no such node, or it is over.
         """
         check_texts(name=name, reason=reason)
-        book = await self._book()
+        book = await self._book(writes=True)
         node = book.graph.find(name)
         facts = accepted(book.graph, node, by="user", reason=clean_why(reason))
         if facts:
@@ -231,7 +231,7 @@ class ProjectDecisions:
                 reason=reason,
             )
         )
-        book = await self._book()
+        book = await self._book(writes=True)
         node = book.graph.find(name)
         fact = checked_change(msgspec.structs.replace(given, id=node.id))
         await self._add(book, [fact], (node.id,), f"changed: {node.title}", session)
@@ -254,7 +254,7 @@ class ProjectDecisions:
         """
         well_typed(linked(DecisionId(source), DecisionId(target), kind, rationale, weight))
         check_edge(kind, weight)
-        book = await self._book()
+        book = await self._book(writes=True)
         ends = book.graph.find(source), book.graph.find(target)
         if ends[0].id == ends[1].id:
             raise UsageError(f"{ends[0].id} cannot be joined with itself")
@@ -271,7 +271,7 @@ class ProjectDecisions:
         """
         for name in names:
             check_texts(name=name)
-        book = await self._book()
+        book = await self._book(writes=True)
         ids = with_options(book.graph, [book.graph.find(name).id for name in names])
         sessions = sessions_of(book.graph, ids)
         if ids:
@@ -502,7 +502,7 @@ class ProjectDecisions:
 
     async def _book(self, *, writes: bool = False) -> DecisionBook:
         key = await self._key(makes=writes)
-        book = shared_book(self._services.decision_books, self._store, key, self._services.clock)
+        book = project_book(self._services, self._store, key, self._services.project_path)
         await book.refresh()
         return book
 

@@ -2,17 +2,22 @@
 
 All sessions and processes on a project share its stream.  A book reads only what came since the
 last look; what others add meanwhile is found by the end of the stream.
+
+Other folders and worktrees of the same repository have streams of their own.  They are read, too:
+what was decided in one counts in all.  What is added goes to the stream of the project where that
+happens, whichever one it is about.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
 from weft.clock import Clock
+from weft.config.project_ids import RelatedProject
 from weft.decisions import (
     DecisionAdded,
     DecisionFact,
@@ -29,7 +34,7 @@ from weft.events import DecisionLogged, encode, kind_of
 from weft.ids import CallUid, DecisionId, NodeId, SessionId, derived_id
 from weft.loop import Commit, ProjectFacts
 from weft.session.log.append import project_append
-from weft.store import Record, Store, append_once, project_stream
+from weft.store import PROJECT_STREAM, Record, Store, append_once, project_stream
 from weft.workspace import Workspace
 
 logger = logging.getLogger(__name__)
@@ -43,29 +48,55 @@ MOST_BOOKS: Final = 16
 MOST_TRIES: Final = 1_000
 """How often an append is tried that others come before: each time one of them has got its own
 in."""
+RelatedSource: TypeAlias = Callable[[], Awaitable[tuple[str, Sequence[RelatedProject]]]]
+"""The folder of a project in its repository, and the other projects of that."""
 
 
 class DecisionBook:
     """The graph of one project in one store."""
 
-    def __init__(self, store: Store, project_id: str, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, project_id: str, clock: Clock, related: RelatedSource | None = None
+    ) -> None:
+        """`related` says which other projects of the repository there are."""
         self._store = store
         self.project_id = project_id
         self._clock = clock
+        self._related = related
+        self._folder = ""
+        """Of this project in its repository."""
+        self._folders: dict[str, str] = {}
+        """Of the related projects, by their streams."""
         self._stream = project_stream(project_id)
-        self._read_to = 0
+        self._read_to: dict[str, int] = {}
+        """By stream."""
         self.graph = DecisionGraph()
         """As it was at the last `refresh`."""
 
     async def refresh(self) -> DecisionGraph:
         """Read what was added since, by whomever."""
-        while records := await self._store.read(self._stream, after=self._read_to, limit=PAGE):
+        if self._related is not None:
+            self._folder, others = await self._related()
+            self._folders = {project_stream(each.id): each.inside for each in others}
+        streams = (*self._folders, self._stream)
+        found = [(stream, record) for stream in streams for record in await self._new(stream)]
+        # A fact about a node may stand in another stream than the node itself.  Of the same time,
+        # those of the other streams come first: what is added here is about what was there.
+        found.sort(key=lambda each: each[1].at if self._folders else 0.0)
+        for stream, record in found:
             # Sessions share the book: another one may have taken some of these in meanwhile.
-            for record in records:
-                if record.seq > self._read_to:
-                    self._take(record)
-                    self._read_to = record.seq
+            if record.seq > self._read_to.get(stream, 0):
+                self._read_to[stream] = record.seq
+                self._take(stream, record)
         return self.graph
+
+    async def _new(self, stream: str) -> list[Record]:
+        found: list[Record] = []
+        after = self._read_to.get(stream, 0)
+        while records := await self._store.read(stream, after=after, limit=PAGE):
+            found += records
+            after = records[-1].seq
+        return found
 
     async def refresh_after_append(self) -> None:
         """Read what was added.  That it is stored does not change when it cannot be read yet: an
@@ -76,13 +107,15 @@ class DecisionBook:
         except StoreError:
             logger.warning("the project's decisions cannot be read on", exc_info=True)
 
-    def _take(self, record: Record) -> None:
+    def _take(self, stream: str, record: Record) -> None:
         try:
             fact = decode_decision(record.kind, record.body)
         except Corrupt as error:
             # One fact that cannot be read must not hide all the others.
             logger.warning("a decision cannot be read: %s", error, extra={"seq": record.seq})
             return
+        if fact is not None and stream != self._stream:
+            fact = _related_fact(fact, self._folders.get(stream, ""), self._folder)
         if fact is not None:
             self.graph.apply(fact)
 
@@ -95,7 +128,11 @@ class DecisionBook:
             StoreError: they cannot be stored.
         """
         batch = ProjectFacts(project_id=self.project_id, facts=tuple(facts))
-        end = await self._store.last_seq(self._stream)
+        await self._append(batch, session_id)
+        await self.refresh_after_append()
+
+    async def _append(self, batch: ProjectFacts, session_id: str = "") -> None:
+        end = await self._store.last_seq(project_stream(batch.project_id))
         for _ in range(MOST_TRIES):
             append = project_append(
                 batch, end, session_id=SessionId(session_id), now=self._clock.now()
@@ -105,7 +142,6 @@ class DecisionBook:
             except Conflict as conflict:
                 end = conflict.actual
             else:
-                await self.refresh_after_append()
                 return
         raise StoreUnavailable("the project's stream is written to without end; try again later")
 
@@ -117,13 +153,19 @@ class DecisionBook:
         """
         # The words first: when this is cut short, the nodes are still there, to be purged again.
         # The new facts tell the processes that have read the old ones.
-        await self._store.overwrite(self._stream, await self._purged_records(ids))
-        await self.add([DecisionPurged(id=name) for name in ids])
+        facts = tuple(DecisionPurged(id=name) for name in ids)
+        for stream in self._folders:
+            if records := await self._purged_records(stream, ids):
+                await self._store.overwrite(stream, records)
+                project_id = stream.removeprefix(PROJECT_STREAM)
+                await self._append(ProjectFacts(project_id=project_id, facts=facts))
+        await self._store.overwrite(self._stream, await self._purged_records(self._stream, ids))
+        await self.add(facts)
 
-    async def _purged_records(self, ids: Collection[DecisionId]) -> list[Record]:
+    async def _purged_records(self, stream: str, ids: Collection[DecisionId]) -> list[Record]:
         found: list[Record] = []
         after = 0
-        while records := await self._store.read(self._stream, after=after, limit=PAGE):
+        while records := await self._store.read(stream, after=after, limit=PAGE):
             after = records[-1].seq
             found += [new for old in records if (new := _purged(old, ids)) is not None]
         return found
@@ -150,8 +192,18 @@ def _purged(record: Record, ids: Collection[DecisionId]) -> Record | None:
     return Record(record.seq, record.at, record.kind, encode(new))
 
 
+def _related_fact(fact: DecisionFact, there: str, here: str) -> DecisionFact | None:
+    from weft.decisions.related_facts import related_fact  # few repositories have several projects
+
+    return related_fact(fact, there, here)
+
+
 def shared_book(
-    books: dict[tuple[int, str], DecisionBook], store: Store, project_id: str, clock: Clock
+    books: dict[tuple[int, str], DecisionBook],
+    store: Store,
+    project_id: str,
+    clock: Clock,
+    related: RelatedSource | None = None,
 ) -> DecisionBook:
     """The one book of a project in a store: a graph of thousands of nodes is kept once for all
     sessions.
@@ -159,7 +211,7 @@ def shared_book(
     # A session may have a store of its own.  A book holds its store, so that no other store gets
     # the same number while the book is here.
     key = (id(store), project_id)
-    book = books.pop(key, None) or DecisionBook(store, project_id, clock)
+    book = books.pop(key, None) or DecisionBook(store, project_id, clock, related)
     books[key] = book
     while len(books) > MOST_BOOKS:
         del books[next(iter(books))]

@@ -90,13 +90,13 @@ class DecisionSource:
     def of(self, state: SessionState) -> SessionDecisions:
         """The graph, be it empty."""
         if self.found is None:
-            from weft.runtime.decisions.decision_book import shared_book
+            from weft.runtime.decisions.project_books import project_book
             from weft.runtime.decisions.session_decisions import SessionDecisions
 
             services = self._services
             self.found = SessionDecisions(
-                shared_book(
-                    services.decision_books, self._store, state.about.project_key, services.clock
+                project_book(
+                    services, self._store, state.about.project_key, state.about.project_path
                 ),
                 state,
                 self._workspace,

@@ -8,7 +8,8 @@ from weft.decisions.facts import TurnEvidence
 from weft.decisions.writers import fan_decision
 from weft.errors import WeftError
 from weft.ids import SessionId
-from weft.runtime.decisions.decision_book import logged_commit, shared_book
+from weft.runtime.decisions.decision_book import logged_commit
+from weft.runtime.decisions.project_books import project_book
 from weft.runtime.fan.fan_record import CandidateRecord, FanRecord
 from weft.runtime.session_host import SessionHost
 
@@ -56,7 +57,8 @@ async def note_choice(
         state = await host.registry.state_of(session_id)
         store = await host.registry.store_of(session_id)
         services = host.services
-        book = shared_book(services.decision_books, store, state.about.project_key, services.clock)
+        about = state.about
+        book = project_book(services, store, about.project_key, about.project_path)
         graph = await book.refresh()
         node = record.kept[-1].node if record.kept else None
         logged = fan_decision(

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from weft.config.project_ids import ProjectIds
 from weft.errors import StoreError, ToolError, UsageError
 from weft.events import (
     ArchitectPlan,
@@ -45,6 +46,7 @@ from weft.state import SessionState
 from weft.store import Store, project_stream
 from weft.tools import ChangedFile, FormattedContent, ReadLog, ToolContext, ToolOutcome
 from weft.workspace import Workspace
+from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:
     from weft.lsp import CodeQueries, EditReports
@@ -105,9 +107,20 @@ class DecisionsOnDemand:
 
     async def _has_some(self, state: SessionState) -> bool:
         try:
-            return bool(await self._store.last_seq(project_stream(state.about.project_key)))
+            if await self._store.last_seq(project_stream(state.about.project_key)):
+                return True
+            return bool(await self._related_end(state.about.project_path))
         except StoreError:  # the turn's own appends say what is wrong with it
             return False
+
+    async def _related_end(self, project_path: str) -> int:
+        """The highest end of the streams of other projects in the repository."""
+        if not self._store.is_lasting:
+            return 0
+        ids = ProjectIds(self._services.places.projects)
+        related = await DiskThreads.of(project_path).run(lambda: ids.related(project_path))
+        ends = [await self._store.last_seq(project_stream(each.id)) for each in related]
+        return max(ends, default=0)
 
     def load(self) -> DecisionSource:
         """All of it, be the graph empty."""

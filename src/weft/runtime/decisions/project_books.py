@@ -1,0 +1,33 @@
+"""The books of projects, each with what was decided elsewhere in its repository."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from weft.config.paths import WeftPaths
+from weft.config.project_ids import ProjectIds, RelatedProject, repository_place
+from weft.runtime.decisions.decision_book import DecisionBook, shared_book
+from weft.runtime.services import Services
+from weft.store import Store
+from weft.workspace.disk_threads import DiskThreads
+
+
+def project_book(
+    services: Services, store: Store, project_id: str, project_path: str
+) -> DecisionBook:
+    """The book of a project in a store."""
+    # Projects that nothing is kept of have no ids that others could be found by.
+    related = partial(related_projects, services.places, project_path) if store.is_lasting else None
+    return shared_book(services.decision_books, store, project_id, services.clock, related)
+
+
+async def related_projects(
+    places: WeftPaths, project_path: str
+) -> tuple[str, list[RelatedProject]]:
+    """The folder of a project in its repository, and the other projects of that."""
+
+    def look() -> tuple[str, list[RelatedProject]]:
+        ids = ProjectIds(places.projects)
+        return repository_place(project_path).inside, ids.related(project_path)
+
+    return await DiskThreads.of(project_path).run(look)
