@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from weft.api.handle import SessionBase, input_id_of
 from weft.errors import UsageError
@@ -26,6 +26,7 @@ from weft.session import (
 if TYPE_CHECKING:  # as below
     from weft.api.branch_files import FileComparison, FileWeave
     from weft.api.branch_files.comparison import BranchSides
+    from weft.api.branch_files.weave import WeavingSession
     from weft.api.fan import Fan
     from weft.view.tree import TreeMessage, TreeView
 
@@ -227,7 +228,8 @@ class BranchCalls(SessionBase):
         sides = await self._sides(first, second)
         root = (await self._port()).state.about.project_path
         return await weave_files(
-            self,
+            # A session has all calls; this class is a part of it.
+            cast("WeavingSession", self),
             sides,
             root,
             picks=picks or {},

@@ -8,7 +8,7 @@ back.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import anyio.to_thread
 import msgspec
@@ -31,7 +31,7 @@ from weft.session import MarkNode
 from weft.state import SessionState
 
 if TYPE_CHECKING:
-    from weft.api.branches import BranchCalls
+    from weft.session import SessionPort
 
 _WINDOW: Final = 1_000_000_000
 """No line is too long for it: nothing of it is read."""
@@ -77,8 +77,20 @@ class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return self.now is None if self.version is None else self.version.is_like(self.now)
 
 
+class WeavingSession(Protocol):
+    """The calls of a session that put files together."""
+
+    async def _port(self) -> SessionPort: ...
+
+    async def _call(self, command: MarkNode, /) -> object: ...
+
+    async def branch_at(self, node: NodeId, /, *, input_id: str | None) -> object: ...
+
+    async def send_message(self, text: str, /, **options: Any) -> object: ...
+
+
 async def weave_files(
-    session: BranchCalls,
+    session: WeavingSession,
     sides: BranchSides,
     root: str,
     *,
@@ -213,7 +225,7 @@ def _refuse(known: FileWeave, changed: Sequence[str]) -> None:
 
 
 async def _woven(
-    session: BranchCalls,
+    session: WeavingSession,
     known: FileWeave,
     wanted: Sequence[_Wanted],
     root: str,
@@ -248,7 +260,7 @@ async def _woven(
     )
 
 
-async def _head(session: BranchCalls) -> NodeId:
+async def _head(session: WeavingSession) -> NodeId:
     head = (await session._port()).state.tree.head
     assert head is not None
     return head

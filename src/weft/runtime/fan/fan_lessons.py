@@ -10,8 +10,8 @@ from weft.errors import WeftError
 from weft.ids import SessionId
 from weft.runtime.decisions.decision_book import logged_commit
 from weft.runtime.decisions.project_books import project_book
+from weft.runtime.fan.fan_host import FanHost
 from weft.runtime.fan.fan_record import CandidateRecord, FanRecord
-from weft.runtime.session_host import SessionHost
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +43,7 @@ def why_not(record: FanRecord, candidate: CandidateRecord) -> str:
     return "; ".join(said)
 
 
-async def note_choice(
-    host: SessionHost, session_id: SessionId, record: FanRecord, index: int
-) -> None:
+async def note_choice(host: FanHost, session_id: SessionId, record: FanRecord, index: int) -> None:
     """Put down which candidate was kept, and what is known against each of the others.
 
     It is a help, and no reason to fail: what was kept is kept.

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import anyio
 import anyio.to_thread
@@ -44,12 +44,11 @@ from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.fan.base_files import BaseFiles, make_base, open_base
 from weft.runtime.fan.base_watch import BaseWatch
 from weft.runtime.fan.candidate_changes import CandidateDiff, candidate_diff, touches_checks
+from weft.runtime.fan.fan_host import FanHost, places_of
 from weft.runtime.fan.fan_index import FanEntry, FanIndex, store_name
 from weft.runtime.fan.fan_marks import FanMark
 from weft.runtime.fan.fan_places import FanPlaces
 from weft.runtime.fan.fan_record import FanLog, FanRecord
-from weft.runtime.registry import SessionRegistry
-from weft.runtime.services import Services
 from weft.session import AbortTurn
 from weft.sha256 import sha256
 from weft.state import SessionState
@@ -102,19 +101,12 @@ class FanOptions(msgspec.Struct, frozen=True, kw_only=True):
         return [each for each in self.plan for _ in range(each.n)]
 
 
-class FanSessions(Protocol):
-    """The sessions of an application, as far as a fan-out needs them."""
-
-    registry: SessionRegistry
-    services: Services
-
-
 class FanRun:
     """One fan-out in this process."""
 
     def __init__(
         self,
-        sessions: FanSessions,
+        sessions: FanHost,
         session_id: SessionId,
         places: FanPlaces,
         *,
@@ -698,14 +690,12 @@ class CandidateRun:
         )
 
 
-async def new_run(host: SessionHost, session_id: SessionId) -> FanRun:
+async def new_run(host: FanHost, session_id: SessionId) -> FanRun:
     """A fan-out of a session, to be begun or taken up.
 
     Raises:
         UsageError: the session is open in another process.
     """
-    from weft.runtime.fan.stored_fans import places_of
-
     port = await host.port(session_id)
     if not port.lives_here:
         raise UsageError("the session is open in another process; its fan-outs are driven there")

@@ -39,9 +39,9 @@ from weft.workspace.sandbox.removals import as_text
 from weft.workspace.sandbox.scratch import ScratchJob, ScratchPlace, remove
 
 if TYPE_CHECKING:
+    from weft.runtime.fan.fan_host import FanHost
     from weft.runtime.fan.fan_record import FanRecord
     from weft.runtime.fan.fan_run import FanRun
-    from weft.runtime.session_host import SessionHost
     from weft.runtime.workspaces.sandbox import SandboxFactory
     from weft.runtime.workspaces.session_workspace import SessionWorkspace
 
@@ -279,7 +279,7 @@ class CandidateKeeper:
         return [NewMessage(node=user), NewMessage(node=answer)]
 
 
-async def recover_keeps(host: SessionHost, session_id: SessionId, record: FanRecord) -> bool:
+async def recover_keeps(host: FanHost, session_id: SessionId, record: FanRecord) -> bool:
     """Finish what dead processes had begun to put into the project, and put it on record; False
     where the session is open in another process, which has to do it.
     """

@@ -19,25 +19,18 @@ import anyio.to_thread
 from weft.errors import UsageError, WeftError
 from weft.events import decode
 from weft.ids import SessionId
+from weft.runtime.fan.fan_host import FanHost, places_of
 from weft.runtime.fan.fan_index import IN_MEMORY, FanEntry, FanIndex, store_name
 from weft.runtime.fan.fan_marks import FanMark, marked
 from weft.runtime.fan.fan_places import FanPlaces
 from weft.runtime.fan.fan_record import FanLog, FanRecord
-from weft.runtime.session_host import SessionHost
 
 _PAGE: Final = 1000
 
 logger = logging.getLogger(__name__)
 
 
-def places_of(host: SessionHost) -> FanPlaces:
-    """The places of all fan-outs of an application."""
-    services = host.services
-    most = int(services.config.get("fan.max_disk"))
-    return FanPlaces(services.workspaces.sandbox, str(services.places.sandbox), most_bytes=most)
-
-
-async def read_fan(host: SessionHost, entry: FanEntry) -> FanRecord:
+async def read_fan(host: FanHost, entry: FanEntry) -> FanRecord:
     """What the session's log says of a fan-out.
 
     Raises:
@@ -58,7 +51,7 @@ async def read_fan(host: SessionHost, entry: FanEntry) -> FanRecord:
 # --- sweeping -------------------------------------------------------------------------------------
 
 
-async def sweep_fans(host: SessionHost, places: FanPlaces) -> list[str]:
+async def sweep_fans(host: FanHost, places: FanPlaces) -> list[str]:
     """Remove what is on disk of fan-outs that no session knows, or that are closed.
 
     One that another process has just begun is not on record yet, and held by a lock.  Those of
@@ -74,7 +67,7 @@ async def sweep_fans(host: SessionHost, places: FanPlaces) -> list[str]:
     return await anyio.to_thread.run_sync(places.sweep, known.__contains__)
 
 
-async def _is_open(host: SessionHost, entry: FanEntry) -> bool:
+async def _is_open(host: FanHost, entry: FanEntry) -> bool:
     if entry.is_closed:
         return False
     try:
@@ -86,12 +79,12 @@ async def _is_open(host: SessionHost, entry: FanEntry) -> bool:
         return True  # it cannot be read now, which says nothing
 
 
-async def _is_of_known_store(host: SessionHost, entry: FanEntry) -> bool:
+async def _is_of_known_store(host: FanHost, entry: FanEntry) -> bool:
     name = store_name(await host.registry.store_of(entry.session_id))
     return entry.store in (IN_MEMORY, name) and bool(entry.store)
 
 
-async def forget_fans(host: SessionHost, session_id: SessionId) -> None:
+async def forget_fans(host: FanHost, session_id: SessionId) -> None:
     """Remove the fan-outs of a session that is deleted."""
     index, places = FanIndex(host.services.places.home), places_of(host)
     for entry in await anyio.to_thread.run_sync(index.entries):
@@ -106,7 +99,7 @@ async def forget_fans(host: SessionHost, session_id: SessionId) -> None:
 # --- the next start -------------------------------------------------------------------------------
 
 
-async def settle_fans(host: SessionHost) -> None:
+async def settle_fans(host: FanHost) -> None:
     """Settle what processes that are gone left half done; what cannot be settled now keeps its
     mark.
     """
@@ -122,7 +115,7 @@ async def settle_fans(host: SessionHost) -> None:
         await anyio.to_thread.run_sync(mark.clear if is_settled else mark.leave)
 
 
-async def _settle(host: SessionHost, mark: FanMark) -> bool:
+async def _settle(host: FanHost, mark: FanMark) -> bool:
     index, places = FanIndex(host.services.places.home), places_of(host)
     entries = {each.fan_id: each for each in await anyio.to_thread.run_sync(index.entries)}
     entry = entries.get(mark.fan_id)
@@ -149,7 +142,7 @@ async def _settle(host: SessionHost, mark: FanMark) -> bool:
 
 
 @asynccontextmanager
-async def _opened_store(host: SessionHost, entry: FanEntry) -> AsyncIterator[bool]:
+async def _opened_store(host: FanHost, entry: FanEntry) -> AsyncIterator[bool]:
     """Have the store of a fan-out's session open, which may be another than the application's own;
     False where it is not there.
     """
@@ -166,7 +159,7 @@ async def _opened_store(host: SessionHost, entry: FanEntry) -> AsyncIterator[boo
             await registry.stores.release(session_id)
 
 
-async def _finish_keeps(host: SessionHost, entry: FanEntry, record: FanRecord) -> bool:
+async def _finish_keeps(host: FanHost, entry: FanEntry, record: FanRecord) -> bool:
     """Finish what was being put into the project; the session is opened only where there is any."""
     from weft.runtime.fan.kept_candidate import has_leftover, recover_keeps
 
