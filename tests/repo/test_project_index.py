@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 
 import apsw
 import pytest
 
-from weft.repo.freshness import is_stale
+from tests.support.permission_bits import bits_that_hold
+from weft.repo.freshness import TICK_NS, is_stale
 from weft.repo.index_cache import VERSION_NOTE, IndexCache, PastCommit
 from weft.repo.index_update import update_index
 from weft.repo.indexer import ParentLink, folder_times, folders_of, index_project
@@ -18,6 +21,7 @@ from weft.repo.indexer_order import CACHE, IndexOrder
 from weft.repo.indexer_process import IndexerProcess
 from weft.repo.project_files import rule_stamps, walk_project
 from weft.repo.project_index import ProjectIndex
+from weft.repo.project_watch import ProjectWatch
 
 pytestmark = pytest.mark.process
 
@@ -293,3 +297,53 @@ def test_an_index_that_is_damaged_inside_answers_nothing_and_is_made_anew(
 def test_a_question_that_is_no_text_damages_nothing(index: ProjectIndex) -> None:
     assert index.symbols("\udcff_total") == []
     assert not index.is_stale()
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Path]:
+    """A project with a folder that may not be looked into."""
+    project, closed = tmp_path / "project", tmp_path / "project" / "shop"
+    closed.mkdir(parents=True)
+    (project / "cart.py").write_text("def total(): ...\n")
+    (closed / "mail.py").write_text("def send(): ...\n")
+    closed.chmod(0)
+    with bits_that_hold():
+        yield project
+    closed.chmod(0o755)
+
+
+@pytest.mark.parametrize("has_git", [True, False])
+def test_a_folder_that_is_opened_makes_an_index_stale(locked: Path, *, has_git: bool) -> None:
+    if has_git:
+        subprocess.run(["git", "init", "-q"], cwd=locked, check=True)
+    folder = locked.parent / "index"
+    folder.mkdir()
+    order = IndexOrder(project=str(locked), folder=str(folder), environ=dict(os.environ))
+    cache, watch = IndexCache(folder / CACHE, writes=True), ProjectWatch(str(locked))
+    try:
+        index_project(cache, order, ParentLink(None), watch)
+        watch.take()
+        assert "shop/mail.py" not in cache.listing()
+        # A time that is a tick old is told from the next one.
+        wait_for_tick(folder / "tick")
+        index_project(cache, order, ParentLink(None), watch)
+        watch.take()
+        assert not is_stale(cache, str(locked))
+        (locked / "shop").chmod(0o755)
+        assert is_stale(cache, str(locked))
+        watch.collect(frozenset({"cart.py"}), lambda *_: False)
+        assert watch.is_unsure
+        listing, _ = index_project(cache, order, ParentLink(None), watch)
+        assert "shop/mail.py" in listing.paths()
+    finally:
+        watch.close()
+        cache.close()
+
+
+def wait_for_tick(file: Path) -> None:
+    """Until what is changed has another time than what was changed before, by far."""
+    file.touch()
+    first = file.stat().st_ctime_ns
+    while file.stat().st_ctime_ns < first + 2 * TICK_NS:
+        file.touch()
+    file.unlink()

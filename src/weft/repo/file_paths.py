@@ -21,16 +21,18 @@ class FileListing:
     Held as one text: a hundred thousand objects would cost more than the listing itself.
     """
 
-    __slots__ = ("_text",)
+    __slots__ = ("_text", "closed")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, closed: Iterable[str] = ()) -> None:
         """`text` has a NUL behind each path."""
         self._text = text
+        self.closed = tuple(closed)
+        """Folders that may not be looked into."""
 
     @classmethod
-    def of(cls, paths: Iterable[str]) -> FileListing:
+    def of(cls, paths: Iterable[str], closed: Iterable[str] = ()) -> FileListing:
         """A listing of these paths."""
-        return cls("".join(f"{path}\0" for path in paths))
+        return cls("".join(f"{path}\0" for path in paths), closed)
 
     def __len__(self) -> int:
         return self._text.count("\0")

@@ -109,7 +109,11 @@ class ListedProject(msgspec.Struct, frozen=True):
 
     def _differs(self, folder: str, names: set[str], ignored: IgnoredPaths) -> bool:
         left = set(names)
-        with os.scandir(f"{self.project}/{folder}") as entries:
+        try:
+            found = os.scandir(f"{self.project}/{folder}")
+        except PermissionError:
+            return bool(names)  # it is still one that may not be looked into
+        with found as entries:
             for entry in entries:
                 if entry.name in left:
                     left.discard(entry.name)

@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -420,13 +421,15 @@ def _without_gone(project: str, listing: FileListing) -> FileListing:
     """Without what is gone from the disk: git lists what it tracks all the same."""
     paths, plain = listing.paths(), PlainFolders(project)
     there = [path for path in paths if plain.hold(path) and os.path.lexists(f"{project}/{path}")]
-    return listing if len(there) == len(paths) else FileListing.of(there)
+    return listing if len(there) == len(paths) else FileListing.of(there, listing.closed)
 
 
 def folders_of(listing: FileListing) -> set[str]:
-    """The folders that files lie in; the project itself is the empty one."""
+    """The folders that files lie in, and those that may not be looked into; the project itself is
+    the empty one.
+    """
     folders = {""}
-    for path in listing.paths():
+    for path in chain(listing.paths(), (f"{folder}/" for folder in listing.closed)):
         folder = path.rpartition("/")[0]
         while folder not in folders:
             folders.add(folder)

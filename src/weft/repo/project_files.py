@@ -128,9 +128,12 @@ async def _by_git(runner: Runner, project: str, scratch: Path) -> FileListing | 
         return None  # no git, or not one that can read this repository
     if result.exit_code:
         return None
+    # It complains of folders that it may not look into, in the user's language.
+    closed = (await anyio.to_thread.run_sync(walk_project, project)).closed if result.errors else ()
     if "/\0" in text:  # another repository, which git does not look into
-        return FileListing.of(path for path in text.split("\0") if path and path[-1] != "/")
-    return FileListing(text)
+        paths = (path for path in text.split("\0") if path and path[-1] != "/")
+        return FileListing.of(paths, closed)
+    return FileListing(text, closed)
 
 
 def _unquoted(line: str) -> str:
@@ -158,10 +161,17 @@ def _repository(project: str) -> GitRepository | None:
 def walk_project(project: str, go_on: Callable[[], bool] = lambda: True) -> FileListing:
     """The files of a folder without git; no link is followed.  Blocks."""
     found: list[str] = []
+    closed: list[str] = []
     waiting = [("", ignore_of(project))]
     while waiting and len(found) < MOST_FILES and go_on():
         folder, ignore = waiting.pop()
-        with suppress(OSError), os.scandir(f"{project}/{folder}") as entries:
+        try:
+            opened = os.scandir(f"{project}/{folder}")
+        except OSError as error:
+            if folder and isinstance(error, PermissionError):
+                closed.append(folder.rstrip("/"))
+            continue
+        with suppress(OSError), opened as entries:
             for entry in sorted(entries, key=lambda each: each.name):
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if ignore.ignores(entry.name, is_folder=is_folder) or "\0" in entry.name:
@@ -172,7 +182,7 @@ def walk_project(project: str, go_on: Callable[[], bool] = lambda: True) -> File
                     found.append(path)
                 elif is_folder and not os.path.lexists(f"{entry.path}/.git"):
                     waiting.append((f"{path}/", ignore.below(entry.name, entry.path)))
-    return FileListing.of(sorted(found))
+    return FileListing.of(sorted(found), closed)
 
 
 def _without_own_ignored(project: str, listing: FileListing) -> FileListing:
@@ -185,12 +195,13 @@ def _without_own_ignored(project: str, listing: FileListing) -> FileListing:
         if (found := read_ignore_file(f"{project}/{path}")) is not None:
             own[path.removesuffix(OWN_IGNORE)] = found
     folders: dict[str, bool] = {"": False}
-    return FileListing.of(
+    left = [
         path
         for path in paths
         if not _is_below_left_out(path, own, folders)
         and not is_left_out(path, own, is_folder=False)
-    )
+    ]
+    return FileListing.of(left, listing.closed)
 
 
 def _is_below_left_out(path: str, own: Mapping[str, IgnoreFile], folders: dict[str, bool]) -> bool:

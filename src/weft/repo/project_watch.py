@@ -125,12 +125,15 @@ class ProjectWatch:
             self.is_unsure = True
 
     def _note_folder(self, path: str, event: InotifyEvent) -> None:
-        if not event.comes_or_goes or self._ignored.holds(path, is_folder=True):
+        # One that could not be watched may be opened by now.
+        is_closed = path in self._followed and not self._watches.has(path)
+        if not (event.comes_or_goes or is_closed) or self._ignored.holds(path, is_folder=True):
             return
         # Watched at once: files may be put into it before the project is listed again.
         self._watches.add(path, f"{self._project}/{path}")
         # An empty one that comes and goes, as tools make them for a moment, changes nothing.
-        if path in self._followed or _holds_something(f"{self._project}/{path}"):
+        is_known = path in self._followed and not is_closed
+        if is_known or _holds_something(f"{self._project}/{path}"):
             self.is_unsure = True
 
 

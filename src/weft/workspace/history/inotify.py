@@ -119,6 +119,10 @@ class FolderWatches:
         """The folder that a watch is on."""
         return self._folders.get(watch)
 
+    def has(self, path: str) -> bool:
+        """Whether a folder is watched under this name."""
+        return path in self._numbers
+
     def add(self, path: str, absolute: str) -> None:
         """Watch what has this name now.
 
