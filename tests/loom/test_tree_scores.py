@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.loom.formats.tree_file import parse_trees
+from weft.loom.node_record import NodeRecord, TreeRecord
 from weft.loom.tree_scores import (
     FARTHEST,
     NodeFacts,
@@ -137,3 +138,13 @@ def test_sums_are_those_of_all_nodes_below(drawn: list[tuple[int, bool]]) -> Non
 def test_a_deep_tree_needs_no_recursion() -> None:
     line = [node("0"), *(node(str(n), str(n - 1)) for n in range(1, 5_000))]
     assert node_scores(line)["0"].total == 4_999
+
+
+@pytest.mark.parametrize("name", ["gen_id", "generation_id"])
+def test_nodes_of_our_own_generations_compete_as_those_of_other_programs_do(name: str) -> None:
+    def branch(node_id: str, generation: str) -> NodeRecord:
+        return NodeRecord(id=node_id, parent_id="r", model="m", metadata={name: generation})
+
+    nodes = (NodeRecord(id="r", kind="root"), branch("a", "1"), branch("b", "1"), branch("c", "2"))
+    scores = node_scores(facts_of(TreeRecord(root_id="r", nodes=nodes)))
+    assert [scores[each].win for each in "abc"] == [0.0, 0.0, None]

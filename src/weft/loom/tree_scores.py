@@ -104,7 +104,10 @@ def facts_of(tree: TreeRecord) -> list[NodeFacts]:
             id=node.id,
             parent_id=node.parent_id,
             model=node.model,
-            generation_id=str(node.metadata.get("generation_id") or ""),
+            # Our own nodes have the one name, those of basemode the other.
+            generation_id=str(
+                node.metadata.get("gen_id") or node.metadata.get("generation_id") or ""
+            ),
             bookmarked=node.bookmarked,
             hidden=node.hidden,
             rating=node.rating,

@@ -65,7 +65,9 @@ async def go_on(app: App, arguments: ParsedArguments) -> int:
         at = await _end_below(app, at)
     view = await app.loom.open(at)
     view.checkout(at)
-    plan = changed_plan(app, arguments, view.model_plan)
+    # A tree that was imported, or made by a program, may have no plan yet.
+    has_plan = bool(view.loom_tree.setting("model_plan"))
+    plan = changed_plan(app, arguments, view.model_plan) if has_plan else new_plan(app, arguments)
     await make_ready(app, view.model_plan if plan is None else checked_plan(plan))
     if plan is not None:
         view.set_model_plan(plan)

@@ -19,6 +19,7 @@ from weft.loom import LoomNode
 NARROW: Final = 60
 """Columns below which lists leave out what is not needed to go on."""
 _INDENT: Final = 3
+_NAME: Final = 60
 _BOLD, _DIM, _RED, _GREEN, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[0m"
 
 
@@ -72,6 +73,12 @@ def short_model(name: str | None) -> str:
 def one_line(text: str) -> str:
     """A text in one line, fit for a terminal."""
     return clean_line(" ".join(text.split()))
+
+
+def tree_name(name: str, text: str) -> str:
+    """What a tree is called: by its name, or by the first words of its text."""
+    words = one_line(name or text)
+    return words if len(words) <= _NAME else f"{words[:_NAME].rpartition(' ')[0]}…"
 
 
 def node_signs(node: LoomNode) -> str:

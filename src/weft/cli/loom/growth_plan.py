@@ -12,6 +12,8 @@ from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell
 from weft.errors import UsageError
 from weft.loom import ModelPlanEntry
+from weft.loom.model_plan import BRANCHES as LEAST_MOST
+from weft.loom.model_plan import TOKENS as LENGTHS
 
 EMBEDDED: Final = "local:smollm2"
 BRANCHES: Final = 3
@@ -27,6 +29,7 @@ def new_plan(app: App, arguments: ParsedArguments) -> list[ModelPlanEntry]:
         UsageError: a name or a number is wrong.
         CommandExit: no model is named, and there is none to take.
     """
+    _check_limits(arguments)
     models = [app.host.normal_model(each) for each in arguments.many("model")]
     models = models or [default_model(app)]
     return [
@@ -49,6 +52,7 @@ def changed_plan(
     Raises:
         UsageError: a name or a number is wrong.
     """
+    _check_limits(arguments)
     models = [app.host.normal_model(each) for each in arguments.many("model")]
     named = ("branches", "tokens", "temperature", "strategy")
     if not models and all(arguments.text(name) is None for name in named):
@@ -59,6 +63,14 @@ def changed_plan(
     # Models that are named are the ones that write; the others of the plan stay known.
     kept = [_replaced(each, enabled=False) for each in plan if models and each not in old]
     return [_changed(each, arguments) for each in old] + kept
+
+
+def _check_limits(arguments: ParsedArguments) -> None:
+    for name, shown, (least, most) in (("branches", "-n", LEAST_MOST), ("tokens", "-t", LENGTHS)):
+        given = arguments.whole(name)
+        if given is not None and not least <= given <= most:
+            raise UsageError(f"{shown} takes {least} to {most}, not {given}")
+    _temperature(arguments, 0.0)
 
 
 def _changed(entry: ModelPlanEntry, arguments: ParsedArguments) -> ModelPlanEntry:

@@ -39,9 +39,9 @@ async def find_node(store: GenerationStore, reference: str | None) -> NodeId:
     """
     if reference is None:
         return await active_node(store)
-    first, *steps = reference.split("/")
-    if first in (".", "..") or (first == "" and steps) or first.isdecimal():
+    if is_from_active(reference):
         return await _from_active(store, reference)
+    first, *steps = reference.split("/")
     if not steps:
         return await _by_id(store, reference)
     try:
@@ -50,6 +50,12 @@ async def find_node(store: GenerationStore, reference: str | None) -> NodeId:
     except NodeNotFound:
         at = await _by_id(store, first)
     return await _walked(store, at, steps)
+
+
+def is_from_active(reference: str) -> bool:
+    """Whether a node is named by steps from the active one."""
+    first, *steps = reference.split("/")
+    return first in (".", "..") or (first == "" and bool(steps)) or first.isdecimal()
 
 
 async def _from_active(store: GenerationStore, reference: str) -> NodeId:

@@ -21,10 +21,12 @@ from weft.cli.prompt_input import read_piped
 from weft.cli.stdio import write_line, write_pretty
 from weft.errors import NodeNotFound, UsageError
 from weft.ids import NodeId
-from weft.loom import LoomNode, LoomSession, TreeSettings
+from weft.loom import LoomNode, LoomSession, ModelPlanEntry, TreeSettings
 from weft.loom.model_plan import checked_plan
 
 _SHOWN: Final = 70
+_PLAN_FIELDS: Final = ModelPlanEntry.__struct_fields__
+"""All of them: what is stored leaves out what is as usual, and programs would have to know that."""
 RATINGS: Final = 10
 """The highest rating, and the lowest below zero."""
 
@@ -228,7 +230,9 @@ async def settings(app: App, arguments: ParsedArguments) -> int:
         found = await app.loom.update_tree_settings(root, **changes)
     told = await app.loom.context_of(at)
     if arguments.flag("json"):
-        write_pretty({"root": root, **msgspec.to_builtins(found), "context": told})
+        plan = [{name: getattr(each, name) for name in _PLAN_FIELDS} for each in found.model_plan]
+        data = {**msgspec.to_builtins(found), "model_plan": plan}
+        write_pretty({"root": root, **data, "context": told})
     else:
         _show_settings(root, found, told)
     return OK
@@ -255,7 +259,7 @@ def _setting_changes(app: App, arguments: ParsedArguments, found: TreeSettings) 
 
 def _show_settings(root: NodeId, found: TreeSettings, context: str) -> None:
     write_line(f"tree      {root}")
-    write_line(f"name      {one_line(found.name)}")
+    write_line(f"name      {one_line(found.name) or '(its first words)'}")
     for entry in found.model_plan:
         off = "" if entry.enabled else "  (off)"
         how = f"  {entry.strategy}" if entry.strategy else ""

@@ -10,12 +10,12 @@ import msgspec
 
 from weft.app import App
 from weft.cli.commands.table import money
-from weft.cli.exit_codes import FAILED, OK, CommandExit
-from weft.cli.loom.branch_text import one_line, short_model, write_rows
+from weft.cli.exit_codes import FAILED, OK, USAGE
+from weft.cli.loom.branch_text import short_model, tree_name, write_rows
 from weft.cli.loom.given_text import file_bytes
 from weft.cli.loom.node_references import NO_TREES, find_node, one_reference, short_id
 from weft.cli.parse import ParsedArguments
-from weft.cli.stdio import tell, write, write_line, write_pretty
+from weft.cli.stdio import complain, tell, write, write_line, write_pretty
 from weft.errors import UsageError
 from weft.loom.formats.plain_json import MOST_BYTES
 from weft.loom.formats.tree_file import parse_trees
@@ -23,6 +23,7 @@ from weft.loom.node_record import TreeRecord
 from weft.loom.tree_scores import ModelScore, facts_of, model_scores, subtree_shape
 from weft.loom.tree_transfer import TREE_FORMATS, export_tree, import_trees
 
+OWN_FORMAT: Final = "weft-loom"
 _SUFFIXES: Final = {"markdown": "md", "txt": "md", "htm": "html"}
 
 
@@ -94,15 +95,18 @@ async def import_files(app: App, arguments: ParsedArguments) -> int:
             # The others are read all the same.
             problems.append(str(error) if repr(path) in str(error) else f"{path}: {error}")
             continue
-        done.append({"file": path, **msgspec.to_builtins(found)})
+        source = found.source or OWN_FORMAT
+        done.append({"file": path, **msgspec.to_builtins(found), "source": source})
     if arguments.flag("json"):
         write_pretty(done)
     else:
         for each in done:
             _tell_import(each)
-    if problems:
-        raise CommandExit(FAILED if done else 2, "\n".join(problems))
-    return OK
+    for problem in problems:
+        complain(problem)
+    if not problems:
+        return OK
+    return FAILED if done else USAGE
 
 
 def _piped() -> bytes:
@@ -152,7 +156,7 @@ async def stats(app: App, arguments: ParsedArguments) -> int:
         return OK
     size, leaves = sum(each.size for each in shapes), sum(each.leaves for each in shapes)
     deepest = max((each.depth for each in shapes), default=0)
-    name = one_line(trees[0].name) or short_id(trees[0].root_id)
+    name = tree_name(trees[0].name, trees[0].nodes[0].text)
     named = name if len(trees) == 1 else f"{len(trees)} trees"
     write_line(f"{named}: {size} nodes, {leaves} ends, {deepest} deep")
     if not scores:

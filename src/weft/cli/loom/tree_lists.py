@@ -9,15 +9,24 @@ import msgspec
 from weft.app import App
 from weft.cli.commands.table import money, when
 from weft.cli.exit_codes import OK
-from weft.cli.loom.branch_text import node_data, node_signs, one_line, short_model, write_rows
+from weft.cli.loom.branch_text import (
+    node_data,
+    node_signs,
+    one_line,
+    short_model,
+    tree_name,
+    write_rows,
+)
 from weft.cli.loom.node_references import NO_TREES, find_node, one_reference, short_id
 from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell, write_line, write_pretty
 from weft.errors import UsageError
-from weft.loom import CatalogueEntry, LoomNode
-from weft.loom.search_rank import parse_query
+from weft.loom import CatalogueEntry, LoomHit, LoomNode
+from weft.loom.search_rank import LoomQuery, parse_query
+from weft.loom.tree_search import holds
 
 LIMIT = 20
+_WITH_ARCHIVED = {"archived": (True, False)}
 _TEXT = 200
 """Characters of a text that a row has."""
 
@@ -25,7 +34,7 @@ _TEXT = 200
 async def list_trees(app: App, arguments: ParsedArguments) -> int:
     """List trees."""
     words = " ".join(arguments.words)
-    facets = {"archived": [True, False]} if arguments.flag("archived") else {}
+    facets = _WITH_ARCHIVED if arguments.flag("archived") else {}
     sort = cast(
         "Literal['updated', 'created', 'name', 'nodes']", arguments.text("sort") or "updated"
     )
@@ -41,7 +50,7 @@ async def list_trees(app: App, arguments: ParsedArguments) -> int:
         write_pretty([msgspec.to_builtins(each) for each in shown])
         return OK
     if not shown:
-        tell("no tree fits" if found.total or words else NO_TREES)
+        tell("no tree fits" if found.total or words else await _nothing(app))
         return OK
     rows = [
         (
@@ -56,6 +65,11 @@ async def list_trees(app: App, arguments: ParsedArguments) -> int:
     ]
     write_rows(rows, ("id", "used", "nodes", "cost", "model", "name"), narrow=(0, 5))
     return OK
+
+
+async def _nothing(app: App) -> str:
+    all_trees = await app.loom.catalogue(facets=cast("Any", _WITH_ARCHIVED), limit=1)
+    return "all trees are archived; --archived lists them" if all_trees.total else NO_TREES
 
 
 def _fits(entry: CatalogueEntry, arguments: ParsedArguments) -> bool:
@@ -135,19 +149,20 @@ async def active(app: App, arguments: ParsedArguments) -> int:
         at = await app.loom.active_node((await app.loom.root(at)).id) or at
     node, line = await app.loom.get(at), await app.loom.lineage(at)
     settings = await app.loom.tree_settings(node.root_id)
+    name = tree_name(settings.name, line[0].text)
     found = await app.loom.children(at)
     if arguments.flag("json"):
         write_pretty(
             {
                 **node_data(node),
-                "name": settings.name,
+                "name": name,
                 "depth": len(line) - 1,
                 "children": [child.id for child in found],
             }
         )
         return OK
     write_line(node.id)
-    write_line(f"tree      {short_id(node.root_id)}  {one_line(settings.name)}")
+    write_line(f"tree      {short_id(node.root_id)}  {name}")
     write_line(f"depth     {len(line) - 1}")
     write_line(f"children  {len(found)}")
     if about := "  ".join(filter(None, (short_model(node.model), node_signs(node)))):
@@ -163,13 +178,17 @@ def _end_of(node: LoomNode) -> str:
 
 async def search(app: App, arguments: ParsedArguments) -> int:
     """Find nodes."""
-    words = " ".join(arguments.words)
-    if not parse_query(words).words:
-        raise UsageError("say what to look for: `weft loom search storm --bookmarked`")
     filters = [f"model:{_quoted(each)}" for each in arguments.many("model")]
     filters += ["is:bookmarked"] * arguments.flag("bookmarked")
-    query = " ".join([words, *filters, _day_filters(arguments)])
-    found = await app.loom.search(query, limit=arguments.whole("limit") or LIMIT)
+    query = " ".join([*arguments.words, *filters, _day_filters(arguments)]).strip()
+    limit = arguments.whole("limit") or LIMIT
+    if not query:
+        raise UsageError("say what to look for: `weft loom search storm --bookmarked`")
+    asked = parse_query(query)
+    if asked.words:
+        found = await app.loom.search(query, limit=limit)
+    else:
+        found = await _filtered(app, asked, limit)
     if arguments.flag("json"):
         write_pretty(
             [
@@ -198,6 +217,21 @@ async def search(app: App, arguments: ParsedArguments) -> int:
     ]
     write_rows(rows, ("id", "tree", "model", "", "text"), narrow=(0, 4))
     return OK
+
+
+async def _filtered(app: App, query: LoomQuery, limit: int) -> list[LoomHit]:
+    """The nodes that filters alone ask for, those of the trees used last first."""
+    found: list[LoomHit] = []
+    for entry in (await app.loom.catalogue(limit=1_000_000)).entries:
+        nodes = await app.loom.tree(entry.root_id)
+        hits = [
+            LoomHit(node=node, root=node.root_id, score=0.0, snippet=node.text[:_TEXT])
+            for node in reversed(nodes)
+        ]
+        found += [hit for hit in hits if holds(query, hit)]
+        if len(found) >= limit:
+            break
+    return found[:limit]
 
 
 def _day_filters(arguments: ParsedArguments) -> str:

@@ -1,0 +1,37 @@
+"""Branches as `weft loom` shows them: lines that grow, differences, names of models."""
+
+from __future__ import annotations
+
+from weft.cli.loom.branch_text import diff_text, short_model, tail
+from weft.cli.loom.live_branches import LiveBranches
+
+
+def test_more_branches_than_rows_are_counted() -> None:
+    live = LiveBranches(["haiku"] * 64, is_quiet=False)
+    lines = live.lines(80, 24)
+    assert len(lines) == 22
+    assert lines[-1] == "  and 43 more"
+
+
+def test_a_branch_that_is_longer_than_its_line_shows_its_end() -> None:
+    assert tail("one two three", 20) == "one two three"
+    assert tail("one two\nthree four", 11) == "…three four"
+    assert tail("見出しの長い文", 7) == "…長い文"
+
+
+def test_blanks_between_words_that_differ_are_part_of_the_difference() -> None:
+    parts = [
+        ("same", "a ", "a "),
+        ("changed", "red", "blue"),
+        ("same", " ", " "),
+        ("changed", "fox", "bird"),
+        ("same", " ran\n\n", " ran\n\n"),
+        ("changed", "", "away"),
+    ]
+    assert diff_text(parts) == "a [-red fox-]{+blue bird+} ran\n\n{+away+}"
+
+
+def test_a_model_is_shown_without_its_provider_and_path() -> None:
+    assert short_model("anthropic:claude-haiku-4-5") == "claude-haiku-4-5"
+    assert short_model("openrouter:meta/llama") == "llama"
+    assert short_model(None) == ""
