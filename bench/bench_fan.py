@@ -76,7 +76,7 @@ async def measure(base: Path) -> list[Row]:
             sandbox,
             root=str(folder),
             place=ViewPlace(folder=f"{place}/{number}"),
-            pins=(pinned.pin,),
+            pins=pinned.layers,
             objects=pinned.record.objects,
         )
         for number in range(CANDIDATES)

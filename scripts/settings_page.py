@@ -52,6 +52,7 @@ EXAMPLES: dict[str, str] = {
     "agents.max_total": "agents.max_total = 20",
     "agents.step_turns": "agents.step_turns = 50",
     "fan.at_once": "fan.at_once = 8",
+    "fan.pin_ignored": "fan.pin_ignored = false",
     "fan.max_disk": "fan.max_disk = 8_589_934_592  # 8 GB",
     "fan.verify_seconds": "fan.verify_seconds = 1800",
     "history.quota": "history.quota = 536_870_912  # 512 MB",

@@ -160,7 +160,7 @@ def left_half_done(base: Path) -> list[str]:
     """What a crash left that no user has a use for."""
     fans = base / "sandbox" / "fans"
     left = [str(path) for path in (base / "fans" / "unsettled").glob("*")]
-    stays = ("pin", "base.json", "lock", "tree", "status")
+    stays = ("pin", "base.json", "lock", "tree", "status", "ignored")
     left += [
         str(path)
         for path in fans.glob("*/*")

@@ -87,7 +87,7 @@ async def viewed_project(
             sandbox,
             root=str(project),
             place=ViewPlace(folder=f"{place}/{number}"),
-            pins=(base.pin,),
+            pins=base.layers,
             objects=base.record.objects,
         )
         for number in range(views)

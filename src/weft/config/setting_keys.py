@@ -110,6 +110,12 @@ KEYS: dict[str, SettingKey] = {
         default=4,
         about="Candidates of a fan-out that work at the same time.",
     ),
+    "fan.pin_ignored": SettingKey(
+        kind=bool,
+        default=True,
+        about="Link ignored files (dependencies, build products) when a fan-out begins, so that "
+        "candidates do not see a reinstall. Off, they are shared as they are.",
+    ),
     "fan.max_disk": SettingKey(
         kind=int, default=2 * 1024**3, about="Bytes that one candidate may write."
     ),

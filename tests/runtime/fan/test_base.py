@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.fan_project import ViewedProject, git, viewed_project
 from weft.errors import UsageError
-from weft.runtime.fan import base_files
+from weft.runtime.fan import base_files, ignored_trees
 from weft.runtime.fan.base_files import make_base
 from weft.runtime.fan.base_watch import BaseWatch
 from weft.runtime.fan.candidate_changes import candidate_diff, touches_checks
@@ -82,6 +82,57 @@ async def test_a_base_of_the_last_commit_has_nothing_that_is_uncommitted(tmp_pat
         code, said = await at.shell(0, "cat src/*.txt; ls; git status --short")
         assert (code, said) == (0, "four\none\nthree\ntwo\nnode_modules\nsrc\n")
         assert (at.project / "src/one.txt").read_text() == "one\nchanged\n"
+
+
+async def test_a_reinstall_of_dependencies_is_seen_by_no_candidate(tmp_path: Path) -> None:
+    async with viewed_project(tmp_path, views=2) as at:
+        modules = at.project / "node_modules"
+        seen = "cat node_modules/*.js; ls node_modules; stat -c %s node_modules/dependency.js"
+        assert "dependency\n" in (before := await at.shell(0, seen))[1]
+        # As npm does: away with all of it, and anew; the second view looks only then.
+        shutil.rmtree(modules)
+        modules.mkdir()
+        (modules / "dependency.js").write_text("another version\n")
+        (modules / "new.js").write_text("new\n")
+        for number in (0, 1):
+            assert await at.shell(number, seen) == before
+        assert await at.shell(0, "echo mine > node_modules/dependency.js") == (0, "")
+        assert (modules / "dependency.js").read_text() == "another version\n"
+        assert await at.shell(1, seen) == before
+        # As package managers that rename a folder into place do.
+        modules.rename(at.project / "node_modules.old")
+        assert await at.shell(1, seen) == before
+        assert at.base.changed_in_place() == (0, [])
+
+
+async def test_what_is_written_in_place_is_told(tmp_path: Path) -> None:
+    async with viewed_project(tmp_path) as at:
+        assert at.base.changed_in_place() == (0, [])
+        with (at.project / "node_modules" / "dependency.js").open("a") as file:
+            file.write("more\n")
+        assert at.base.changed_in_place() == (1, ["node_modules/dependency.js"])
+        assert not os.path.lexists(f"{at.base.layers[1]}/.env")
+
+
+async def test_trees_that_cannot_be_linked_are_shared_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with viewed_project(tmp_path) as at:
+        root, place = str(at.project), str(tmp_path / "again")
+        base = await make_base(at.runner, root, place, "now", links_ignored=False)
+        assert base.layers == (base.pin,)
+        assert base.record.ignored.shared == ("node_modules",)
+        (at.project / "node_modules" / "more.js").touch()
+        monkeypatch.setattr(ignored_trees, "MOST_LINKED", 1)
+        base = await make_base(at.runner, root, str(tmp_path / "more"), "now")
+        assert base.record.ignored.shared == ("node_modules",)
+        assert "more than" in base.record.ignored.why
+        assert not os.path.exists(f"{base.folder}/ignored/node_modules")
+        os.mkfifo(at.project / "node_modules" / "pipe")
+        monkeypatch.undo()
+        base = await make_base(at.runner, root, str(tmp_path / "pipe"), "now")
+        linked = sorted(os.listdir(f"{base.layers[1]}/node_modules"))
+        assert linked == ["dependency.js", "more.js"]  # a pipe would lead out
 
 
 async def test_a_candidate_commits_for_itself_and_the_project_s_repository_stays_clean(

@@ -156,11 +156,22 @@ class Fan:
         """What its candidates share with each other and with the machine, in sentences for the
         user; empty where they share nothing that matters.
         """
+        said: list[str] = []
         known = self._run.record.candidates.values()
         is_shared = any(each.network for each in known)
         if is_shared or (not known and not self._run.places.has_own_network):
-            return (_SHARED_NETWORK,)
-        return ()
+            said.append(_SHARED_NETWORK)
+        base = self._run.base
+        if base is not None and (ignored := base.record.ignored).shared:
+            names = ", ".join(ignored.shared[:3]) + (" and more" if ignored.shared[3:] else "")
+            said.append(f"candidates see what you change in {names} ({ignored.why})")
+        count, names_in_place = self._run.changed_in_place
+        if count:
+            said.append(
+                f"{count:,} ignored files were written to in place while candidates worked, and "
+                f"they saw that: {', '.join(names_in_place)}"
+            )
+        return tuple(said)
 
     @property
     def is_settled(self) -> bool:

@@ -8,8 +8,8 @@ hooks, so that a candidate's commits are its own, and the user's move nothing in
 
 What a commit has is not copied.  When the user changes such a file, its old content is put into
 each candidate's overlay through the descriptor that its tools use (`pin_old`); it is equal to the
-base, and so no change of the candidate.  Ignored files (dependencies, build products) are shared as
-they are.
+base, and so no change of the candidate.  Ignored files (dependencies, build products) are linked
+into a layer of their own (`ignored_trees`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +30,7 @@ import msgspec
 
 from weft.errors import FinalToolError, UsageError
 from weft.repo.file_paths import IgnoredPaths
+from weft.runtime.fan.ignored_trees import IgnoredTrees, changed_in_place, link_trees
 from weft.workspace import GitRepository, Runner, SafeGit, find_repository, open_safe_git
 from weft.workspace.sandbox.overlay_changes import OPAQUE
 from weft.workspace.sandbox.secret_names import is_secret_file
@@ -42,6 +44,7 @@ MOST_FILES: Final = 20_000
 """Files in it."""
 _RECORD: Final = "base.json"
 _PIN: Final = "pin"
+_IGNORED: Final = "ignored"
 _SUBMODULE: Final = 0o160000
 _OWN_CONFIG: Final = """\
 [core]
@@ -87,6 +90,9 @@ class BaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Paths of the commit, or of the project, that the base does not have."""
     objects: str = ""
     """The objects of the repository, for the candidates' own git directories."""
+    ignored: IgnoredTrees = IgnoredTrees()
+    at_ns: int = 0
+    """When it was pinned."""
 
 
 class BaseFiles:
@@ -109,6 +115,18 @@ class BaseFiles:
     def pin(self) -> str:
         """The pin layer."""
         return f"{self.folder}/{_PIN}"
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """All layers that lie above the project, the first on top."""
+        ignored = f"{self.folder}/{_IGNORED}"
+        return (self.pin, ignored) if self.record.ignored.linked else (self.pin,)
+
+    def changed_in_place(self) -> tuple[int, list[str]]:
+        """How many ignored files were written to in the project since, and a few of them: that is
+        what candidates see.  Blocks.
+        """
+        return changed_in_place(f"{self.folder}/{_IGNORED}", self.record.at_ns)
 
     def is_pinned(self, path: str) -> bool:
         """Whether the pin layer has a path, so that no change of the project shows through.  One
@@ -244,8 +262,11 @@ class _SafeGitContext:
 # --- making it ------------------------------------------------------------------------------------
 
 
-async def make_base(runner: Runner, root: str, folder: str, kind: BaseKind) -> BaseFiles:
-    """Pin the project as it is (`now`), or as the last commit has it (`head`).
+async def make_base(
+    runner: Runner, root: str, folder: str, kind: BaseKind, *, links_ignored: bool = True
+) -> BaseFiles:
+    """Pin the project as it is (`now`), or as the last commit has it (`head`); without
+    `links_ignored`, ignored files are shared as they are.
 
     Raises:
         UsageError: there is no commit to start from, or too much that none has.
@@ -257,9 +278,17 @@ async def make_base(runner: Runner, root: str, folder: str, kind: BaseKind) -> B
         if kind == "head":
             raise UsageError("`--base head` needs a git repository, and the project is in none")
         record = BaseRecord(root=root, kind=kind)
-        await anyio.to_thread.run_sync(_pin_files, root, f"{folder}/{_PIN}", _walked(root))
+        files, ignored = await anyio.to_thread.run_sync(_walked, root)
+        await anyio.to_thread.run_sync(_pin_files, root, f"{folder}/{_PIN}", files)
     else:
-        record = await _pin_repository(runner, repository, root, folder, kind)
+        record, ignored = await _pin_repository(runner, repository, root, folder, kind)
+    # Hidden in candidates, whoever changes them.
+    ignored = [path for path in ignored if not is_secret_file(os.path.basename(path))]
+    trees = IgnoredTrees(shared=tuple(ignored), why="the setting fan.pin_ignored is off")
+    if links_ignored:
+        link = lambda: link_trees(root, f"{folder}/{_IGNORED}", ignored)  # noqa: E731
+        trees = await anyio.to_thread.run_sync(link)
+    record = msgspec.structs.replace(record, ignored=trees, at_ns=time.time_ns())
     await anyio.Path(f"{folder}/{_RECORD}").write_bytes(msgspec.json.encode(record))
     return BaseFiles(record, folder, runner)
 
@@ -275,14 +304,15 @@ async def open_base(runner: Runner, folder: str) -> BaseFiles | None:
 
 async def _pin_repository(
     runner: Runner, repository: GitRepository, root: str, folder: str, kind: BaseKind
-) -> BaseRecord:
+) -> tuple[BaseRecord, list[str]]:
+    """The record, and what is ignored."""
     pin = f"{folder}/{_PIN}"
     prefix = "" if repository.top == root else f"{root[len(repository.top) :].lstrip('/')}/"
     async with _SafeGitContext(runner, root, folder) as git:
         commit = await git.output("rev-parse", "--verify", "--quiet", "HEAD^{commit}") or ""
         if kind == "head" and not commit:
             raise UsageError("`--base head` needs a commit, and the repository has none")
-        changed = await changed_paths(git, prefix, f"{folder}/status")
+        changed, ignored = await changed_paths(git, prefix, f"{folder}/status")
     record = BaseRecord(root=root, kind=kind, commit=commit, prefix=prefix)
     if kind == "now":
         there, gone = _split(root, changed)
@@ -298,17 +328,18 @@ async def _pin_repository(
         own = lambda: _own_git_directory(repository, f"{pin}/.git")  # noqa: E731
         objects = await anyio.to_thread.run_sync(own)
         record = msgspec.structs.replace(record, objects=objects)
-    return record
+    return record, ignored
 
 
-async def changed_paths(git: SafeGit, prefix: str, into: str) -> list[str]:
-    """The paths of a project that differ from the last commit, and the new ones that are not
-    ignored.
+async def changed_paths(git: SafeGit, prefix: str, into: str) -> tuple[list[str], list[str]]:
+    """The paths of a project that differ from the last commit, with the new ones that are not
+    ignored; and those that are, a folder standing for all in it.
     """
     excludes = await git.user_excludes()
     done = await git.save(
         *("-c", f"core.excludesFile={excludes}", "status", "--porcelain", "-z"),
-        *("--untracked-files=all", "--no-renames", "--ignore-submodules=all"),
+        *("--untracked-files=all", "--ignored=matching"),
+        *("--no-renames", "--ignore-submodules=all"),
         *(("--", prefix) if prefix else ()),
         into=into,
         work_tree=git.repository.top,
@@ -316,9 +347,13 @@ async def changed_paths(git: SafeGit, prefix: str, into: str) -> list[str]:
     if done.exit_code:
         raise FinalToolError(f"git cannot tell what is uncommitted: {done.errors[-300:]}")
     data = await anyio.Path(into).read_bytes()
-    names = [os.fsdecode(entry[3:]) for entry in data.split(b"\0") if len(entry) > 3]
+    entries = [(entry[:2], os.fsdecode(entry[3:])) for entry in data.split(b"\0") if entry[3:]]
+    ignored = [name[len(prefix) :].rstrip("/") for sign, name in entries if sign == b"!!"]
     # A nested repository is named by its folder; it is left as it is.
-    return [name[len(prefix) :] for name in names if not name.endswith("/")]
+    changed = [
+        name[len(prefix) :] for sign, name in entries if sign != b"!!" and not name.endswith("/")
+    ]
+    return changed, [name for name in ignored if name]
 
 
 def _split(root: str, paths: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -326,11 +361,12 @@ def _split(root: str, paths: Sequence[str]) -> tuple[list[str], list[str]]:
     return there, [path for path in paths if path not in set(there)]
 
 
-def _walked(root: str) -> list[str]:
-    """The files of a project without a repository, without ignored ones."""
+def _walked(root: str) -> tuple[list[str], list[str]]:
+    """The files of a project without a repository, and what is ignored in it."""
     from weft.workspace import ignore_of
 
     found: list[str] = []
+    ignored: list[str] = []
     waiting = [("", ignore_of(root))]
     while waiting:
         below, rules = waiting.pop()
@@ -340,12 +376,12 @@ def _walked(root: str) -> list[str]:
                 path = f"{below}/{entry.name}" if below else entry.name
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if rules.ignores(entry.name, is_folder=is_folder):
-                    continue
-                if is_folder:
+                    ignored.append(path)
+                elif is_folder:
                     waiting.append((path, rules.below(entry.name, f"{root}/{path}")))
                 else:
                     found.append(path)
-    return found
+    return found, ignored
 
 
 def _pin_files(root: str, pin: str, paths: Sequence[str]) -> None:

@@ -134,6 +134,8 @@ class FanRun:
         self.verifying: dict[int, anyio.CancelScope] = {}
         """The candidates that are being verified, and what stops that; 0 is the base."""
         self._mark: FanMark | None = None
+        self.changed_in_place: tuple[int, list[str]] = (0, [])
+        """How many ignored files the user wrote to, under the candidates, and a few of them."""
         self.deciding = anyio.Lock()
         """Held by whoever keeps, removes or resumes candidates: one after the other."""
 
@@ -209,7 +211,10 @@ class FanRun:
     async def _pin_and_record(self, options: FanOptions) -> None:
         at_ns = time.time_ns()
         folder = self.places.folder(self._fan_id)
-        self.base = await make_base(self.host.runner, self.root, folder, options.base)
+        links = bool(self.sessions.services.config.get("fan.pin_ignored"))
+        self.base = await make_base(
+            self.host.runner, self.root, folder, options.base, links_ignored=links
+        )
         base = FanBase(kind=options.base, commit=self.base.record.commit, at_ns=at_ns)
 
         def started(state: SessionState) -> Commit:
@@ -284,6 +289,7 @@ class FanRun:
                 group.start_soon(self._mind_budget)
                 await self._run_all(indices)
                 group.cancel_scope.cancel()
+            self.changed_in_place = await anyio.to_thread.run_sync(base.changed_in_place)
         finally:
             self._watch.close()
             self._watch = None
@@ -395,7 +401,7 @@ class FanRun:
             self._fan_id,
             name,
             root=self.root,
-            pins=(*layers, self.base.pin) if on_base else layers,
+            pins=(*layers, *self.base.layers) if on_base else layers,
             objects=self.base.record.objects if on_base else "",
         )
         try:
