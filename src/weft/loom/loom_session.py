@@ -446,14 +446,24 @@ class LoomSession:
     # -- generating
 
     def generate(
-        self, max_context_tokens: int | None = None, *, stop_when: str = ""
+        self,
+        max_context_tokens: int | None = None,
+        *,
+        stop_when: str = "",
+        adaptive: bool | float = False,
     ) -> GenerationRun:
         """Branches of the current node by all enabled models at once: the tokens as they come, then
         exactly one closing event.
 
         New nodes go under the node that it started from, wherever the view goes meanwhile.  Leaving
         the loop early cancels; what was paid for is kept as partial nodes.  `stop_when="$0.50"`
-        ends a race at a cost, `stop_when="first"` with the first branch that is finished.
+        ends a race at a cost, `stop_when="2 done"` when so many branches are finished (`"first"`:
+        one), `"2 done, $0.50"` at whichever comes first.
+
+        `adaptive` has all branches of a model but its first begin where that one was undecided:
+        they share its text up to a token that could as well have been another one (True, or the
+        widest gap between the two logprobs).  Models that report no probabilities write all
+        branches independently.
 
         Raises:
             UsageError: this view generates already, or can only be read.
@@ -463,7 +473,7 @@ class LoomSession:
         self._check_writable()
         if self._run is not None:
             raise UsageError("this view generates already; cancel it, or open another view")
-        return run_branches(self, max_context_tokens, stop_when)
+        return run_branches(self, max_context_tokens, stop_when=stop_when, adaptive=adaptive)
 
     def cancel(self, *, keep_partial: bool = True) -> None:
         """Stop generating at once; text that was paid for is kept as partial nodes."""

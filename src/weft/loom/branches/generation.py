@@ -9,11 +9,13 @@ nodes (`weft.loop.branch_ends`).
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias
 
 import anyio
+import anyio.lowlevel
 import msgspec
 
 from weft.context import estimate_text
@@ -40,6 +42,12 @@ from weft.events import (
     UsageRecorded,
 )
 from weft.ids import BlobId, NodeId, new_id, new_text_id
+from weft.loom.branches.adaptive_branches import (
+    BranchStart,
+    branch_starts,
+    read_gap,
+    whole_text,
+)
 from weft.loom.branches.branch_request import BranchStream, branch_request, prompt_tokens
 from weft.loom.branches.foreign_errors import foreign_category, foreign_status
 from weft.loom.branches.generation_events import (
@@ -78,6 +86,8 @@ logger = logging.getLogger(__name__)
 
 DRAFT_SECONDS: Final = 0.25
 """How often what has come is kept beside the log."""
+PIECES_BETWEEN_SUMS: Final = 16
+"""Pieces of text between two looks at what a race has cost."""
 RETRIES: Final = 2
 """How often a branch is asked for again of which nothing has come."""
 SETTLE_SECONDS: Final = 5.0
@@ -112,24 +122,42 @@ class GeneratingView(Protocol):
 class StopRule(msgspec.Struct, frozen=True):
     """When a race is over before all branches are."""
 
-    first: bool = False
+    done: int | None = None
+    """So many are finished."""
     cost_usd: float | None = None
 
     @classmethod
     def read(cls, text: str) -> StopRule:
-        """A rule as it was written: `first`, `$0.50`, or nothing.
+        """A rule as it was written: `first`, `2 done`, `$0.50`, several of them with commas between
+        (the one that holds first ends it), or nothing.
 
         Raises:
             UsageError: it is none of these.
         """
-        if not text:
-            return cls()
-        if text == "first":
-            return cls(first=True)
-        try:
-            return cls(cost_usd=float(text.removeprefix("$")))
-        except ValueError as error:
-            raise UsageError(f"{text!r} is no rule to stop by; write 'first' or '$0.50'") from error
+        done: int | None = None
+        cost: float | None = None
+        for part in filter(None, (each.strip() for each in text.split(","))):
+            if part == "first":
+                done = 1
+            elif (number := part.removesuffix(" done")) != part and number.isdecimal():
+                done = int(number)
+            else:
+                cost = _dollars(part)
+        if done == 0:
+            raise UsageError("a race that stops when 0 are done has no branches")
+        return cls(done=done, cost_usd=cost)
+
+
+def _dollars(text: str) -> float:
+    try:
+        cost = float(text.removeprefix("$"))
+    except ValueError:
+        cost = math.nan
+    if not 0 <= cost < math.inf:
+        raise UsageError(
+            f"{text!r} is no rule to stop by; write 'first', '2 done' or '$0.50'"
+        ) from None
+    return cost
 
 
 class _Branch:
@@ -154,6 +182,16 @@ class _Branch:
         """Its end is on record."""
         self.is_whole = False
         self.failure: BranchFailure | None = None
+        self.lead: _Branch | None = None
+        """The branch that this one shares a beginning with, if there is a place for it."""
+        self.start: BranchStart | None = None
+        self.is_written = anyio.Event()
+        """Nothing more comes of it."""
+
+    @property
+    def own_length(self) -> int:
+        """Characters that were written for this branch itself."""
+        return self.length - (len(self.start.text) if self.start is not None else 0)
 
     @property
     def text(self) -> str:
@@ -163,10 +201,8 @@ class _Branch:
 class GenerationRun:
     """An async iterator over the events of one generation.  Leaving it at any point is safe."""
 
-    def __init__(
-        self, view: GeneratingView, max_context_tokens: int | None, rule: StopRule
-    ) -> None:
-        self._work = GenerationWork(view, max_context_tokens, rule)
+    def __init__(self, work: GenerationWork) -> None:
+        self._work = work
         self._has_begun = False
 
     def __aiter__(self) -> Self:
@@ -195,10 +231,15 @@ class GenerationRun:
 
 
 def run_branches(
-    view: GeneratingView, max_context_tokens: int | None, stop_when: str
+    view: GeneratingView,
+    max_context_tokens: int | None,
+    *,
+    stop_when: str,
+    adaptive: bool | float,
 ) -> GenerationRun:
     """The generation that a view asks for; it begins when its first event is asked for."""
-    return GenerationRun(view, max_context_tokens, StopRule.read(stop_when))
+    rule, gap = StopRule.read(stop_when), read_gap(adaptive)
+    return GenerationRun(GenerationWork(view, max_context_tokens, rule, gap))
 
 
 class _Refused(Exception):
@@ -212,8 +253,11 @@ class _Refused(Exception):
 class GenerationWork:
     """The branches of one generation."""
 
-    def __init__(self, view: GeneratingView, max_context: int | None, rule: StopRule) -> None:
+    def __init__(
+        self, view: GeneratingView, max_context: int | None, rule: StopRule, gap: float | None
+    ) -> None:
         self._view = view
+        self._gap = gap
         self._tree = view.loom_tree
         self._host: LoomHost = view.loom_tree.host
         self._max_context = max_context
@@ -223,6 +267,7 @@ class GenerationWork:
         self._scope = anyio.CancelScope()
         self._is_cancelled = False
         self._is_stopped = False
+        self._pieces = 0
         self._keeps_partial = True
         self.ended = anyio.Event()
         self._is_over = False
@@ -328,9 +373,12 @@ class GenerationWork:
         self._check_budget()
         self.gen_id = new_id("gen", self._host.now())
         for model_idx, entry in enumerate(entries):
+            lead: _Branch | None = None
             for _ in range(entry.n_branches):
                 if len(self._branches) < MOST_BRANCHES:
                     self._add_slot(entry, model_idx)
+                    self._branches[-1].lead = lead
+                    lead = lead or (self._branches[-1] if self._gap is not None else None)
         self._check_size()
 
     def _add_slot(self, entry: ModelPlanEntry, model_idx: int) -> None:
@@ -397,6 +445,7 @@ class GenerationWork:
     async def _grow(self, branch: _Branch) -> None:
         if branch.failure is None:
             try:
+                await self._follow_lead(branch)
                 await self._ask(branch)
             except WeftError as error:
                 branch.failure = self._failure(branch, error)
@@ -405,6 +454,7 @@ class GenerationWork:
                 branch.failure = self._failure(branch, error)
             else:
                 branch.is_whole = True
+        branch.is_written.set()
         if branch.is_whole and not branch.text.strip():
             branch.is_whole = False
             branch.failure = self._failure(branch, None)
@@ -419,21 +469,49 @@ class GenerationWork:
             self._scope.cancel()
             return
         if self._stops():
-            self._is_stopped = True
-            self._scope.cancel()
+            self._stop()
+
+    def _stop(self) -> None:
+        self._is_stopped = True
+        self._scope.cancel()
+
+    async def _follow_lead(self, branch: _Branch) -> None:
+        """Wait for the branch that another one shares a beginning with, and take that over.
+
+        Where its model reports no tokens, or was decided everywhere, both are independent.
+        """
+        lead = branch.lead
+        if lead is None or self._gap is None:
+            return
+        await lead.is_written.wait()
+        followers = [each for each in self._branches if each.lead is lead]
+        if not lead.is_whole or not lead.tokens:
+            return
+        starts = branch_starts(lead.tokens, lead.stream.result(), self._gap, len(followers))
+        number = followers.index(branch)
+        if number < len(starts):
+            branch.start = starts[number]
+            self._take(branch, branch.start.text)
+
+    def _before(self, branch: _Branch) -> str:
+        """The text that a branch goes on from."""
+        return self._text if branch.start is None else self._text + branch.start.text
 
     def _request(self, branch: _Branch) -> ModelRequest:
         assert branch.model is not None
+        logprobs = int(self._tree.setting("logprobs", 0))
+        if self._gap is not None:
+            logprobs = max(logprobs, 2)
         return branch_request(
             branch.model.info,
             branch.strategy,
-            self._text,
+            self._before(branch),
             ContinuationOptions(
-                max_tokens=branch.slot.max_tokens,
+                max_tokens=_room(branch),
                 temperature=branch.slot.temperature,
                 context=self._context,
                 seed=branch.slot.seed,
-                logprobs=int(self._tree.setting("logprobs", 0)) or None,
+                logprobs=logprobs or None,
                 session_id=self._tree.port.session_id,
             ),
         )
@@ -444,7 +522,7 @@ class GenerationWork:
         retries, waited, limits = 0, 0.0, TurnLimits(retries=RETRIES)
         while True:
             # Anew for each try: the one before may hold back a word that nobody saw.
-            branch.stream = BranchStream(self._text, branch.strategy, branch.slot.max_tokens)
+            branch.stream = BranchStream(self._before(branch), branch.strategy, _room(branch))
             branch.tokens.clear()
             try:
                 branch.is_out = True
@@ -458,7 +536,7 @@ class GenerationWork:
             except ProviderError as error:
                 wait = wait_before_retry(error, retries=retries, waited=waited, limits=limits)
                 # What was shown stays: another try would write something else.
-                if branch.length or wait is None:
+                if branch.own_length or wait is None:
                     raise with_retry_time(error, self._host.now()) from error
                 retries, waited = retries + 1, waited + wait
                 branch.is_out = False
@@ -476,6 +554,12 @@ class GenerationWork:
                 self._take(branch, branch.stream.feed(event.text))
                 if branch.stream.is_full:
                     return None
+                self._pieces += 1
+                # What the branches cost is a sum over all of them.
+                if not self._pieces % PIECES_BETWEEN_SUMS and self._is_spent():
+                    self._stop()
+                    # Now, and not where the model next waits for something.
+                    await anyio.lowlevel.checkpoint()
             elif type(event) is UsageSeen:
                 branch.usage = event.usage
             elif type(event) is StreamFinished:
@@ -523,7 +607,9 @@ class GenerationWork:
         # What was held back for the seam belongs to the node, whoever ended the branch.
         self._take(branch, branch.stream.finish(was_cut=False))
         usage = self._used(branch)
-        has_node = bool(branch.text.strip()) and keeps
+        # A beginning that it shares with another is nothing of its own yet.
+        has_words = branch.is_whole or branch.own_length > 0
+        has_node = bool(branch.text.strip()) and keeps and has_words
         if has_node:
             facts.append(NewMessage(node=self._node(branch, usage), advance=False))
         if branch.is_out:
@@ -548,7 +634,12 @@ class GenerationWork:
         metadata: dict[str, object] = {"gen_id": self.gen_id, "slot": branch.number}
         if not branch.is_whole:
             metadata["partial"] = True
-        if branch.stream.result().is_healed:
+        written, tokens = branch.stream.result(), tuple(branch.tokens)
+        if branch.start is not None and branch.lead is not None:
+            written = whole_text(branch.start, written)
+            tokens = (*branch.start.tokens, *tokens) if tokens else ()
+            metadata |= {"branched_from": branch.lead.slot.node_id, "token": branch.start.token}
+        if written.is_healed:
             # The text is not letter for letter what the model wrote.
             metadata["healed"] = True
         node = text_node(
@@ -563,8 +654,8 @@ class GenerationWork:
             metadata=metadata,
             usage=usage,
         )
-        if branch.tokens:
-            blob_id, data = stored_scores(branch.tokens, branch.stream.result())
+        if tokens:
+            blob_id, data = stored_scores(tokens, written)
             self._blobs[blob_id] = data
             node.metadata[LOGPROBS] = blob_id
         return node
@@ -584,7 +675,7 @@ class GenerationWork:
         if not branch.is_out:
             return NOTHING_USED
         usage = branch.usage or Usage(
-            input_tokens=self._input_tokens, output_tokens=estimate_text(branch.length)
+            input_tokens=self._input_tokens, output_tokens=estimate_text(branch.own_length)
         )
         if usage.cost_usd is None:
             cost = self._host.cost(branch.slot.model, usage)
@@ -600,9 +691,15 @@ class GenerationWork:
                 self._tree.words.take(fact)
 
     def _stops(self) -> bool:
-        rule, done = self._rule, [branch for branch in self._branches if branch.is_settled]
-        if rule.first and any(branch.is_whole for branch in done):
+        rule = self._rule
+        done = sum(branch.is_settled and branch.is_whole for branch in self._branches)
+        if rule.done is not None and done >= rule.done:
             return True
+        return self._is_spent()
+
+    def _is_spent(self) -> bool:
+        """Whether the branches have cost what the race may cost, as far as that is known."""
+        rule = self._rule
         if rule.cost_usd is None:
             return False
         costs = [self._used(branch).cost_usd for branch in self._branches if branch.is_out]
@@ -680,6 +777,12 @@ class GenerationWork:
             status=foreign_status(error),
             incident_id=incident,
         )
+
+
+def _room(branch: _Branch) -> int:
+    """The tokens that a branch may have behind what it shares with another."""
+    shared = 0 if branch.start is None else len(branch.start.tokens)
+    return max(1, branch.slot.max_tokens - shared)
 
 
 def category_of(error: Exception) -> FailureCategory:
