@@ -348,6 +348,12 @@ def test_doctor_fails_when_something_is_wrong(weft: WeftProgram, tmp_path: Path)
         (["weft", "--permission-mode", "pl"], "plan"),
         (["weft", "session", "list", "--li"], "--limit"),
         (["weft", "-m", "a:b", "--output-f"], "--output-format"),
+        (["weft", "session", "export", "-f", "jsonl"], "jsonl"),
+        (["weft", "decisions", "export", "-f", "mer"], "mermaid"),
+        (["weft", "run", "--permission-mode", "pl"], "plan"),
+        (["weft", "loom", "com"], "compare"),
+        (["weft", "loom", "export", "--format", "base"], "basemode"),
+        (["weft", "loom", "weave", "1", "2", "--par"], "--paragraphs"),
     ],
 )
 def test_bash_completes(weft: WeftProgram, words: list[str], expected: str) -> None:

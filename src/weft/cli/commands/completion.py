@@ -35,22 +35,25 @@ def _paths() -> list[tuple[str, CommandSpec]]:
     return found
 
 
-def _values() -> list[tuple[CommandOption, str]]:
-    """Options with known values, and the values."""
-    seen: dict[str, tuple[CommandOption, str]] = {}
-    for options in (run_options(), *(verb.options for _, verb in _paths())):
+def _values() -> list[tuple[str, str]]:
+    """Options with known values as patterns of `COMMAND OPTION`, and the values.
+
+    One name may have other values behind another command: `-f` of each export.
+    """
+    found: list[tuple[str, str]] = []
+    for path, options in (("", run_options()), *((path, options_of(v)) for path, v in _paths())):
         for option in options:
             if option.choices:
-                seen.setdefault(option.key, (option, " ".join(option.choices)))
-    return list(seen.values())
+                patterns = "|".join(f'"{path} {name}"' for name in option.names)
+                found.append((patterns, " ".join(option.choices)))
+    return found
 
 
 def bash() -> str:
     """For bash."""
     values = "\n".join(
-        f'        {"|".join(option.names)}) COMPREPLY=($(compgen -W "{choices}" -- '
-        '"$word")); return ;;'
-        for option, choices in _values()
+        f'        {patterns}) COMPREPLY=($(compgen -W "{choices}" -- "$word")); return ;;'
+        for patterns, choices in _values()
     )
     files = "|".join(_taking(_FILES))
     folders = "|".join(_taking(_FOLDERS))
@@ -60,17 +63,19 @@ def bash() -> str:
 # Completion of weft for bash: `source <(weft completion bash)`.
 _weft() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} path="" words=""
-    case $before in
-{values}
-        {files}) COMPREPLY=($(compgen -f -- "$word")); return ;;
-        {folders}) COMPREPLY=($(compgen -d -- "$word")); return ;;
-    esac
     local each
     for each in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         case "${{path:+$path }}$each" in
             {known}) path="${{path:+$path }}$each" ;;
         esac
     done
+    case "$path $before" in
+{values}
+    esac
+    case $before in
+        {files}) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        {folders}) COMPREPLY=($(compgen -d -- "$word")); return ;;
+    esac
     case $path in
         "") words="{_after(None)}" ;;
 {cases}
