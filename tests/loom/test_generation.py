@@ -593,3 +593,35 @@ async def test_a_try_that_broke_off_in_its_first_word_leaves_nothing_behind(worl
         done = (await events_of(view.generate()))[-1]
         assert isinstance(done, GenerationComplete)
         assert list(done.completions) == [" there was"]
+
+
+async def test_row_generate_can_have_other_numbers_for_once(plain_world: World) -> None:
+    one, two, off = model("a", *[" x"] * 4), model("b", *[" y"] * 4), model("c")
+    async with plain_world.open(one, two, off) as app:
+        view = await view_of(
+            app,
+            {"model": "scripted:a", "n_branches": 3},
+            {"model": "scripted:b"},
+            {"model": "scripted:c", "enabled": False},
+        )
+        before = view.model_plan
+        done = (await events_of(view.generate(n_branches=2, max_tokens=1)))[-1]
+        assert isinstance(done, GenerationComplete)
+        assert [(node.model, node.max_tokens) for node in done.new_nodes] == [
+            *[("scripted:a", 10)] * 2,
+            *[("scripted:b", 10)] * 2,
+        ]
+        assert view.model_plan == before
+
+
+async def test_row_generate_begins_where_the_view_stood(plain_world: World) -> None:
+    async with plain_world.open(model("a", " new")) as app:
+        view = await view_of(app, {"model": "scripted:a"})
+        child = await app.loom.add_child(view.root_id, " old")
+        run = view.generate()
+        run.begin()
+        view.go(child.id)
+        done = (await events_of(run))[-1]
+        assert isinstance(done, GenerationComplete)
+        assert done.new_nodes[0].parent_id == view.root_id
+        assert view.current_node_id == child.id

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.world import World
 from weft.errors import InvalidPlan, NodeElsewhere, NodeNotFound, UsageError
+from weft.ids import NodeId
 from weft.loom import GenerationStore, LoomNode, LoomSession
 from weft.session import ChangeSetting
 
@@ -382,3 +383,38 @@ async def test_failures_that_are_not_awaited_are_on_record_once(plain_world: Wor
         assert [each.kind for each in records].count("error_raised") == 1
         assert view.toggle_bookmark() is True
         await view.save()
+
+
+async def test_row_moves_without_a_state_are_the_same_moves(world: World) -> None:
+    async with world.open() as app:
+        root, (first, second, third), below = await grown(app.loom)
+        view = await app.loom.open(root.id)
+        assert view.selected_child() == first.id
+        view.go(root.id, second.id)
+        assert (view.current_node_id, view.selected_child()) == (root.id, second.id)
+        view.go(second.id)
+        assert (view.current_node_id, view.selected_child()) == (second.id, None)
+        view.go(below.id)
+        assert view.current_node_id == below.id
+        view.go(first.id)
+        # The child that was left is selected.
+        assert view.selected_child() == below.id
+        view.go(root.id, third.id)
+        assert view.selected_child(first.id) == below.id
+        for wrong in ("nod_none", ""):
+            with pytest.raises(NodeNotFound):
+                view.go(NodeId(wrong))
+        await view.save()
+    async with world.open() as app:
+        view = await app.loom.open(root.id)
+        assert (view.current_node_id, view.selected_child()) == (root.id, third.id)
+
+
+async def test_row_any_node_can_be_bookmarked(plain_world: World) -> None:
+    async with plain_world.open() as app:
+        root, (first, *_), _ = await grown(app.loom)
+        view = await app.loom.open(root.id)
+        assert view.toggle_bookmark(first.id)
+        assert (await app.loom.get(first.id)).bookmarked
+        assert not (await app.loom.get(root.id)).bookmarked
+        assert not view.toggle_bookmark(first.id)

@@ -253,6 +253,35 @@ class LoomSession:
         if not self.read_only:
             tree.write(facts)
 
+    def go(self, to: NodeId, selected: NodeId | None = None) -> None:
+        """Stand at a node, with one of its children selected: what the moves above do, without the
+        state, which takes the longer the deeper the tree is.  A step is from the current node to
+        its parent or a child of it, or stays there; any further one selects its whole line.
+
+        Raises:
+            NodeNotFound: one of them is not there.
+        """
+        tree, current = self._tree, self.current_node_id
+        held = tree.require(to)
+        chosen = dict[NodeId, NodeId]()
+        if selected is not None:
+            tree.require(selected)
+            chosen[to] = selected
+        if to == current:
+            self._go(to, chosen)
+        elif to == tree.parent(current):
+            self._go(to, {to: current, **chosen})
+        elif held.parent == current:
+            self._go(to, {current: to, **chosen})
+        else:
+            self._go(to, {**dict(pairwise(tree.line(to))), **chosen})
+
+    def selected_child(self, node: NodeId | None = None) -> NodeId | None:
+        """The selected child of a node (the current one); None where it has none."""
+        at = self.current_node_id if node is None else node
+        children = self._tree.children(at)
+        return children[self._selected_index(at, children)] if children else None
+
     def _selected_index(self, parent: NodeId, children: Sequence[NodeId]) -> int:
         own = self._selected.get(parent)
         if own in children:
@@ -287,9 +316,9 @@ class LoomSession:
 
     # -- marks
 
-    def toggle_bookmark(self) -> bool:
-        """Mark the current node, or take the mark away; returns whether it has it now."""
-        node = self._here
+    def toggle_bookmark(self, node_id: str | None = None) -> bool:
+        """Mark a node (the current one), or take the mark away; returns whether it has it now."""
+        node = self._named(node_id)
         marked = not self._tree.marks(node).get(BOOKMARK)
         self._mark(node, {BOOKMARK: marked})
         return marked
@@ -451,6 +480,8 @@ class LoomSession:
         *,
         stop_when: str = "",
         adaptive: bool | float = False,
+        n_branches: int | None = None,
+        max_tokens: int | None = None,
     ) -> GenerationRun:
         """Branches of the current node by all enabled models at once: the tokens as they come, then
         exactly one closing event.
@@ -459,6 +490,8 @@ class LoomSession:
         the loop early cancels; what was paid for is kept as partial nodes.  `stop_when="$0.50"`
         ends a race at a cost, `stop_when="2 done"` when so many branches are finished (`"first"`:
         one), `"2 done, $0.50"` at whichever comes first.
+        `n_branches` (of each enabled model) and `max_tokens` hold for this time in the place of the
+        plan's.
 
         `adaptive` has all branches of a model but its first begin where that one was undecided:
         they share its text up to a token that could as well have been another one (True, or the
@@ -473,7 +506,21 @@ class LoomSession:
         self._check_writable()
         if self._run is not None:
             raise UsageError("this view generates already; cancel it, or open another view")
-        return run_branches(self, max_context_tokens, stop_when=stop_when, adaptive=adaptive)
+        plan = [each for each in self.model_plan if each.enabled]
+        if n_branches is not None:
+            number = clamped_branches(n_branches)
+            plan = [msgspec.structs.replace(each, n_branches=number) for each in plan]
+        if max_tokens is not None:
+            most = clamped_tokens(max_tokens)
+            plan = [msgspec.structs.replace(each, max_tokens=most) for each in plan]
+        is_changed = n_branches is not None or max_tokens is not None
+        return run_branches(
+            self,
+            max_context_tokens,
+            stop_when=stop_when,
+            adaptive=adaptive,
+            plan=plan if is_changed else None,
+        )
 
     def cancel(self, *, keep_partial: bool = True) -> None:
         """Stop generating at once; text that was paid for is kept as partial nodes."""

@@ -209,10 +209,14 @@ class GenerationRun:
         return self
 
     async def __anext__(self) -> GenerationEvent:
+        self.begin()
+        return await self._work.next()
+
+    def begin(self) -> None:
+        """Begin now, where the view stands, and not when the first event is asked for."""
         if not self._has_begun:
             self._has_begun = True
             self._work.begin()
-        return await self._work.next()
 
     async def aclose(self) -> None:
         """Cancel what runs, and wait until what has come of it is stored."""
@@ -236,10 +240,14 @@ def run_branches(
     *,
     stop_when: str,
     adaptive: bool | float,
+    plan: Sequence[ModelPlanEntry] | None = None,
 ) -> GenerationRun:
-    """The generation that a view asks for; it begins when its first event is asked for."""
+    """The generation that a view asks for; it begins when its first event is asked for.
+
+    `plan` holds in the place of the tree's.
+    """
     rule, gap = StopRule.read(stop_when), read_gap(adaptive)
-    return GenerationRun(GenerationWork(view, max_context_tokens, rule, gap))
+    return GenerationRun(GenerationWork(view, max_context_tokens, rule, gap, plan))
 
 
 class _Refused(Exception):
@@ -254,8 +262,14 @@ class GenerationWork:
     """The branches of one generation."""
 
     def __init__(
-        self, view: GeneratingView, max_context: int | None, rule: StopRule, gap: float | None
+        self,
+        view: GeneratingView,
+        max_context: int | None,
+        rule: StopRule,
+        gap: float | None,
+        plan: Sequence[ModelPlanEntry] | None = None,
     ) -> None:
+        self._given_plan = plan
         self._view = view
         self._gap = gap
         self._tree = view.loom_tree
@@ -364,7 +378,8 @@ class GenerationWork:
             _Refused: there are none, or the text is too long, or the money is spent.
         """
         tree = self._tree
-        entries = [each for each in self._view.model_plan if each.enabled and each.model]
+        plan = self._view.model_plan if self._given_plan is None else self._given_plan
+        entries = [each for each in plan if each.enabled and each.model]
         if not entries:
             raise _Refused("no_models", "no model is enabled; choose one")
         self._text = tree.full_text(self._source)
