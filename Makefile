@@ -103,9 +103,11 @@ walks: $(READY) ## Write docs/walks.md: the files that four everyday calls go th
 	$(BIN)/python -m scripts.walks
 
 .PHONY: screens
-screens: $(READY) ## Write docs/images: the chat's screens, from the journeys in a real terminal
+screens: $(READY) ## Write docs/images: the screens of the chat and of text trees, from the journeys in a real terminal
 	rm -f docs/images/chat/*.svg && mkdir -p docs/images/chat
 	WEFT_PICTURES=docs/images/chat $(BIN)/python -m pytest -q -n $(or $(WORKERS),2) tests/journeys/test_daily.py tests/journeys/test_first_use.py
+	rm -f docs/images/loom/*.svg && mkdir -p docs/images/loom
+	WEFT_PICTURES=docs/images/loom $(BIN)/python -m pytest -q -n $(or $(WORKERS),2) tests/journeys/test_loom_view.py
 
 .PHONY: bench
 bench: $(READY) ## Print the benchmark table

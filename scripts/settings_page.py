@@ -60,6 +60,7 @@ EXAMPLES: dict[str, str] = {
     "decisions.enabled": "decisions.enabled = false",
     "animation": "animation = false",
     "keys": 'keys = "vi"',
+    "loom.keys": '[loom.keys]\nnext_fork = "f"\nprevious_fork = "F"\nquit = "q ctrl+d"',
     "notify": "notify = false",
     "statusline": 'statusline = "date +%H:%M"',
     "theme": 'theme = "light"',

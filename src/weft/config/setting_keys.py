@@ -152,6 +152,14 @@ KEYS: dict[str, SettingKey] = {
         about="Keys of the chat's input line: those of a shell (emacs), or vi with a normal mode.",
         personal=True,
     ),
+    "loom.keys": SettingKey(
+        kind=dict[str, str],
+        default={},
+        about="Keys of `weft loom view`: actions of [loom.keys], each with its keys (`x`, `space`, "
+        "`ctrl+x`, `shift+tab`), several with spaces between; what is not named keeps its keys. "
+        "docs/loom-view.md lists the actions.",
+        personal=True,
+    ),
     "notify": SettingKey(
         kind=bool,
         default=True,

@@ -17,7 +17,7 @@ line between two blocks.
 """
 _RUN = re.compile(" +|[^ ]+")
 _NARROW = re.compile(
-    "[\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2015\u2018-\u201f\u2026\u2190-\u2199\u2500-\u257f]*"
+    "[\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2015\u2018-\u201f\u2026\u2190-\u2199\u2500-\u259f]*"
 )
 """Text in which every character takes one column and can be parted from the next."""
 _NOT_FIRST = frozenset(")]},.;:!?%»”’、。，．：；？！）］｝」』】〉》・ー…")

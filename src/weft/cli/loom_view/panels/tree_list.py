@@ -1,0 +1,108 @@
+"""Other trees, what a search finds in them, and models: lists that wait for a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from weft.api.inspection import ModelInfo
+from weft.app import App
+from weft.cli.chat.screens.list_question import ListAnswer, ListKey, ListQuestion, ListRow
+from weft.cli.commands.table import when
+from weft.cli.loom_view.panels.list_panels import MOST_HITS, PickPanel
+from weft.cli.loom_view.text_rows import money, short_model
+from weft.cli.loom_view.view_command import ViewCommand
+from weft.cli.sanitize import clean_line
+from weft.errors import UsageError
+from weft.ids import NodeId
+from weft.loom import CatalogueEntry, LoomSession
+
+MOST_TREES: Final = 500
+_LABEL: Final = 80
+
+
+def session_of(entry: CatalogueEntry) -> str:
+    """What opens a tree of the catalogue: a root that was imported has an id of its own, which no
+    list has.
+    """
+    return "ses_" + entry.root_id.removeprefix("nod_")
+
+
+async def open_tree(app: App, reference: str) -> tuple[LoomSession, str]:
+    """A view of a tree, and what the user is told of it; one that another process has is opened to
+    be read.
+    """
+    try:
+        return await app.loom.open(reference), ""
+    except UsageError as error:
+        if "another process" not in str(error):
+            raise
+    return await app.loom.open(reference, read_only=True), "another process has it: to read only"
+
+
+async def tree_question(app: App, current: str = "", *, is_here: bool = False) -> PickPanel:
+    """All trees, or those of this folder; those used last first."""
+    facets = {"project_path": [app.project_path]} if is_here else None
+    found = await app.loom.catalogue(facets=facets, limit=MOST_TREES)
+    rows = tuple(
+        ListRow(
+            clean_line(entry.name)[:_LABEL] or "Loom",
+            (
+                f"{entry.nodes:,} nodes" if entry.nodes != 1 else "1 node",
+                when(entry.updated),
+                short_model(entry.model),
+                money(entry.cost_usd),
+            ),
+            is_current=entry.root_id == current,
+            words=f"{entry.root_id} {entry.model} {entry.project_path}",
+        )
+        for entry in found.entries
+    )
+
+    def picked(answer: ListAnswer) -> Sequence[ViewCommand]:
+        if answer.key == "tab":
+            return (ViewCommand("open_trees", is_wide=is_here, text=current),)
+        return (ViewCommand("switch", text=session_of(found.entries[answer.row])),)
+
+    question = ListQuestion(
+        title="Trees of this folder" if is_here else "Trees",
+        rows=rows,
+        enter="opens it",
+        keys=(ListKey("tab", "all folders" if is_here else "this folder", needs_row=False),),
+        keeps=(0, 1, 2),
+        empty="there is no tree here yet",
+    )
+    return PickPanel(question, picked)
+
+
+async def hit_rows(
+    app: App, words: str, roots: Sequence[str] | None
+) -> list[tuple[ListRow, NodeId]]:
+    """Where words are said."""
+    hits = await app.loom.search(words, roots=roots, limit=MOST_HITS)
+    return [
+        (
+            ListRow(
+                clean_line(hit.snippet or hit.node.text)[:200] or "(empty)",
+                (short_model(hit.node.model or ""), "⚑" if hit.node.bookmarked else ""),
+            ),
+            hit.node.id,
+        )
+        for hit in hits
+    ]
+
+
+def model_question(models: Iterable[ModelInfo], picked: Callable[[str], None]) -> PickPanel:
+    """The models that there are; `picked` gets the name of one."""
+    names = [f"{info.provider}:{info.name}" for info in models if info.name]
+
+    def take(answer: ListAnswer) -> Sequence[ViewCommand]:
+        picked(names[answer.row])
+        return ()
+
+    rows = tuple(
+        ListRow(name.partition(":")[2].rpartition("/")[2], (name.partition(":")[0],), words=name)
+        for name in names
+    )
+    question = ListQuestion(title="Add a model", rows=rows, enter="adds it, or the name as typed")
+    return PickPanel(question, take, typed=picked)

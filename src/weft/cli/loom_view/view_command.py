@@ -1,0 +1,71 @@
+"""What the screen asks its driver to do."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from weft.ids import NodeId
+from weft.loom import ModelPlanEntry
+
+CommandName: TypeAlias = Literal[
+    "add_model",
+    "blind",
+    "bookmark",
+    "branch_at_token",
+    "coding",
+    "compare",
+    "context",
+    "delete",
+    "edit",
+    "editor",
+    "first",
+    "fork",
+    "generate",
+    "go",
+    "hoist",
+    "last",
+    "name",
+    "next_bookmark",
+    "open_context",
+    "open_models",
+    "open_prompt",
+    "open_reading",
+    "open_revisions",
+    "open_tokens",
+    "open_tree",
+    "open_trees",
+    "open_weave",
+    "parent",
+    "plan",
+    "quit",
+    "rate",
+    "search",
+    "sibling",
+    "stop",
+    "switch",
+    "undo",
+    "weave",
+]
+
+
+class ViewCommand(msgspec.Struct, frozen=True):
+    """One thing to do."""
+
+    do: CommandName
+    node: NodeId | None = None
+    other: NodeId | None = None
+    number: int = 0
+    """A step, a rating, how many branches of each model (0: as the plan says), a token."""
+    cut: int | None = None
+    """Where the text is cut before it grows."""
+    text: str | None = None
+    is_short: bool = False
+    is_fork: bool = False
+    """A branch of its own, in the place of another text for the same node."""
+    is_wide: bool = False
+    """In all trees, not only in this one."""
+    plan: tuple[ModelPlanEntry, ...] = ()
+    logprobs: int = 0
+    picks: tuple[tuple[int, int], ...] | None = None
