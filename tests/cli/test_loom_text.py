@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.cli.loom.branch_text import diff_text, short_model, tail
 from weft.cli.loom.live_branches import LiveBranches
+from weft.cli.loom.node_references import short_id
 
 
 def test_more_branches_than_rows_are_counted() -> None:
@@ -35,3 +36,9 @@ def test_a_model_is_shown_without_its_provider_and_path() -> None:
     assert short_model("anthropic:claude-haiku-4-5") == "claude-haiku-4-5"
     assert short_model("openrouter:meta/llama") == "llama"
     assert short_model(None) == ""
+
+
+def test_the_short_form_of_an_id_tells_ids_of_one_moment_apart() -> None:
+    assert short_id("nod_5dg5czt92xf81ssze3v6") == "5dg5czt9"
+    assert short_id("nod_01m7jrs4n89q8bx1y2z3w4v5t6") == "01m7jrs4n89q8b"
+    assert short_id("another-program/1") == "another-program/1"

@@ -115,7 +115,7 @@ _GROW: Final = (
         "open",
         "Open a tree at a node in the view with keys",
         "[ID]",
-        examples=("weft loom open 01k5h2m8qz",),
+        examples=("weft loom open 5dg5czt9",),
     ),
     CommandSpec(
         "view",
@@ -283,14 +283,14 @@ _CHANGE: Final = (
             JSON,
         ),
         aliases=("rm",),
-        examples=("weft loom delete 3", "weft loom delete 01k5h2m8qz --purge --yes"),
+        examples=("weft loom delete 3", "weft loom delete 5dg5czt9 --purge --yes"),
     ),
     CommandSpec(
         "restore",
         "Bring back what was deleted with a node",
         "ID...",
         (JSON,),
-        examples=("weft loom restore 01k5h2m8qz4d",),
+        examples=("weft loom restore 5dg5czt9",),
     ),
     CommandSpec(
         "settings",
@@ -335,7 +335,7 @@ _FILES: Final = (
         examples=(
             "weft loom export -o story.md           # the chosen line, to read",
             "weft loom export / -o story.html       # all branches on one page",
-            "weft loom export 01k5h2m8qz > t.json   # all of it, to be imported again",
+            "weft loom export 5dg5czt9 > t.json     # all of it, to be imported again",
         ),
     ),
     CommandSpec(

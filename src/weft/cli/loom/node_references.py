@@ -11,10 +11,11 @@ from weft.ids import NodeId
 from weft.loom import GenerationStore
 
 PREFIX: Final = "nod_"
-SHORT: Final = 14
-"""Characters of an id that lists show: the time it was made, and enough behind it to tell the
-branches of one generation apart.
-"""
+SHORT: Final = 8
+"""Characters of an id that lists show; it is random from its beginning."""
+SHORT_TIMED: Final = 14
+"""The same of an id that begins with the time it was made: those of one moment differ behind it."""
+_TIMED: Final = 26
 LONGEST_FOREIGN: Final = 20
 """Characters of an id of another program's that lists show."""
 NO_TREES: Final = "there are no trees yet; `weft loom new 'Once upon a time'` makes one"
@@ -22,9 +23,10 @@ NO_TREES: Final = "there are no trees yet; `weft loom new 'Once upon a time'` ma
 
 def short_id(node_id: str) -> str:
     """An id as lists show it; a beginning of it that a command takes back."""
-    if node_id.startswith(PREFIX):
-        return node_id[len(PREFIX) :][:SHORT]
-    return node_id[:LONGEST_FOREIGN]
+    if not node_id.startswith(PREFIX):
+        return node_id[:LONGEST_FOREIGN]
+    digits = node_id[len(PREFIX) :]
+    return digits[: SHORT_TIMED if len(digits) == _TIMED else SHORT]
 
 
 async def find_node(store: GenerationStore, reference: str | None) -> NodeId:
@@ -65,9 +67,9 @@ async def _from_active(store: GenerationStore, reference: str) -> NodeId:
             at = (await store.root(at)).id
         return await _walked(store, at, reference.split("/"))
     except UsageError:
-        # A number may be the id that another program gave.
+        # A number may be an id: that of another program, or the beginning of one of ours.
         try:
-            return await store.resolve_node_id(reference)
+            return await _by_id(store, reference)
         except (NodeNotFound, AmbiguousId):
             pass
         raise
