@@ -138,19 +138,38 @@ def test_a_tree_without_a_plan_grows_as_a_new_one_does(loom: LoomProgram) -> Non
 
 
 def test_a_failure_of_all_branches_keeps_the_text_and_exits_1(loom: LoomProgram) -> None:
-    failing = loom.weft.script([{"do": "fail", "error": "RequestRefused", "message": "no"}])
-    done = loom.weft.call("loom", "new", "Kept", "-n", "1", "-m", failing)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "the text is kept" in done.stderr
+    failing = loom.weft.script([{"do": "error", "error": "RequestRefused", "message": "no"}])
+    done = loom.weft.call("loom", "new", "Kept", "-n", "2", "-m", failing)
+    assert (done.returncode, done.stdout) == (1, "")
+    why, kept = done.stderr.splitlines()
+    assert why == "weft: script2.json: no (2 branches)"
+    assert "the text is kept" in kept
     assert [each["text"] for each in loom.data("roots")] == ["Kept"]
 
 
 def test_a_failure_of_one_branch_shows_the_others_and_exits_0(loom: LoomProgram) -> None:
-    failing = loom.weft.script([{"do": "fail", "error": "RequestRefused", "message": "no"}])
+    failing = loom.weft.script([{"do": "error", "error": "RequestRefused", "message": "no"}])
     made = loom.data("new", "x", "-m", failing, "-m", loom.model, "-n", "1")
     assert len(made["branches"]) == 1
     assert [each["model"] for each in made["failures"]] == [failing]
+
+
+def test_a_race_ends_with_the_first_branch_and_keeps_the_others_in_part(loom: LoomProgram) -> None:
+    slow = loom.weft.script([text(" and so on" * 5_000, 5)], loop=True, pace_seconds=0.01)
+    made = loom.data("new", "x", "-n", "1", "-m", loom.model, "-m", slow, "--stop-when", "first")
+    assert made["cancelled"] is False
+    assert {each["model"]: each["partial"] for each in made["branches"]}[loom.model] is False
+
+
+def test_adaptive_branches_share_what_the_model_was_sure_of(loom: LoomProgram) -> None:
+    tokens = [
+        [" a", -0.1, [[" a", -0.1], [" the", -4.0]]],
+        [" loom", -0.7, [[" loom", -0.7], [" song", -0.8]]],
+    ]
+    scored = {"do": "text", "text": " a loom", "tokens": tokens}
+    model = loom.weft.script([scored], [text(" of old")], by="position", loop=True)
+    made = loom.data("new", "Once", "-n", "2", "-m", model, "--adaptive")
+    assert sorted(each["text"] for each in made["branches"]) == [" a loom", " a song of old"]
 
 
 def test_without_a_key_a_tree_is_refused_and_nothing_is_made(loom: LoomProgram) -> None:
@@ -457,6 +476,7 @@ BAD_INPUT: list[tuple[list[str], str]] = [
     (["new", "x", "--temperature", "nan"], "--temperature takes a number from 0 to 2"),
     (["new", "x", "-m", "nope"], "unknown model 'nope'"),
     (["new", "x", "--strategy", "sistem"], "did you mean 'system'?"),
+    (["new", "x", "--stop-when", "soon"], "is no rule to stop by"),
     (["select"], "takes a node"),
     (["select", "1", "2"], "takes one node, not 2"),
     (["select", ""], "there is no node ''"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import anyio
@@ -28,6 +29,7 @@ from weft.loom import (
     LoomNode,
     LoomSession,
 )
+from weft.loom.branches.generation import StopRule
 from weft.loom.branches.generation_events import ClosingEvent
 from weft.loom.model_plan import checked_plan
 
@@ -38,6 +40,7 @@ async def new(app: App, arguments: ParsedArguments) -> int:
     """Make a tree, and grow branches of it."""
     text = text_of(arguments.words, arguments.text("file"))
     # Before anything is made: a tree that can only fail would be in every list.
+    StopRule.read(arguments.text("stop_when") or "")
     plan = checked_plan(new_plan(app, arguments))
     is_empty = arguments.flag("empty")
     if not is_empty:
@@ -99,7 +102,9 @@ def _forks(at: NodeId, children: list[LoomNode]) -> str:
 async def _grown(view: LoomSession, arguments: ParsedArguments) -> int:
     """Grow branches where a view stands, and show them; Ctrl-C stops, and keeps what has come."""
     source, is_json = view.current_node_id, arguments.flag("json")
-    run = view.generate(stop_when=arguments.text("stop_when") or "")
+    run = view.generate(
+        stop_when=arguments.text("stop_when") or "", adaptive=arguments.flag("adaptive")
+    )
     stop = StopSignal()
     closing: ClosingEvent | None = None
 
@@ -162,8 +167,9 @@ def _show(
     for number, node in nodes:
         write_branch(number, node)
     failures = _failures(closing)
-    for failure in failures:
-        complain(f"{short_model(failure.model)}: {failure.sentence}")
+    told = Counter(f"{short_model(each.model)}: {each.sentence}" for each in failures)
+    for sentence, count in told.items():
+        complain(f"{sentence} ({count} branches)" if count > 1 else sentence)
     if isinstance(closing, GenerationError) and not failures:
         complain(closing.error)
     if isinstance(closing, GenerationCancelled):

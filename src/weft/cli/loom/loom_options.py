@@ -40,9 +40,14 @@ _CONTEXT: Final = CommandOption(
 )
 _STOP: Final = CommandOption(
     ("--stop-when",),
-    "Stop the others when the first is finished, or all when so much is used, as $0.50.",
+    "Stop when this comes first: first, '2 done', $0.50, or several with commas between them.",
     "text",
     "RULE",
+)
+_ADAPTIVE: Final = CommandOption(
+    ("--adaptive",),
+    "Begin all branches of a model but its first where that one was undecided, if it reports "
+    "probabilities.",
 )
 _PLAN: Final = (_MODELS, _BRANCHES, _TOKENS, _TEMPERATURE, _STRATEGY, _CONTEXT)
 _NAME: Final = CommandOption(("--name",), "What lists call the tree.", "text", "NAME")
@@ -69,6 +74,7 @@ _GROW: Final = (
             _NAME,
             CommandOption(("--file",), "The text, from a file.", "text", "FILE"),
             CommandOption(("--empty",), "Grow nothing yet."),
+            _ADAPTIVE,
             _STOP,
             JSON,
         ),
@@ -89,6 +95,7 @@ _GROW: Final = (
             ),
             CommandOption(("--here",), "More branches at this very node, beside its children."),
             *_PLAN,
+            _ADAPTIVE,
             _STOP,
             JSON,
         ),
