@@ -110,6 +110,18 @@ KEYS: dict[str, SettingKey] = {
         default=4,
         about="Candidates of a fan-out that work at the same time.",
     ),
+    "fan.isolation": SettingKey(
+        kind=Literal["auto", "overlay"],
+        default="auto",
+        about="What keeps the candidates of a fan-out apart: auto (overlays, and where there are "
+        "none, copies of the project), overlay (else the fan-out is refused).",
+    ),
+    "fan.setup": SettingKey(
+        kind=str,
+        default="",
+        about="Command that makes a candidate's copy of the project fit for work, such as one that "
+        "installs dependencies. Overlays need none: they show yours.",
+    ),
     "fan.pin_ignored": SettingKey(
         kind=bool,
         default=True,

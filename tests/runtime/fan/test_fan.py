@@ -304,8 +304,11 @@ async def test_what_a_candidate_used_is_counted_whatever_it_leaves(
             raise TooMuch("it changed more than is carried over")
 
         monkeypatch.setattr("weft.runtime.fan.fan_run.candidate_diff", too_much)
-        await waited(await session.generate_branches("do", 1))
+        second = await session.generate_branches("do", 1)
+        await waited(second)
+        assert "more than" in second.candidates()[0].detail
         assert (await session.usage()).total.cost_usd == pytest.approx(4.0)
+        monkeypatch.undo()
         assert (await fan.keep(1)).is_kept
 
 
@@ -497,8 +500,8 @@ async def test_candidates_on_the_machine_s_network_work_and_it_is_said(stage: Wo
         assert "sandbox.network" in fan.notes[0]
 
 
-async def test_no_sandbox_no_fan_out(stage: World) -> None:
-    async with stage.open(right("script")) as app:
+async def test_who_wants_overlays_only_gets_no_copies(stage: World) -> None:
+    async with stage.open(right("script"), config={"fan.isolation": "overlay"}) as app:
         session = await app.sessions.start_session()
         with pytest.raises(UsageError, match="kept apart"):
             await session.generate_branches("mend it", 2)

@@ -157,11 +157,13 @@ class Fan:
         user; empty where they share nothing that matters.
         """
         said: list[str] = []
+        base = self._run.base
+        if base is not None and base.record.isolation != "overlay":
+            return (_copies(base.record.isolation, base.record.why),)
         known = self._run.record.candidates.values()
         is_shared = any(each.network for each in known)
         if is_shared or (not known and not self._run.places.has_own_network):
             said.append(_SHARED_NETWORK)
-        base = self._run.base
         if base is not None and (ignored := base.record.ignored).shared:
             names = ", ".join(ignored.shared[:3]) + (" and more" if ignored.shared[3:] else "")
             said.append(f"candidates see what you change in {names} ({ignored.why})")
@@ -299,14 +301,9 @@ class Fan:
         return compared(one, other, f"candidate {first}", f"candidate {second}")
 
     async def _changes(self, index: int) -> CandidateDiff:
-        from weft.runtime.fan.candidate_changes import candidate_diff
-
-        run = self._run
         self._known(index)
-        if run.base is None or not run.places.has(self.id, str(index)):
-            raise UsageError(f"the overlay of candidate {index} is gone; its diff is left")
-        async with run.mark.held():
-            return await candidate_diff(run.base, run.places.upper(self.id, str(index)))
+        async with self._run.mark.held():
+            return await self._run.diff_of(index)
 
     def _known(self, index: int) -> CandidateRecord:
         known = self._run.record.candidates
@@ -413,6 +410,17 @@ class Fan:
                 await self._run.close()
                 self._host.fan_runs.pop(self.id, None)
             await anyio.to_thread.run_sync(index.close, self.id)
+
+
+def _copies(isolation: str, why: str) -> str:
+    ignored = "with clones of ignored files"
+    if isolation == "worktree":
+        ignored = "without ignored files but those that .worktreeinclude names"
+    return (
+        f"there is no overlay here ({why}): each candidate works in a copy of the project, "
+        f"{ignored}. Its commands run outside the sandbox, so they are asked for, and use the "
+        "machine's network and ports"
+    )
 
 
 def _can_be_kept(first: FanCandidate) -> bool:

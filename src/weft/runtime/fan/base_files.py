@@ -37,6 +37,7 @@ from weft.workspace.sandbox.secret_names import is_secret_file
 from weft.workspace.views.held_view import OBJECTS
 
 BaseKind: TypeAlias = Literal["now", "head"]
+Isolation: TypeAlias = Literal["overlay", "reflink", "worktree"]
 
 MOST_PINNED: Final = 512 * 1024 * 1024
 """Bytes that the pin layer may take."""
@@ -93,6 +94,10 @@ class BaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     ignored: IgnoredTrees = IgnoredTrees()
     at_ns: int = 0
     """When it was pinned."""
+    isolation: Isolation = "overlay"
+    """What keeps the candidates apart."""
+    why: str = ""
+    """Why it is no overlay."""
 
 
 class BaseFiles:
@@ -263,10 +268,18 @@ class _SafeGitContext:
 
 
 async def make_base(
-    runner: Runner, root: str, folder: str, kind: BaseKind, *, links_ignored: bool = True
+    runner: Runner,
+    root: str,
+    folder: str,
+    kind: BaseKind,
+    *,
+    links_ignored: bool = True,
+    isolation: Isolation = "overlay",
+    why: str = "",
 ) -> BaseFiles:
     """Pin the project as it is (`now`), or as the last commit has it (`head`); without
-    `links_ignored`, ignored files are shared as they are.
+    `links_ignored`, ignored files are shared as they are.  `isolation` and `why` are written down
+    with it.
 
     Raises:
         UsageError: there is no commit to start from, or too much that none has.
@@ -282,13 +295,16 @@ async def make_base(
         await anyio.to_thread.run_sync(_pin_files, root, f"{folder}/{_PIN}", files)
     else:
         record, ignored = await _pin_repository(runner, repository, root, folder, kind)
-    # Hidden in candidates, whoever changes them.
-    ignored = [path for path in ignored if not is_secret_file(os.path.basename(path))]
+    hidden = tuple(path for path in ignored if is_secret_file(os.path.basename(path)))
+    ignored = [path for path in ignored if path not in hidden]
     trees = IgnoredTrees(shared=tuple(ignored), why="the setting fan.pin_ignored is off")
     if links_ignored:
         link = lambda: link_trees(root, f"{folder}/{_IGNORED}", ignored)  # noqa: E731
         trees = await anyio.to_thread.run_sync(link)
-    record = msgspec.structs.replace(record, ignored=trees, at_ns=time.time_ns())
+    trees = msgspec.structs.replace(trees, hidden=hidden)
+    record = msgspec.structs.replace(
+        record, ignored=trees, at_ns=time.time_ns(), isolation=isolation, why=why
+    )
     await anyio.Path(f"{folder}/{_RECORD}").write_bytes(msgspec.json.encode(record))
     return BaseFiles(record, folder, runner)
 

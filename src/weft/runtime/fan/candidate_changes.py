@@ -153,8 +153,22 @@ async def candidate_diff(base: BaseFiles, upper: str) -> CandidateDiff:
     known = await base.paths()
     ignored = base.ignored()
     wanted, left_out = await anyio.to_thread.run_sync(_wanted, found, known, ignored)
+    return await changes_between(base, upper, wanted, left_out)
+
+
+async def changes_between(
+    base: BaseFiles,
+    folder: str,
+    wanted: dict[str, OverlayChange | None],
+    left_out: Sequence[str],
+) -> CandidateDiff:
+    """Compare these paths of a folder with the base; None: nothing is left there.
+
+    Raises:
+        FinalToolError: the base cannot be read.
+    """
     before = await base.read(wanted)
-    after = await anyio.to_thread.run_sync(_after, upper, wanted)
+    after = await anyio.to_thread.run_sync(_after, folder, wanted)
     changed = [
         CandidateChange(path=path, before=before.get(path), after=after[path])
         for path in sorted(wanted)

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -41,9 +41,19 @@ from weft.ids import BlobId, SessionId, new_id, new_session_id
 from weft.loop import Commit
 from weft.messages import Text, Usage
 from weft.runtime.agent_host import SessionAgentHost
-from weft.runtime.fan.base_files import BaseFiles, make_base, open_base
+from weft.runtime.fan.base_files import BaseFiles, Isolation, make_base, open_base
 from weft.runtime.fan.base_watch import BaseWatch
 from weft.runtime.fan.candidate_changes import CandidateDiff, candidate_diff, touches_checks
+from weft.runtime.fan.candidate_copy import (
+    apply_layer,
+    can_clone,
+    copy_at,
+    copy_diff,
+    is_whole,
+    make_copy,
+    note_copy,
+    set_up,
+)
 from weft.runtime.fan.fan_host import FanHost, places_of
 from weft.runtime.fan.fan_index import FanEntry, FanIndex, store_name
 from weft.runtime.fan.fan_marks import FanMark
@@ -56,6 +66,7 @@ from weft.workspace import ProcessCommand
 from weft.workspace.sandbox.client import SandboxUnavailable
 from weft.workspace.sandbox.overlay_changes import TooMuch
 from weft.workspace.sandbox.removals import as_text
+from weft.workspace.views.copy_view import CopyView
 from weft.workspace.views.held_view import HeldView
 
 MOST_CANDIDATES: Final = 64
@@ -75,6 +86,9 @@ _LEFT_OUT: Final = frozenset(
 """Tools that see the project itself (the index, language servers), outlive the turn, or write what
 holds for all of the project.
 """
+
+CandidateView: TypeAlias = HeldView | CopyView
+"""What a candidate works in."""
 
 logger = logging.getLogger(__name__)
 
@@ -166,10 +180,11 @@ class FanRun:
             UsageError: it cannot be: nothing isolates candidates here, or the base cannot be had.
         """
         host = self.host
-        if why := await self.places.why_not(self.root):
+        why = await self.places.why_not(self.root)
+        if why and self.sessions.services.config.get("fan.isolation") == "overlay":
             raise UsageError(
-                f"candidates cannot be kept apart here: {why}. A fan-out needs the sandbox with "
-                "its overlay; `weft doctor` says what is missing"
+                f"candidates cannot be kept apart by an overlay here: {why}. `weft doctor` says "
+                'what is missing; `fan.isolation = "auto"` lets each work in a copy instead'
             )
         self._fan_id = options.fan_id or new_id("fan", host.now())
         # First of all: what is found on disk later is told from a leftover by this and the log.
@@ -183,13 +198,13 @@ class FanRun:
         )
         index = FanIndex(self.sessions.services.places.home)
         async with self.mark.held():
-            await self._begin(options, index, entry)
+            await self._begin(options, index, entry, why)
 
-    async def _begin(self, options: FanOptions, index: FanIndex, entry: FanEntry) -> None:
+    async def _begin(self, options: FanOptions, index: FanIndex, entry: FanEntry, why: str) -> None:
         await anyio.to_thread.run_sync(index.add, entry)
         try:
             self._lock = await anyio.to_thread.run_sync(self.places.claim, self._fan_id)
-            await self._pin_and_record(options)
+            await self._pin_and_record(options, why)
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._undo_begin, index)
@@ -208,12 +223,19 @@ class FanRun:
             os.close(self._lock)
             self._lock = -1
 
-    async def _pin_and_record(self, options: FanOptions) -> None:
+    async def _pin_and_record(self, options: FanOptions, why: str) -> None:
         at_ns = time.time_ns()
         folder = self.places.folder(self._fan_id)
-        links = bool(self.sessions.services.config.get("fan.pin_ignored"))
+        isolation: Isolation = "overlay"
+        if why:
+            can = await anyio.to_thread.run_sync(can_clone, self.root, folder)
+            isolation = "reflink" if can else "worktree"
+        links = bool(self.sessions.services.config.get("fan.pin_ignored")) and not why
         self.base = await make_base(
-            self.host.runner, self.root, folder, options.base, links_ignored=links
+            *(self.host.runner, self.root, folder, options.base),
+            links_ignored=links,
+            isolation=isolation,
+            why=why,
         )
         base = FanBase(kind=options.base, commit=self.base.record.commit, at_ns=at_ns)
 
@@ -241,9 +263,12 @@ class FanRun:
     async def come_back(self, record: FanRecord) -> None:
         """Take up a fan-out that another process left; without its base, it can be read."""
         self.know(record)
-        if await self.places.why_not(self.root):
+        base = await open_base(self.host.runner, self.places.folder(record.fan_id))
+        if base is None or (
+            base.record.isolation == "overlay" and await self.places.why_not(self.root)
+        ):
             return
-        self.base = await open_base(self.host.runner, self.places.folder(record.fan_id))
+        self.base = base
         if self.base is not None:
             self._lock = await anyio.to_thread.run_sync(self.places.claim, record.fan_id)
             await anyio.to_thread.run_sync(self.places.clear_checks, record.fan_id)
@@ -326,7 +351,7 @@ class FanRun:
                     await candidate.run()
                     if not self._stop_why:
                         await self._verify(index)
-        except (WeftError, OSError, TooMuch) as error:
+        except (WeftError, OSError) as error:
             logger.exception("a candidate failed", extra={"fan": self._fan_id, "index": index})
             await self._note_failure(index, str(error))
         finally:
@@ -392,11 +417,13 @@ class FanRun:
 
     # -- views
 
-    async def open_view(self, name: str, *layers: str, on_base: bool = True) -> HeldView:
+    async def open_view(self, name: str, *layers: str, on_base: bool = True) -> CandidateView:
         """A view over the base, or over the project as it is now; `layers` lie above it, the first
         on top.
         """
         assert self.base is not None
+        if self.base.record.isolation != "overlay":
+            return await self._open_copy(self.base, name, layers, on_base=on_base)
         view = self.places.view(
             self._fan_id,
             name,
@@ -412,9 +439,47 @@ class FanRun:
             await self._watch.add(view)
         return view
 
-    async def close_view(self, view: HeldView) -> None:
+    async def _open_copy(
+        self, base: BaseFiles, name: str, layers: Sequence[str], *, on_base: bool
+    ) -> CopyView:
+        """The same where there is no overlay: all files are written out."""
+        folder, config = self.places.folder(self._fan_id, name), self.sessions.services.config
+        runner, most = self.host.runner, int(config.get("fan.max_disk"))
+        if await is_whole(folder):
+            return CopyView(copy_at(folder), most_bytes=most)  # with its candidate's work
+        if not on_base:
+            base = await make_base(
+                *(runner, self.root, f"{folder}/now", "now"),
+                links_ignored=False,
+                isolation=base.record.isolation,
+            )
+        copy = await make_copy(base, folder, clones=base.record.isolation == "reflink")
+        for layer in reversed(layers):
+            await anyio.to_thread.run_sync(apply_layer, layer, copy)
+        if command := str(config.get("fan.setup")):
+            await set_up(copy, command, runner, self._verify_seconds)
+        await note_copy(folder)
+        return CopyView(copy, most_bytes=most)
+
+    async def diff_of(self, index: int) -> CandidateDiff:
+        """What a candidate changed.
+
+        Raises:
+            UsageError: nothing of it is left, or it is more than is carried over.
+            FinalToolError: the base cannot be read.
+        """
+        if self.base is None or not self.places.has(self._fan_id, str(index)):
+            raise UsageError(f"the overlay of candidate {index} is gone; its diff is left")
+        if self.base.record.isolation != "overlay":
+            return await copy_diff(self.base, self.places.folder(self._fan_id, str(index)))
+        try:
+            return await candidate_diff(self.base, self.places.upper(self._fan_id, str(index)))
+        except TooMuch as error:
+            raise UsageError(str(error)) from error
+
+    async def close_view(self, view: CandidateView) -> None:
         """Take a view apart; what was written in it stays."""
-        if self._watch is not None:
+        if self._watch is not None and isinstance(view, HeldView):
             self._watch.remove(view)
         with anyio.CancelScope(shield=True):
             await view.close()
@@ -448,8 +513,7 @@ class FanRun:
         files (dependencies, caches) must not make its check pass.
         """
         assert self.base is not None
-        upper = self.places.upper(self._fan_id, str(index))
-        changes = (await candidate_diff(self.base, upper)).changes
+        changes = (await self.diff_of(index)).changes
         files = {each.path: each.after for each in changes if each.after is not None}
         folder = self.places.fresh(self._fan_id, name)
         paths = [each.path for each in changes]
@@ -501,7 +565,7 @@ class FanRun:
             result = await view.runner(self.host.runner).run(
                 ProcessCommand(
                     argv=("/bin/sh", "-c", command),
-                    cwd=self.root,
+                    cwd=view.root,
                     timeout_seconds=self._verify_seconds,
                 )
             )
@@ -556,6 +620,8 @@ class CandidateRun:
         if known is not None and known.child:
             self.child = known.child
         self._stopping = anyio.Event()
+        self._copy: str | None = None
+        """The project in its copy, where there is no overlay."""
         self.place = f"{fan.record.fan_id}/{index}"
 
     async def run(self) -> None:
@@ -563,6 +629,7 @@ class CandidateRun:
         fan, views = self._fan, self._fan.sessions.services.workspaces.views
         view = await fan.open_view(str(self._index))
         views[self.place] = view
+        self._copy = view.root if isinstance(view, CopyView) else None
         try:
             await self._start(view)
             begun = time.monotonic()
@@ -570,7 +637,7 @@ class CandidateRun:
             if not fan.sessions.registry.is_closing:
                 # Before anything that can fail: what it used is paid, whatever comes of it.
                 await fan.append(lambda state: Commit(facts=finished(state, self.child, end)))
-            diff = await candidate_diff(fan.base, view.place.upper)  # type: ignore[arg-type]
+            diff = await fan.diff_of(self._index)
             if fan.sessions.registry.is_closing:
                 return  # suspended with the program: the next process goes on with it
         finally:
@@ -593,8 +660,9 @@ class CandidateRun:
             with suppress(WeftError):
                 await port.abort(AbortTurn(reason="the fan-out was stopped"))
 
-    async def _start(self, view: HeldView) -> None:
+    async def _start(self, view: CandidateView) -> None:
         fan = self._fan
+        assert fan.base is not None
         facts: tuple[Fact, ...] = (
             ChildStarted(
                 child=self.child,
@@ -609,6 +677,7 @@ class CandidateRun:
                 index=self._index,
                 child=self.child,
                 model=self._slot.model,
+                isolation=fan.base.record.isolation,
                 place=self.place,
                 network=not view.has_own_network,
             )
@@ -666,6 +735,7 @@ class CandidateRun:
             permission_mode="auto",
             depth=1,
             place=self.place,
+            project_path=self._copy,
             forks=node is not None,
             facts=host.inherited(),
         )

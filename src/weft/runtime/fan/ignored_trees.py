@@ -37,6 +37,13 @@ class IgnoredTrees(msgspec.Struct, frozen=True, kw_only=True):
     """Those that candidates see as the project has them, at any time."""
     why: str = ""
     """Why the first of those is shared."""
+    hidden: tuple[str, ...] = ()
+    """Secrets; a candidate sees none, whoever changes them."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Everything that is ignored; a folder stands for all in it."""
+        return (*self.linked, *self.shared, *self.hidden)
 
 
 class _CannotLink(Exception):

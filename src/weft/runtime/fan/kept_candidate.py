@@ -21,7 +21,7 @@ from weft.ids import BlobId, NodeId, SessionId, new_node_id
 from weft.loop import Commit, touched_facts
 from weft.messages import Node, Text
 from weft.runtime.fan.base_files import BaseFile
-from weft.runtime.fan.candidate_changes import candidate_diff, is_same
+from weft.runtime.fan.candidate_changes import is_same
 from weft.runtime.fan.fan_keep import (
     KeepJudge,
     KeepPlan,
@@ -87,12 +87,8 @@ class CandidateKeeper:
         Raises:
             UsageError: there is nothing of it to be kept.
         """
-        fan = self.fan
-        if fan.base is None or not fan.places.has(fan.record.fan_id, str(self.index)):
-            raise UsageError(f"the overlay of candidate {self.index} is gone; its diff is left")
-        upper = fan.places.upper(fan.record.fan_id, str(self.index))
-        rules = await self._workspace()
-        return await plan_keep(await candidate_diff(fan.base, upper), fan.root, rules)
+        diff, rules = await self.fan.diff_of(self.index), await self._workspace()
+        return await plan_keep(diff, self.fan.root, rules)
 
     async def _workspace(self) -> SessionWorkspace:
         """What the user's rules and boundaries allow the session."""
@@ -129,7 +125,10 @@ class CandidateKeeper:
                 plan=plan, aside=aside, left=tuple(map(as_text, plan.paths("conflict")))
             )
         async with self.fan.mark.held(stays=True):
-            return await self._run(plan, started, is_forced=is_forced)
+            outcome = await self._run(plan, started, is_forced=is_forced)
+        if self.fan.sessions.services.workspaces.sandbox() is not self._sandbox:
+            await anyio.to_thread.run_sync(self._sandbox.machine.scratch.close)
+        return outcome
 
     async def _run(self, plan: KeepPlan, started: int, *, is_forced: bool) -> KeepOutcome:
         scratch = self._sandbox.machine.scratch
@@ -362,7 +361,13 @@ async def _thrown_away(discard: Callable[[], None]) -> None:
 
 
 def _sandbox_of(fan: FanRun) -> SandboxFactory:
-    sandbox = fan.sessions.services.workspaces.sandbox()
-    if sandbox is None:
-        raise UsageError("a candidate can only be kept where there is a sandbox")
+    """What puts changes into the project; that works without a sandbox for commands, too."""
+    from weft.runtime.workspaces.sandbox import SandboxFactory
+
+    services = fan.sessions.services
+    sandbox = services.workspaces.sandbox() or SandboxFactory(
+        services.config, environ={}, places=services.places
+    )
+    if not sandbox.machine.scratch.folder:
+        sandbox.machine.scratch.open()
     return sandbox

@@ -24,6 +24,7 @@ from weft.workspace.local import LocalWorkspace
 if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.runtime.workspaces.language_servers import LanguageRegistry
     from weft.runtime.workspaces.sandbox import SandboxFactory
+    from weft.workspace.views.copy_view import CopyView
     from weft.workspace.views.held_view import HeldView
 
 _PYTHON_SERVERS = (
@@ -80,7 +81,7 @@ class WorkspaceFactory:
         """Further folders that sessions may work in."""
         self._own_runner = runner
         self._workspaces: dict[str, Workspace] = {}
-        self.views: dict[str, HeldView] = {}
+        self.views: dict[str, HeldView | CopyView] = {}
         """The overlays of candidates that are open here, by their names."""
         self._hidden: list[Path] = []
         self._sandbox: SandboxFactory | None = None

@@ -1,1 +1,3 @@
-"""Views of a project that stay, each an overlay of its own, for the candidates of a fan-out."""
+"""Views of a project that stay, each an overlay or a copy of its own, for the candidates of a
+fan-out.
+"""

@@ -1,0 +1,269 @@
+"""Copies of the base for candidates, where there is no overlay.
+
+All files of the base are written out, with a git directory of the copy's own.  Ignored files are
+cloned where the disk can do that (btrfs, XFS, APFS: two files, one content); else only those that
+`.worktreeinclude` names are copied, and the user's `fan.setup` command does the rest.
+
+What a copy looked like when it was made is written down beside it, so that what a candidate changed
+is found without reading all of it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, Literal, TypeAlias
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from weft.errors import UsageError
+from weft.runtime.fan.base_files import BaseFile, BaseFiles, put_file, slashes
+from weft.runtime.fan.candidate_changes import LARGEST, CandidateDiff, changes_between
+from weft.workspace import ProcessCommand, Runner
+from weft.workspace.ignore import IgnoreFile, read_ignore_file
+from weft.workspace.sandbox.overlay_changes import OverlayChange
+from weft.workspace.sandbox.scratch import remove
+
+INCLUDE: Final = ".worktreeinclude"
+FICLONE: Final = 0x40049409
+"""Makes a file share the content of another, until one of the two is written to."""
+_STAMPS: Final = "stamps"
+_AT_ONCE: Final = 500
+_Stamp: TypeAlias = tuple[int, int, int]
+
+
+def copy_at(folder: str) -> str:
+    """Where in the place of a candidate its copy lies."""
+    return f"{folder}/copy"
+
+
+def clone_file(source: str, target: str) -> None:
+    """Clone a file.
+
+    Raises:
+        OSError: the disk cannot do that.
+    """
+    with open(source, "rb") as old, open(target, "xb") as new:
+        fcntl.ioctl(new.fileno(), FICLONE, old.fileno())
+    shutil.copystat(source, target)
+
+
+def can_clone(root: str, folder: str) -> bool:
+    """Whether files of a project can be cloned into a folder, found out by trying.  Blocks."""
+    target = f"{folder}/clone-trial"
+    for name in os.listdir(root):
+        path = f"{root}/{name}"
+        if os.path.isfile(path) and not os.path.islink(path):
+            try:
+                clone_file(path, target)
+            except OSError:
+                return False
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(target)
+            return True
+    return False
+
+
+# --- making ---------------------------------------------------------------------------------------
+
+
+async def make_copy(base: BaseFiles, folder: str, *, clones: bool) -> str:
+    """Write the base out below a place; returns where.
+
+    Raises:
+        FinalToolError: the base cannot be read.
+        OSError: the disk is full, or the like.
+    """
+    copy = copy_at(folder)
+    await anyio.to_thread.run_sync(remove, copy)
+    await anyio.to_thread.run_sync(os.makedirs, copy, 0o700)
+    paths = sorted(await base.paths())
+    for begin in range(0, len(paths), _AT_ONCE):
+        files = await base.read(paths[begin : begin + _AT_ONCE])
+        await anyio.to_thread.run_sync(_write, copy, files)
+    ignored = base.record.ignored.all
+    await anyio.to_thread.run_sync(_own_git, base, copy)
+    bring = _clone_trees if clones else _copy_included
+    await anyio.to_thread.run_sync(bring, base.root, copy, ignored)
+    return copy
+
+
+async def is_whole(folder: str) -> bool:
+    """Whether there is a copy in a place, with all that belongs to it."""
+    return await anyio.Path(f"{folder}/{_STAMPS}").exists()
+
+
+async def note_copy(folder: str) -> None:
+    """Write down what a copy looks like, now that it is whole: what differs later is its
+    candidate's.
+    """
+    await anyio.to_thread.run_sync(_note, folder)
+
+
+def _note(folder: str) -> None:
+    stamps = dict(_stamps(copy_at(folder)))
+    with open(f"{folder}/{_STAMPS}.new", "wb") as file:
+        file.write(msgspec.msgpack.encode(stamps))
+    os.rename(f"{folder}/{_STAMPS}.new", f"{folder}/{_STAMPS}")
+
+
+async def set_up(copy: str, command: str, runner: Runner, seconds: float) -> None:
+    """Run the user's command that makes a copy fit for work.
+
+    Raises:
+        UsageError: it fails.
+        ToolError: it could not be started.
+    """
+    done = await runner.run(
+        ProcessCommand(argv=("/bin/sh", "-c", command), cwd=copy, timeout_seconds=seconds)
+    )
+    if done.exit_code or done.timed_out:
+        tail = done.output.strip()[-500:]
+        raise UsageError(f"fan.setup (`{command}`) failed in the copy of a candidate: {tail}")
+
+
+def _write(copy: str, files: Mapping[str, BaseFile]) -> None:
+    for path, file in files.items():
+        os.makedirs(os.path.dirname(f"{copy}/{path}"), exist_ok=True)
+        put_file(f"{copy}/{path}", file)
+
+
+def _own_git(base: BaseFiles, copy: str) -> None:
+    """The git directory that candidates have, with the project's objects where they really lie."""
+    if not base.record.objects:
+        return
+    shutil.copytree(f"{base.pin}/.git", f"{copy}/.git", symlinks=True)
+    with open(f"{copy}/.git/objects/info/alternates", "w") as file:
+        file.write(f"{base.record.objects}\n")
+
+
+def _clone_trees(root: str, copy: str, paths: Sequence[str]) -> None:
+    for path in paths:
+        for source, below in _files_of(root, path):
+            target = f"{copy}/{below}"
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            if os.path.islink(source):
+                os.symlink(os.readlink(source), target)
+            else:
+                clone_file(source, target)
+
+
+def _copy_included(root: str, copy: str, paths: Sequence[str]) -> None:
+    """Copy what is ignored and named in the project's own list of what a work tree needs."""
+    wanted = read_ignore_file(f"{root}/{INCLUDE}")
+    if wanted is None:
+        return
+    for path in paths:
+        for source, below in _files_of(root, path):
+            if _is_named(wanted, below):
+                os.makedirs(os.path.dirname(f"{copy}/{below}"), exist_ok=True)
+                shutil.copy2(source, f"{copy}/{below}", follow_symlinks=False)
+
+
+def _is_named(wanted: IgnoreFile, path: str) -> bool:
+    """Whether a list names a path, or a folder that it lies in."""
+    is_named = False
+    for end in (*slashes(path), len(path)):
+        prefix, _, name = path[:end].rpartition("/")
+        said = wanted.judge(f"{prefix}/" if prefix else "", name, is_folder=end < len(path))
+        is_named = is_named if said is None else said
+    return is_named
+
+
+def _files_of(root: str, path: str) -> Iterator[tuple[str, str]]:
+    top = f"{root}/{path}"
+    if os.path.islink(top) or os.path.isfile(top):
+        yield top, path
+        return
+    for folder, folders, names in os.walk(top):
+        links = [name for name in folders if os.path.islink(f"{folder}/{name}")]
+        for name in (*names, *links):
+            source = f"{folder}/{name}"
+            if os.path.islink(source) or os.path.isfile(source):
+                yield source, source[len(root) + 1 :]
+
+
+def apply_layer(layer: str, copy: str) -> None:
+    """Bring what a layer shows into a copy: its files, and what it hides.  Blocks."""
+    for folder, folders, names in os.walk(layer):
+        below = folder[len(layer) :]
+        links = [name for name in folders if os.path.islink(f"{folder}/{name}")]
+        for name in (*names, *links):
+            source, target = f"{folder}/{name}", f"{copy}{below}/{name}"
+            if os.path.isdir(target) and not os.path.islink(target):
+                shutil.rmtree(target)
+            else:
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    os.unlink(target)
+            if stat.S_ISCHR(os.lstat(source).st_mode):
+                continue
+            _make_way(copy, os.path.dirname(f"{below}/{name}".lstrip("/")))
+            shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _make_way(copy: str, folder: str) -> None:
+    """Make folders, also where a file was."""
+    here = copy
+    for part in folder.split("/") if folder else ():
+        here = f"{here}/{part}"
+        if os.path.islink(here) or (os.path.lexists(here) and not os.path.isdir(here)):
+            os.unlink(here)
+        if not os.path.isdir(here):
+            os.mkdir(here)
+
+
+# --- comparing ------------------------------------------------------------------------------------
+
+
+async def copy_diff(base: BaseFiles, folder: str) -> CandidateDiff:
+    """Compare a candidate's copy with the base.
+
+    Raises:
+        FinalToolError: the base cannot be read.
+    """
+    copy, known = copy_at(folder), await base.paths()
+    ignored = base.ignored()
+
+    def changed() -> tuple[dict[str, OverlayChange | None], list[str]]:
+        with open(f"{folder}/{_STAMPS}", "rb") as file:
+            before = msgspec.msgpack.decode(file.read(), type=dict[str, _Stamp])
+        now = dict(_stamps(copy))
+        wanted: dict[str, OverlayChange | None] = {path: None for path in known if path not in now}
+        left_out, skipped = list[str](), 0
+        for path, (_, size, mode) in now.items():
+            if before.get(path) == now[path]:
+                continue
+            if path not in known and ignored.holds(path, is_folder=False):
+                skipped += 1
+            elif size > LARGEST:
+                left_out.append(f"{path} (too large)")
+            else:
+                kind: Literal["file", "link"] = "link" if stat.S_ISLNK(mode) else "file"
+                wanted[path] = OverlayChange(path=path, kind=kind, mode=mode, size=size)
+        return wanted, [*left_out, *([f"{skipped:,} ignored files"] if skipped else [])]
+
+    wanted, left_out = await anyio.to_thread.run_sync(changed)
+    return await changes_between(base, copy, wanted, left_out)
+
+
+def _stamps(copy: str) -> Iterator[tuple[str, _Stamp]]:
+    """When each file was written, how large it is, and what it is; not of the git directory."""
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        with suppress(OSError), os.scandir(f"{copy}/{below}") as entries:
+            for entry in entries:
+                path = f"{below}/{entry.name}" if below else entry.name
+                about = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(about.st_mode):
+                    if entry.name != ".git":
+                        waiting.append(path)
+                elif stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode):
+                    yield path, (about.st_mtime_ns, about.st_size, about.st_mode)

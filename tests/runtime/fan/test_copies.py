@@ -1,0 +1,159 @@
+"""Fan-outs where there is no overlay: each candidate in a copy, and the user is told."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.support.fan_project import git
+from tests.support.fan_stage import (
+    RIGHT,
+    VERIFY,
+    WRONG,
+    candidate_model,
+    cheat,
+    make_stage,
+    names,
+    right,
+    shell_call,
+    write_call,
+)
+from tests.support.world import PATIENCE, World
+from weft.api.fan import Fan
+from weft.errors import UsageError
+from weft.runtime.fan import base_files, candidate_copy, fan_run
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(90)]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> World:
+    made = World("sqlite", tmp_path)
+    made.write(".gitignore", "node_modules\n.env\nbuild\n")
+    make_stage(made)
+    made.write("node_modules/a/index.js", "a\n")
+    made.write("node_modules/b/index.js", "b\n")
+    made.write(".env", "KEY=1\n")
+    return made
+
+
+async def waited(fan: Fan) -> None:
+    with anyio.fail_after(PATIENCE):
+        await fan.wait()
+
+
+async def test_candidates_in_copies_are_verified_ranked_kept_and_rewound(stage: World) -> None:
+    models = [cheat("cheat"), right("right")]
+    stage.write("README.md", "one\n\n\nnot committed\n\n\nthree\n")
+    async with stage.open(*models) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 2, names(*models), VERIFY)
+        await waited(fan)
+        (note,) = fan.notes
+        assert "no overlay here (the sandbox is switched off)" in note
+        best, edits = fan.candidates()
+        assert (best.model, best.verify, best.base_verify) == (
+            *("scripted:right", "passed", "failed"),
+        )
+        assert (best.isolation, best.is_best, best.files) == ("worktree", True, ("src/add.py",))
+        assert (edits.verify, edits.base_tests) == ("passed", "failed")
+        assert stage.read("src/add.py") == WRONG
+        assert "return a + b" in await fan.diff(best.index)
+        stage.write("README.md", "1\n\n\nnot committed\n\n\nthree\n")
+        assert (await fan.keep(best.index)).is_kept
+        assert stage.read("src/add.py") == RIGHT
+        await session.rewind(None)
+        assert stage.read("src/add.py") == WRONG
+        assert git(stage.project, "worktree", "list").count("\n") == 1
+        await fan.close()
+        assert not any((stage.base / "sandbox").glob("fans/*"))
+        assert not any((stage.base / "sandbox").glob("[0-9]*-*"))
+
+
+async def test_what_the_list_of_a_work_tree_names_is_copied_and_the_set_up_is_run(
+    stage: World,
+) -> None:
+    stage.write(".worktreeinclude", "# for work trees\n.env\nnode_modules/\n!node_modules/b\n")
+    config = {"fan.setup": "mkdir build; cat .env > build/env"}
+    async with stage.open(right("script"), config=config) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches(
+            "mend it", 1, verify="cat node_modules/a/index.js build/env; ! test -e node_modules/b"
+        )
+        await waited(fan)
+        assert fan.candidates()[0].verify == "passed"
+        assert "KEY=1" in await fan.verify_output(1)
+        assert fan.candidates()[0].files == ("src/add.py",)
+
+
+async def test_a_set_up_that_fails_is_told(stage: World) -> None:
+    config = {"fan.setup": "echo no network here; false"}
+    async with stage.open(right("script"), config=config) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1)
+        await waited(fan)
+        (found,) = fan.candidates()
+        assert found.state == "failed"
+        assert "no network here" in found.detail
+
+
+async def test_commands_of_a_copy_are_asked_for(stage: World) -> None:
+    model = candidate_model("script", shell_call(f"echo x > {stage.project}/x"), "Done.")
+    async with stage.open(model) as app:
+        session = await app.sessions.start_session(asking="no")
+        fan = await session.generate_branches("do", 1)
+        await waited(fan)
+        assert not (stage.project / "x").exists()
+
+
+async def test_a_copy_goes_on_where_it_was(stage: World) -> None:
+    model = candidate_model(
+        "script", write_call("half.txt", "half\n"), shell_call("sleep 60"), "Done."
+    )
+    config = {"permissions.allow": ["shell"], "fan.setup": "echo s >> setups"}
+    async with stage.open(model, config=config) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1)
+        with anyio.fail_after(PATIENCE):
+            while len(model.requests) < 2:  # noqa: ASYNC110 - the model has no event for it
+                await anyio.sleep(0.02)
+        fan_id = fan.id
+    async with stage.open(model, config=config) as app:
+        fan = await app.fan(fan_id)
+        assert "no overlay" in fan.notes[0]
+        assert fan.candidates()[0].state == "interrupted"
+        await fan.resume()
+        await waited(fan)
+        assert (await fan.keep(1)).is_kept
+        assert stage.read("half.txt") == "half\n"
+        assert not (stage.project / "setups").exists()
+
+
+async def test_where_files_can_be_cloned_ignored_ones_are(
+    stage: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No disk of the suite can; that ours cannot is what the other tests show.
+    monkeypatch.setattr(candidate_copy, "clone_file", shutil.copy2)
+    monkeypatch.setattr(fan_run, "can_clone", lambda root, folder: True)
+    async with stage.open(right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, verify="cat node_modules/b/index.js")
+        await waited(fan)
+        (found,) = fan.candidates()
+        assert (found.isolation, found.verify) == ("reflink", "passed")
+        assert "clones" in fan.notes[0]
+
+
+async def test_more_than_can_be_copied_is_refused(
+    stage: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_files, "MOST_FILES", 0)
+    stage.write("new.txt", "new\n")
+    async with stage.open(right("script")) as app:
+        session = await app.sessions.start_session()
+        with pytest.raises(UsageError, match="gitignore"):
+            await session.generate_branches("mend it", 1)
+        assert not any((stage.base / "sandbox").glob("fans/*"))
