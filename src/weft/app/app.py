@@ -214,7 +214,8 @@ class App:
             from weft.app.loom_host import AppLoomHost  # most runs have none
             from weft.loom import GenerationStore
 
-            self._loom = GenerationStore(AppLoomHost(self.host, self.store))
+            host = AppLoomHost(self.host, self.store, self.change_setting)
+            self._loom = GenerationStore(host)
         return self._loom
 
     @property

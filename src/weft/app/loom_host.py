@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from weft.errors import WeftError
 from weft.events import Fact
 from weft.ids import SessionId
-from weft.loom import LoomHost
+from weft.loom import LoomHost, ModelPlanEntry
+from weft.loom.model_plan import configured_entry
 from weft.messages import Usage
 from weft.providers import Model
 from weft.runtime.ports.local import LocalPort
@@ -19,9 +21,15 @@ from weft.store import Store
 class AppLoomHost(LoomHost):
     """What an application's text trees live in."""
 
-    def __init__(self, host: SessionHost, store: Store) -> None:
+    def __init__(
+        self,
+        host: SessionHost,
+        store: Store,
+        change_setting: Callable[[str, str], Awaitable[object]],
+    ) -> None:
         self._host = host
         self._store = store
+        self._change_setting = change_setting
 
     @property
     def store(self) -> Store:
@@ -78,9 +86,28 @@ class AppLoomHost(LoomHost):
 
     def default_model(self) -> str:
         try:
+            if named := self._setting("model"):
+                return self._host.model_named(named).name
             return self._host.default_named().name
         except WeftError:
             return ""
+
+    def _setting(self, name: str) -> Any:
+        return self._host.services.config.get(f"loom.{name}")
+
+    def plan_entry(self, model: str) -> ModelPlanEntry:
+        general = {
+            name: self._setting(name) for name in ("n_branches", "max_tokens", "temperature")
+        }
+        own = self._setting("models").get(model, {})
+        return configured_entry(model, general, own)
+
+    @property
+    def shows_model_names(self) -> bool:
+        return bool(self._setting("show_model_names"))
+
+    async def change_setting(self, name: str, text: str) -> None:
+        await self._change_setting(name, text)
 
     def cost(self, model: str, usage: Usage) -> float | None:
         return self._host.services.models.cost(model, usage)

@@ -37,7 +37,14 @@ class SettingKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MODEL_KEYS: Final = frozenset(
-    {"model.default", "model.rotation", "model.fallback", "model.architect", "model.editor"}
+    {
+        "model.default",
+        "model.rotation",
+        "model.fallback",
+        "model.architect",
+        "model.editor",
+        "loom.model",
+    }
 )
 """Settings whose values are names of models."""
 
@@ -133,6 +140,35 @@ KEYS: dict[str, SettingKey] = {
     ),
     "fan.verify_seconds": SettingKey(
         kind=int, default=600, about="How long one run of a fan-out's verify command may take."
+    ),
+    "loom.model": SettingKey(
+        kind=str,
+        default="",
+        about="The model of new text trees, as provider:model; if empty, that of new sessions.",
+        safe=True,
+    ),
+    "loom.n_branches": SettingKey(
+        kind=int,
+        default=1,
+        about="How many branches of a text tree one model writes at once, up to 64.",
+    ),
+    "loom.max_tokens": SettingKey(
+        kind=int, default=200, about="The longest branch of a text tree, 10 to 8000 tokens."
+    ),
+    "loom.temperature": SettingKey(
+        kind=float, default=0.9, about="The temperature of branches of text trees, 0 to 2."
+    ),
+    "loom.show_model_names": SettingKey(
+        kind=bool,
+        default=True,
+        about="Show which model wrote each branch of a text tree.",
+        safe=True,
+    ),
+    "loom.models": SettingKey(
+        kind=dict[str, dict[str, Any]],
+        default={},
+        about="What text trees use for a model instead: n_branches, max_tokens, temperature and "
+        'strategy of [loom.models."provider:name"].',
     ),
     "history.quota": SettingKey(
         kind=int,

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from weft.events import Fact
 from weft.ids import SessionId
+from weft.loom.model_plan import ModelPlanEntry
 from weft.messages import Usage
 from weft.providers import Model
 from weft.session import SessionActor, SessionPort
@@ -72,6 +73,25 @@ class LoomHost(Protocol):
 
     def default_model(self) -> str:
         """The model of a tree that names none; empty where there is none either."""
+        ...
+
+    def plan_entry(self, model: str) -> ModelPlanEntry:
+        """A model as it is used where nothing else is said: the settings of trees, then those of
+        this model.
+        """
+        ...
+
+    @property
+    def shows_model_names(self) -> bool:
+        """Whether views show who wrote what, where the tree does not say."""
+        ...
+
+    async def change_setting(self, name: str, text: str) -> None:
+        """Change a setting of the user's own.
+
+        Raises:
+            UsageError: it cannot be changed so.
+        """
         ...
 
     def cost(self, model: str, usage: Usage) -> float | None:

@@ -8,7 +8,7 @@ each view's own, settings are the tree's, and the last one who sets them wins.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,11 +16,10 @@ import msgspec
 
 from weft.errors import NodeElsewhere, NodeNotFound, StaleEdit, UsageError
 from weft.events import Fact, NodeMarked, SettingChanged
-from weft.ids import NodeId
+from weft.ids import NodeId, derived_id
 from weft.loom.loom_state import LoomState, ModelPrompt, ViewMode
 from weft.loom.model_plan import (
     ModelPlanEntry,
-    checked_plan,
     clamped_branches,
     clamped_temperature,
     clamped_tokens,
@@ -33,12 +32,13 @@ from weft.loom.node import (
     LOOM,
     LoomNode,
     TextSegment,
+    blinded,
 )
 from weft.loom.tree_store import TreeStore
 from weft.loom.trees import tree_edits
 from weft.loom.trees.loom_tree import LoomTree
 from weft.loom.trees.text_diff import mapped_segments
-from weft.loom.trees.tree_settings import plan_of, settings_of
+from weft.loom.trees.tree_settings import plan_of, settings_of, shows_model_names
 from weft.providers import Model
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class LoomSession:
         self._hoist: NodeId | None = None
         self._view_mode: ViewMode = "branch"
         self._chat_headers = True
+        self._is_blind = False
         self._run: GenerationWork | None = None
         self._is_closed = False
 
@@ -116,7 +117,7 @@ class LoomSession:
     def get_state(self) -> LoomState:
         """The view as it is now."""
         tree, current = self._tree, self._here
-        children = tree.children(current)
+        children = self._children(current)
         index = self._selected_index(current, children)
         line = tree.shown_line(current)
         lineage = line.segments
@@ -125,9 +126,9 @@ class LoomSession:
         used = tree.state.ledger.total
         return LoomState(
             current_node_id=tree.shown_id(current),
-            current_node=tree.node(current),
+            current_node=self._shown(current),
             full_text=line.text,
-            children=tuple(tree.node(child) for child in children),
+            children=tuple(self._shown(child) for child in children),
             selected_child_idx=index,
             descendant_counts={
                 tree.shown_id(each): tree.descendant_count(each) for each in (current, *children)
@@ -153,7 +154,28 @@ class LoomSession:
             render_chat_headers=self._chat_headers and self._has_roles(lineage),
             can_undo=tree.can_undo,
             is_generating=self._run is not None,
+            is_blind=self._is_blind,
         )
+
+    def _children(self, node: NodeId) -> tuple[NodeId, ...]:
+        """The children of a node in the order in which this view shows them."""
+        children = self._tree.children(node)
+        if not self._is_blind:
+            return children
+        # Always the same, and nothing that the order of the plan tells.
+        return tuple(sorted(children, key=lambda each: derived_id("nod", each)))
+
+    def _walked(self, tops: Sequence[NodeId]) -> Iterator[NodeId]:
+        ahead = [top for top in reversed(tops) if self._tree.find(top) is not None]
+        while ahead:
+            node = ahead.pop()
+            yield node
+            ahead += reversed(self._children(node))
+
+    def _shown(self, node: NodeId) -> LoomNode:
+        """A node as this view shows it."""
+        found = self._tree.node(node)
+        return blinded(found) if self._is_blind else found
 
     def _segments(self, texts: Sequence[tuple[NodeId, str]]) -> list[TextSegment]:
         return [TextSegment(text, self._role(node), node) for node, text in texts]
@@ -177,24 +199,26 @@ class LoomSession:
         """The segments below a child, along what was selected last."""
         found: list[tuple[NodeId, str]] = []
         at = child
-        while children := self._tree.children(at):
+        while children := self._children(at):
             at = children[self._selected_index(at, children)]
             found.append((at, self._tree.text(at)))
         return self._segments(found)
 
     def _tree_nodes(self) -> tuple[LoomNode, ...]:
         nodes = self._tree.all_nodes()
+        if self._is_blind:
+            nodes = list(self._walked(self._tree.tree.roots))
         if self._hoist is not None and self._tree.find(self._hoist) is not None:
             inside = set(self._tree.subtree(self._hoist))
             nodes = [node for node in nodes if node in inside]
-        return tuple(self._tree.node(node) for node in nodes)
+        return tuple(self._shown(node) for node in nodes)
 
     # -- moving
 
     def navigate_child(self) -> LoomState:
         """Go into the selected child; a leaf has none."""
         current = self._here
-        children = self._tree.children(current)
+        children = self._children(current)
         if children:
             child = children[self._selected_index(current, children)]
             self._go(child, {current: child})
@@ -211,7 +235,7 @@ class LoomSession:
     def select_sibling(self, by: int) -> LoomState:
         """Select another child of the current node, so many further; both ends meet."""
         current = self._here
-        children = self._tree.children(current)
+        children = self._children(current)
         if children:
             index = (self._selected_index(current, children) + by) % len(children)
             self._go(current, {current: children[index]})
@@ -244,7 +268,7 @@ class LoomSession:
         tree, facts = self._tree, list[Fact]()
         for parent, child in selections.items():
             self._selected[parent] = child
-            self._indexes[parent] = tree.children(parent).index(child)
+            self._indexes[parent] = self._children(parent).index(child)
             if tree.marks(parent).get(CHECKED_OUT) != child:
                 facts.append(NodeMarked(node=parent, mark=CHECKED_OUT, value=child))
         self._current = to
@@ -308,6 +332,17 @@ class LoomSession:
         self._chat_headers = not self._chat_headers
         return self.get_state()
 
+    def toggle_blind(self) -> LoomState:
+        """Hide who wrote what, or show it again: of this view alone, and nothing that is stored.
+
+        Models, settings and costs of nodes are not shown, and siblings stand in an order that does
+        not tell.
+        """
+        self._is_blind = not self._is_blind
+        # Where a selected child stood is no longer where it stands.
+        self._indexes.clear()
+        return self.get_state()
+
     def toggle_hoist(self) -> LoomState:
         """Show only what is below the current node; at the node that is hoisted, all again."""
         current = self._here
@@ -359,7 +394,7 @@ class LoomSession:
     @property
     def model_plan(self) -> tuple[ModelPlanEntry, ...]:
         """The models that the next generation uses."""
-        return plan_of(self._tree, self._store.default_model())
+        return plan_of(self._tree, self._store.default_entry())
 
     def _first_entry(self) -> ModelPlanEntry:
         plan = self.model_plan
@@ -388,7 +423,7 @@ class LoomSession:
     @property
     def show_model_names(self) -> bool:
         """Whether views of this tree show who wrote what."""
-        return bool(self._tree.setting("show_model_names", True))
+        return shows_model_names(self._tree)
 
     @property
     def branches_per_model(self) -> int:
@@ -417,12 +452,26 @@ class LoomSession:
         return self._keep_plan(plan)
 
     def set_model_plan(self, plan: Sequence[Mapping[str, Any] | ModelPlanEntry]) -> LoomState:
-        """Other models.
+        """Other models; what an entry leaves out is as the settings have it for its model.
 
         Raises:
             InvalidPlan: fields of it are wrong; nothing is changed.
         """
-        return self._keep_plan(checked_plan(plan))
+        return self._keep_plan(self._store.checked_plan(plan))
+
+    def apply_config_patch(self, patch: Mapping[str, Any]) -> LoomState:
+        """Change several settings at once, all of them or none: `model_plan`, or `model`,
+        `max_tokens`, `temperature` and `n_branches` as their setters do; `show_model_names`,
+        `logprobs`, `name`, `context`.  It is undone as one.
+
+        Raises:
+            InvalidPlan: fields of it are wrong; nothing is changed.
+        """
+        from weft.loom.trees.config_patch import apply_patch  # screens with a form do it
+
+        self._check_writable()
+        apply_patch(self, patch)
+        return self.get_state()
 
     def _change_first(self, **changes: Any) -> LoomState:
         plan = list(self.model_plan)
@@ -445,7 +494,7 @@ class LoomSession:
 
     def tree_settings(self) -> Any:
         """The settings of the tree."""
-        return settings_of(self._tree, self._store.default_model())
+        return settings_of(self._tree, self._store.default_entry())
 
     def update_context(self, text: str) -> LoomState:
         """What models are told beside the text, from the current node on; "" clears it, one that
@@ -650,7 +699,7 @@ class LoomSession:
         """
         self._check_writable()
         current = self._here
-        children = self._tree.children(current)
+        children = self._children(current)
         if not children:
             return None
         child = self._tree.node(children[self._selected_index(current, children)])
@@ -674,12 +723,12 @@ class LoomSession:
         """Delete the selected child and all below it; False where there is none."""
         self._check_writable()
         current = self._here
-        children = self._tree.children(current)
+        children = self._children(current)
         if not children:
             return False
         index = self._selected_index(current, children)
         tree_edits.delete(self._tree, children[index])
-        left = self._tree.children(current)
+        left = self._children(current)
         if left:
             self._go(current, {current: left[min(index, len(left) - 1)]})
         return True

@@ -54,6 +54,8 @@ class LoomState(msgspec.Struct, frozen=True, kw_only=True):
     """The tree has messages of several roles, and they are to be told apart."""
     can_undo: bool = False
     is_generating: bool = False
+    is_blind: bool = False
+    """Who wrote what is not shown."""
 
 
 class ModelPrompt(msgspec.Struct, frozen=True):

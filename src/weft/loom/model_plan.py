@@ -31,6 +31,25 @@ class ModelPlanEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """How it is made to continue a text; empty for the one that fits the model."""
 
 
+def configured_entry(model: str, *layers: Mapping[str, Any]) -> ModelPlanEntry:
+    """A model as settings say that it is to be used, those of the last layer first; wrong values
+    are left out, others clamped.
+    """
+    clamps = {
+        "n_branches": clamped_branches,
+        "max_tokens": clamped_tokens,
+        "temperature": clamped_temperature,
+    }
+    found: dict[str, Any] = {}
+    for fields in layers:
+        for name, value in fields.items():
+            if name in clamps and type(value) in (int, float):
+                found[name] = clamps[name](value)
+            elif name == "strategy" and isinstance(value, str):
+                found[name] = value
+    return ModelPlanEntry(model=model, **found)
+
+
 def clamped_tokens(given: int) -> int:
     """The nearest number of tokens that a branch may have."""
     return min(max(int(given), TOKENS[0]), TOKENS[1])

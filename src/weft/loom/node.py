@@ -21,6 +21,9 @@ LOGPROBS: Final = "logprobs"
 """The mark that names the blob with a node's tokens."""
 _PRIVATE: Final = frozenset({LOOM, CHECKED_OUT, CONTEXT, LOGPROBS, "unfolded"})
 
+_TELLING: Final = frozenset({"gen_id", "slot", "branched_from", "token", "healed"})
+"""Metadata by which a reader could tell models apart."""
+
 NodeKind = Literal["root", "text", "message"]
 
 
@@ -70,6 +73,22 @@ def shown_metadata(marks: Mapping[str, Any]) -> dict[str, Any]:
     if BOOKMARK in shown:
         shown["bookmarked"] = bool(shown.pop(BOOKMARK))
     return shown
+
+
+def blinded(node: LoomNode) -> LoomNode:
+    """A node without what tells who wrote it."""
+    metadata = {name: value for name, value in node.metadata.items() if name not in _TELLING}
+    return msgspec.structs.replace(
+        node,
+        model=None,
+        strategy=None,
+        max_tokens=None,
+        temperature=None,
+        usage=None,
+        cost_usd=None,
+        tokens=None,
+        metadata=metadata,
+    )
 
 
 def stored_marks(metadata: Mapping[str, Any]) -> dict[str, Any]:

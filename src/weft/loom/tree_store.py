@@ -17,7 +17,7 @@ from weft.events import Fact, NewMessage, NodeMarked, SessionCreated, SettingCha
 from weft.ids import NodeId, SessionId, new_session_id, new_text_id
 from weft.loom.host import LoomHost
 from weft.loom.loom_state import TreeSettings
-from weft.loom.model_plan import stored_plan
+from weft.loom.model_plan import ModelPlanEntry, checked_plan, stored_plan
 from weft.loom.node import CHECKED_OUT, CONTEXT, LoomNode, stored_marks
 from weft.loom.trees import tree_edits
 from weft.loom.trees.loom_tree import LoomTree
@@ -72,8 +72,8 @@ class TreeStore:
     def __init__(self, host: LoomHost) -> None:
         self.host = host
         self.trees = OpenTrees(host)
-        self._default = ("", float("-inf"))
-        """The default model, and when it was looked for."""
+        self._default = (ModelPlanEntry(), float("-inf"))
+        """The default model with its settings, and when it was looked for."""
         self.closes: Callable[[], Awaitable[None]] | None = None
         """What is closed with it, where it was opened by itself."""
 
@@ -98,12 +98,35 @@ class TreeStore:
 
     def default_model(self) -> str:
         """The model of a tree that names none."""
+        return self.default_entry().model
+
+    def default_entry(self) -> ModelPlanEntry:
+        """The plan of a tree that has none: the model, and how settings say that it is used."""
         # Every state of a view asks, and to look for keys and settings takes longer than the rest
         # of it.
         now = self.now()
         if not 0 <= now - self._default[1] < DEFAULT_SECONDS:
-            self._default = self.host.default_model(), now
+            self._default = self.host.plan_entry(self.host.default_model()), now
         return self._default[0]
+
+    def checked_plan(self, plan: Any) -> tuple[ModelPlanEntry, ...]:
+        """A plan as a program gave it; what it leaves out is as settings have it for the model.
+
+        Raises:
+            InvalidPlan: fields of it are wrong; it names all of them.
+        """
+        found = checked_plan(plan)
+        # Checked again: settings may say more branches than one generation can have.
+        return checked_plan(
+            [
+                each if isinstance(given, ModelPlanEntry) else self._completed(each, given)
+                for each, given in zip(found, plan, strict=True)
+            ]
+        )
+
+    def _completed(self, entry: ModelPlanEntry, given: Mapping[str, Any]) -> ModelPlanEntry:
+        configured = msgspec.to_builtins(self.host.plan_entry(entry.model))
+        return msgspec.convert({**configured, **given}, ModelPlanEntry)
 
     def model_name(self, model: str | Model) -> str:
         """The full name of a model, by which a plan names it.
@@ -225,7 +248,7 @@ class TreeStore:
 
     async def tree_settings(self, root_id: str) -> TreeSettings:
         """The settings of a tree."""
-        return settings_of((await self.trees.find(root_id))[0], self.default_model())
+        return settings_of((await self.trees.find(root_id))[0], self.default_entry())
 
     async def shape(self, node_id: str) -> TreeShape:
         """How the subtree of a node has grown."""
@@ -369,7 +392,7 @@ class TreeStore:
         imported: bool = False,
     ) -> LoomTree:
         named = clean_text(title or str(given.get("name") or ""))
-        plan = _plan_in(given, self.default_model())
+        plan = _plan_in(given, self.host)
         settings = stored_settings(
             {name: given[name] for name in _SETTINGS[1:] if given.get(name) is not None} | plan
         )
@@ -507,7 +530,24 @@ class TreeStore:
         tree, _ = await self.trees.find(root_id, writes=True)
         tree_edits.change_settings(tree, stored_settings(changes))
         await tree.saved()
-        return settings_of(tree, self.default_model())
+        return settings_of(tree, self.default_entry())
+
+    async def persist_config(self, root_id: str) -> ModelPlanEntry:
+        """Make the first enabled model of a tree, and how it is used there, the user's own settings
+        for new trees (`loom.model` and the like in `config.toml`); returns it.
+
+        Raises:
+            UsageError: the file cannot be changed.
+        """
+        settings = await self.tree_settings(root_id)
+        plan = settings.model_plan
+        entry = next((each for each in plan if each.enabled), plan[0])
+        for name in ("model", "n_branches", "max_tokens", "temperature"):
+            await self.host.change_setting(f"loom.{name}", str(getattr(entry, name)))
+        shown = "true" if settings.show_model_names else "false"
+        await self.host.change_setting("loom.show_model_names", shown)
+        self._default = (ModelPlanEntry(), float("-inf"))
+        return entry
 
     async def archive(self, root_id: str, archived: bool = True) -> None:
         """Leave a tree out of lists, or show it again."""
@@ -619,7 +659,7 @@ class TreeStore:
 
         tree, _ = await self.trees.find(root_id)
         await tree.load_all()
-        return tree_record(tree, settings_of(tree, self.default_model()))
+        return tree_record(tree, settings_of(tree, self.default_entry()))
 
     async def import_tree(self, record: TreeRecord) -> int:
         """Add a tree that was read from a file, with its name and the place where it was left;
@@ -669,13 +709,14 @@ def _plain_metadata(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in _CONFIG}
 
 
-def _plan_in(given: Mapping[str, Any], default_model: str) -> dict[str, Any]:
+def _plan_in(given: Mapping[str, Any], host: LoomHost) -> dict[str, Any]:
     """A plan of one model, where the metadata of a root say how it is to be used."""
     fields = ("n_branches", "max_tokens", "temperature")
     named = {name: given[name] for name in fields if given.get(name) is not None}
     if given.get("model_plan") is not None or not (named or given.get("model")):
         return {}
-    return {"model_plan": [{"model": given.get("model") or default_model, **named}]}
+    model = str(given.get("model") or host.default_model())
+    return {"model_plan": [{**msgspec.to_builtins(host.plan_entry(model)), **named}]}
 
 
 def _entry(row: SessionRow, tree_id: NodeId) -> CatalogueEntry:

@@ -4,7 +4,6 @@ of everything else a number.  Nothing here looks at the whole tree.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,6 +15,7 @@ from weft.cli.loom_view.scene import BranchRow, LinePart, LoomScene, shown_place
 from weft.cli.sanitize import clean_line
 from weft.ids import NodeId
 from weft.loom import LoomSession, TextSegment
+from weft.sha256 import sha256
 
 ROW_TEXT: Final = 4_000
 """Characters of a branch that a screen may have room for."""
@@ -223,4 +223,4 @@ def _slot_of(branch: BranchRow | NodeId, growth: BranchGrowth) -> int:
 
 
 def _hash(slot: int) -> bytes:
-    return hashlib.sha256(str(slot).encode()).digest()
+    return sha256(str(slot).encode()).digest()

@@ -223,6 +223,11 @@ class LoomTree:
     # -- state
 
     @property
+    def shows_model_names(self) -> bool:
+        """Whether views show who wrote what, where the tree does not say."""
+        return self.host.shows_model_names
+
+    @property
     def state(self) -> SessionState:
         """The session's state as far as it is durable."""
         return self.port.state

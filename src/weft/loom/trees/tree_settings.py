@@ -23,19 +23,24 @@ _STORED: Final = {
 """By the names of `TreeSettings`, those of the session's settings."""
 
 
-def plan_of(tree: LoomTree, default_model: str) -> tuple[ModelPlanEntry, ...]:
+def plan_of(tree: LoomTree, default: ModelPlanEntry) -> tuple[ModelPlanEntry, ...]:
     """The models of a tree; the default one where it names none."""
-    return stored_plan(tree.setting("model_plan")) or (ModelPlanEntry(model=default_model),)
+    return stored_plan(tree.setting("model_plan")) or (default,)
 
 
-def settings_of(tree: LoomTree, default_model: str) -> TreeSettings:
+def shows_model_names(tree: LoomTree) -> bool:
+    """Whether views of a tree show who wrote what."""
+    return bool(tree.setting("show_model_names", tree.shows_model_names))
+
+
+def settings_of(tree: LoomTree, default: ModelPlanEntry) -> TreeSettings:
     """The settings of a tree."""
     metadata = tree.setting("loom_metadata", {})
     return TreeSettings(
         # What a list calls a tree without a name is no name of it: it would be exported as one.
         name="" if tree.setting("auto_title") else tree.name,
-        model_plan=plan_of(tree, default_model),
-        show_model_names=bool(tree.setting("show_model_names", True)),
+        model_plan=plan_of(tree, default),
+        show_model_names=shows_model_names(tree),
         logprobs=int(tree.setting("logprobs", 0)),
         archived=bool(tree.setting("archived", False)),
         metadata=metadata if isinstance(metadata, Mapping) else {},
