@@ -133,10 +133,6 @@ def test_from_outside_one_imports_the_folder_and_not_the_file(layer: str) -> Non
     assert [str(each) for each in used if each.folder != layer and each.reaches_into_a_file] == []
 
 
-OPENS_ITS_STORE = ("weft.loom.loom_session", "weft.loom.generation_store")
-"""A view can be opened by itself, and opens the store then, which makes views."""
-
-
 def test_no_modules_import_each_other() -> None:
     """Nor in a circle, wherever the imports hide: in a function or below `TYPE_CHECKING`."""
     modules = {
@@ -145,7 +141,6 @@ def test_no_modules_import_each_other() -> None:
         ): {each.target for each in our_imports(file)}
         for file in python_files()
     }
-    modules[OPENS_ITS_STORE[0]].discard(OPENS_ITS_STORE[1])
     try:
         TopologicalSorter(modules).prepare()
     except CycleError as error:

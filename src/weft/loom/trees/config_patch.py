@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -18,7 +18,9 @@ from weft.loom.model_plan import (
 from weft.loom.node import CONTEXT
 
 if TYPE_CHECKING:
-    from weft.loom.loom_session import LoomSession
+    from weft.ids import NodeId
+    from weft.loom.tree_store import TreeStore
+    from weft.loom.trees.loom_tree import LoomTree
 
 _MOST_LOGPROBS: Final = 20
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
@@ -34,7 +36,23 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
-def apply_patch(view: LoomSession, patch: Mapping[str, Any]) -> None:
+class PatchedView(Protocol):
+    """The view whose tree is changed."""
+
+    @property
+    def store(self) -> TreeStore: ...
+
+    @property
+    def loom_tree(self) -> LoomTree: ...
+
+    @property
+    def current_node_id(self) -> NodeId: ...
+
+    @property
+    def model_plan(self) -> Sequence[ModelPlanEntry]: ...
+
+
+def apply_patch(view: PatchedView, patch: Mapping[str, Any]) -> None:
     """Change what a patch names.
 
     Raises:
@@ -72,7 +90,7 @@ def _check(patch: Mapping[str, Any]) -> None:
 
 
 def _with_fields(
-    view: LoomSession, plan: tuple[ModelPlanEntry, ...], patch: Mapping[str, Any]
+    view: PatchedView, plan: tuple[ModelPlanEntry, ...], patch: Mapping[str, Any]
 ) -> tuple[ModelPlanEntry, ...]:
     """The plan with what the setters of single fields would change."""
     clamps: dict[str, Callable[[Any], Any]] = {
@@ -93,8 +111,9 @@ def _with_fields(
     return tuple(found)
 
 
-def _write(view: LoomSession, settings: Mapping[str, Any], patch: Mapping[str, Any]) -> None:
-    tree, node = view.loom_tree, view.current_node_id
+def _write(view: PatchedView, settings: Mapping[str, Any], patch: Mapping[str, Any]) -> None:
+    tree = view.loom_tree
+    node = tree.resolve(view.current_node_id)
     before = {name: tree.setting(name) for name in settings}
     marks = {CONTEXT: patch["context"]} if "context" in patch else {}
     marked = {name: tree.marks(node).get(name) for name in marks}
