@@ -42,8 +42,8 @@ from weft.loom.node import LoomNode
 from weft.loom.node_record import TreeRecord
 from weft.loom.search_rank import RankedTree
 from weft.loom.tree_search import LoomHit
-from weft.loom.tree_store import TreeCatalogue
 from weft.loom.trees.branch_comparison import BranchComparison
+from weft.loom.trees.tree_catalogue import CatalogueSort, TreeCatalogue
 from weft.loom.trees.tree_shape import TreeShape, TreeStats
 from weft.messages import Content, File, Image, Text
 from weft.project.agent_definitions import AgentDefinition
@@ -610,9 +610,10 @@ class GenerationStore:
         *,
         facets: Mapping[str, Sequence[str]] | None = None,
         query: str | None = None,
-        sort: Literal["updated", "created", "name", "nodes"] = "updated",
+        sort: CatalogueSort = "updated",
         offset: int = 0,
         limit: int = 50,
+        details: bool = False,
     ) -> TreeCatalogue: ...
     def search(
         self,

@@ -202,14 +202,18 @@ class SessionManager:
 
         state = await self._registry.state_of(source)
         node = state.tree.head if at is None else node_at(state, at)
+        # A fork inherits settings: it has a title of its own, and is not hidden because its source
+        # is.
+        settings: dict[str, Any] = {"auto_title": False, "archived": False}
+        if state.settings.mode.startswith("loom"):
+            # Out of a text tree it is a session like any other, and no second tree.
+            settings["mode"] = "normal"
         created = SessionCreated(
             project_path=state.about.project_path,
             project_id=state.about.project_id,
             title=title or f"{state.title} (fork)",
             model=state.settings.model,
-            # A fork inherits settings: it has a title of its own, and is not hidden because its
-            # source is.
-            settings={"auto_title": False, "archived": False},
+            settings=settings,
             fork=ForkPoint(session_id=source, seq=state.seq, node=node),
         )
         # Before the next wait, in which the source may go on: the past ends at the `seq` above.

@@ -22,9 +22,9 @@ from weft.loom.model_plan import ModelPlanEntry
 from weft.loom.node import LoomNode, TextSegment
 from weft.loom.search_rank import RankedTree
 from weft.loom.tree_search import LoomHit
-from weft.loom.tree_store import CatalogueEntry, TreeCatalogue
 from weft.loom.trees.branch_comparison import BranchComparison
 from weft.loom.trees.text_diff import DiffPart
+from weft.loom.trees.tree_catalogue import CatalogueEntry, TreeCatalogue
 
 __all__ = [
     "BranchComparison",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -22,6 +22,14 @@ from weft.loom.node import CHECKED_OUT, CONTEXT, LoomNode, stored_marks
 from weft.loom.trees import tree_edits
 from weft.loom.trees.loom_tree import LoomTree
 from weft.loom.trees.open_trees import OpenTrees, imported_session, root_of
+from weft.loom.trees.tree_catalogue import (
+    CatalogueEntry,
+    CatalogueSort,
+    TreeCatalogue,
+    catalogue_page,
+    detailed,
+    needs_details,
+)
 from weft.loom.trees.tree_settings import settings_of, stored_settings
 from weft.messages import clean_text
 from weft.providers import Model, ModelInfo
@@ -41,29 +49,6 @@ DEFAULT_SECONDS: Final = 2.0
 """How long the default model is remembered."""
 _SETTINGS: Final = ("name", "model_plan", "show_model_names", "logprobs")
 """Metadata of a new root that are settings of its tree."""
-
-
-class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list shows of a tree, read without opening it."""
-
-    root_id: NodeId
-    name: str
-    model: str
-    nodes: int
-    created: float
-    updated: float
-    cost_usd: float | None
-    archived: bool
-    project_path: str
-
-
-class TreeCatalogue(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of a list of trees."""
-
-    entries: tuple[CatalogueEntry, ...]
-    total: int
-    facets: Mapping[str, Mapping[str, int]]
-    """For each facet, how many trees have each value."""
 
 
 class TreeStore:
@@ -301,21 +286,31 @@ class TreeStore:
         *,
         facets: Mapping[str, Sequence[str]] | None = None,
         query: str | None = None,
-        sort: Literal["updated", "created", "name", "nodes"] = "updated",
+        sort: CatalogueSort = "updated",
         offset: int = 0,
         limit: int = 50,
+        details: bool = False,
     ) -> TreeCatalogue:
-        """A page of all trees: values of one facet are alternatives, facets all have to fit."""
-        rows = await self.trees.rows(query=query, archived=bool(facets and "archived" in facets))
+        """A page of all trees: values of one facet are alternatives, facets all have to fit.
+
+        Facets are the fields of an entry; with `details`, and where one of these is asked for, also
+        `models` (all that wrote in a tree) and the metadata of trees, for which each is opened.
+
+        Raises:
+            UsageError: there is no such facet or order.
+        """
+        wanted = dict(facets or {})
+        rows = await self.trees.rows(query=query, archived="archived" in wanted)
         entries = [_entry(row, await self.trees.tree_id(row)) for row in rows]
-        fitting = [entry for entry in entries if _fits(entry, facets or {})]
-        fitting.sort(key=_SORTS[sort][0], reverse=_SORTS[sort][1])
-        counted = {
-            name: _counted(getattr(entry, name) for entry in fitting)
-            for name in ("model", "project_path")
-        }
-        page = tuple(fitting[offset : offset + limit])
-        return TreeCatalogue(entries=page, total=len(fitting), facets=counted)
+        if details or needs_details(wanted):
+            entries = [
+                await self._detailed(entry, row) for entry, row in zip(entries, rows, strict=True)
+            ]
+        return catalogue_page(entries, wanted, sort=sort, offset=offset, limit=limit)
+
+    async def _detailed(self, entry: CatalogueEntry, row: SessionRow) -> CatalogueEntry:
+        tree = await self.trees.reading(row.id)
+        return detailed(entry, tree, settings_of(tree, self.default_entry()).metadata)
 
     async def search(
         self,
@@ -731,26 +726,3 @@ def _entry(row: SessionRow, tree_id: NodeId) -> CatalogueEntry:
         archived=row.archived,
         project_path=row.project_path,
     )
-
-
-_SORTS: Final[dict[str, tuple[Any, bool]]] = {
-    "updated": (lambda entry: (entry.updated, entry.root_id), True),
-    "created": (lambda entry: (entry.created, entry.root_id), True),
-    "name": (lambda entry: (entry.name.casefold(), entry.root_id), False),
-    "nodes": (lambda entry: (entry.nodes, entry.root_id), True),
-}
-
-
-def _fits(entry: CatalogueEntry, facets: Mapping[str, Sequence[str]]) -> bool:
-    known = CatalogueEntry.__struct_fields__
-    unknown = facets.keys() - set(known)
-    if unknown:
-        raise UsageError(f"no facet {sorted(unknown)[0]!r}; there are {', '.join(known)}")
-    return all(getattr(entry, name) in values for name, values in facets.items())
-
-
-def _counted(values: Iterable[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    return counts
