@@ -34,6 +34,7 @@ from weft.events import (
     Fact,
     FanCandidateDropped,
     FanCandidateEnded,
+    FanCandidateRestored,
     FanCandidateStarted,
     FanClosed,
     FanKept,
@@ -660,6 +661,7 @@ _MENTIONS: tuple[Fact, ...] = (
     FanVerified(fan_id="f", index=1, passed=True),
     FanKept(fan_id="f", index=1),
     FanCandidateDropped(fan_id="f", index=1),
+    FanCandidateRestored(fan_id="f", index=1),
     FanClosed(fan_id="f"),
 )
 

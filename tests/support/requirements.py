@@ -558,6 +558,7 @@ FACTS = (
     "FanVerified",
     "FanKept",
     "FanCandidateDropped",
+    "FanCandidateRestored",
     "FanClosed",
     "SystemNote",
     "ErrorRaised",

@@ -639,16 +639,26 @@ VERBS: tuple[CommandSpec, ...] = (
                 (
                     CommandOption(("--dry-run",), "Only show what would happen to each file."),
                     CommandOption(("--force",), "Also where the check fails on the result."),
+                    CommandOption(
+                        ("--conflicts",),
+                        "Where you and the candidate changed the same lines: keep yours (mine), or "
+                        "put both there between conflict markers (markers).",
+                        "text",
+                        "HOW",
+                        ("mine", "markers"),
+                    ),
                     JSON,
                 ),
             ),
             CommandSpec("prune", "Remove the overlays of candidates", "ID NUMBER..."),
+            CommandSpec("restore", "Undo a prune", "ID NUMBER..."),
             CommandSpec(
                 "resume",
                 "Continue candidates that were interrupted or stopped",
                 "ID [NUMBER...]",
                 (JSON,),
             ),
+            CommandSpec("open", "Continue a candidate's conversation in the chat", "ID NUMBER"),
             CommandSpec("close", "End a fan-out, and remove its overlays", "ID"),
         ),
     ),

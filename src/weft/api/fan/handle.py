@@ -19,6 +19,7 @@ from weft.runtime.session_host import SessionHost
 from weft.session import Subscription
 
 if TYPE_CHECKING:
+    from weft.api.session import Session
     from weft.runtime.fan.candidate_changes import CandidateDiff
     from weft.runtime.fan.fan_index import FanEntry
     from weft.runtime.fan.fan_record import CandidateRecord, FanRecord
@@ -314,12 +315,20 @@ class Fan:
 
     # -- deciding
 
-    async def keep(self, index: int, preview: bool = False, *, force: bool = False) -> KeepOutcome:
+    async def keep(
+        self,
+        index: int,
+        preview: bool = False,
+        *,
+        force: bool = False,
+        conflicts: Literal["mine", "markers"] = "mine",
+    ) -> KeepOutcome:
         """Put a candidate's changes into the project, merged with what was changed there since.
 
         The check is run on the result before it is put there; where it fails, nothing is put,
-        unless `force` says so.  `preview` only says what would happen.  What was kept in part can
-        be kept again.
+        unless `force` says so.  `preview` only says what would happen.  Where both changed the same
+        lines yours stay; with `conflicts="markers"` both versions are put there between conflict
+        markers, and the check is not run.  What was kept in part can be kept again.
 
         Raises:
             UsageError: there is no such candidate, nothing to keep, or it is still at work.
@@ -330,11 +339,12 @@ class Fan:
         known = self._known(index)
         if index in self._run.busy or (known.ended is None and not self.is_settled):
             raise UsageError(f"candidate {index} is still at work")
+        keeper = CandidateKeeper(self._run, index, has_markers=conflicts == "markers")
         if preview:
             async with self._run.mark.held():
-                return await CandidateKeeper(self._run, index).run(preview=True, is_forced=False)
+                return await keeper.run(preview=True, is_forced=False)
         async with self._run.deciding, self._run.mark.held():
-            outcome = await CandidateKeeper(self._run, index).run(preview=False, is_forced=force)
+            outcome = await keeper.run(preview=False, is_forced=force)
             if outcome.is_kept:
                 await note_choice(self._host, self._session_id, self._run.record, index)
             return outcome
@@ -350,9 +360,55 @@ class Fan:
             if index in self._run.busy or (known.ended is None and not self.is_settled):
                 raise UsageError(f"candidate {index} is still at work; stop it first")
             async with self._run.mark.held():
-                if known.dropped != "pruned":
-                    await self._run.dropped(index, "pruned")
-                await anyio.to_thread.run_sync(self._run.places.remove, self.id, str(index))
+                await self._run.prune(index)
+
+    async def restore(self, index: int) -> None:
+        """Undo a prune: the candidate is there again, with what it had changed.
+
+        Raises:
+            UsageError: it was not pruned, the fan-out is closed, or its work was too large to be
+                stored.
+        """
+        async with self._run.deciding:
+            known = self._known(index)
+            if known.dropped != "pruned":
+                raise UsageError(f"candidate {index} was not pruned")
+            if self._run.base is None or self._run.record.is_closed:
+                raise UsageError(f"the base of {self.id} is gone; the diff is left")
+            store = await self._host.registry.store_of(self._session_id)
+            work = None if known.work is None else await store.blob(known.work)
+            if work is None:
+                raise UsageError(f"what candidate {index} had changed was not stored; its diff is")
+            async with self._run.mark.held():
+                await self._run.restore(index, work)
+
+    async def open(self, index: int) -> Session:
+        """A candidate's session, with its overlay open, to go on with it by hand; `release` ends
+        that.  Meanwhile it counts as at work.
+
+        Raises:
+            UsageError: there is no such candidate, nothing of it is left, or the fan-out is at
+                work.
+        """
+        from weft.api.session import Session
+
+        async with self._run.deciding:
+            known = self._known(index)
+            if not self.is_settled:
+                raise UsageError(f"{self.id} is at work; wait, or stop it")
+            if not known.child or not self._run.places.has(self.id, str(index)):
+                raise UsageError(f"the overlay of candidate {index} is gone; its diff is left")
+            return Session(await self._run.open(index), self._host)
+
+    async def release(self, index: int) -> None:
+        """Be done with a candidate that is open: what it changed is on record, and verified.
+
+        Raises:
+            UsageError: it is not open here.
+        """
+        if self._run.opened != index:
+            raise UsageError(f"candidate {index} is not open")
+        await self._run.release()
 
     async def stop(self) -> None:
         """Stop what is at work; what it has done stays."""

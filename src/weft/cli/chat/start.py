@@ -39,10 +39,14 @@ the terminal screen may have left behind.
 """
 
 
-def run_chat(arguments: ParsedArguments, early: EarlyPrompt | None = None) -> int:
+def run_chat(
+    arguments: ParsedArguments,
+    early: EarlyPrompt | None = None,
+    candidate: tuple[str, int] = ("", 0),
+) -> int:
     """Talk with the user at the terminal; returns the exit code.
 
-    `early` is the prompt that stands there already.
+    `early` is the prompt that stands there already.  `candidate` is one of a fan-out to go on with.
     """
     for option in ("output_format", "input_format", "json_schema", "output_last_message"):
         if arguments.text(option) is not None:
@@ -55,7 +59,7 @@ def run_chat(arguments: ParsedArguments, early: EarlyPrompt | None = None) -> in
     stop.at_the_end(restore)
 
     async def main() -> int:
-        return await _Start(arguments, app, first, stop, early).main()
+        return await _Start(arguments, app, first, stop, early, candidate).main()
 
     try:
         return anyio.run(main)
@@ -96,12 +100,14 @@ class _Start:
         first: PromptParts,
         stop: StopSignal,
         early: EarlyPrompt | None = None,
+        candidate: tuple[str, int] = ("", 0),
     ) -> None:
         self._arguments = arguments
         self._app = app
         self._first = first
         self._stop = stop
         self._early = early
+        self._candidate = candidate
         self._options = session_options_of(arguments, headless=False)
         self._screen = self._make_screen()
         self._talking = anyio.CancelScope()
@@ -139,6 +145,15 @@ class _Start:
         return self._stop.code or OK
 
     async def _talk(self, chat: Chat) -> None:
+        fan_id, number = self._candidate
+        if number:
+            fan = await self._app.fan(fan_id)
+            session = await fan.open(number)
+            self._greet(chat, begins=False)
+            await chat.run(resume=session.id)
+            output.tell("what it changed is compared and verified; Ctrl-C leaves that for later")
+            await fan.release(number)
+            return
         resume = await chosen_id(self._app, self._arguments)
         picks = self._arguments.text("resume") == ""
         if picks and not await self._app.sessions.list_saved(self._app.project_path, limit=1):

@@ -29,8 +29,22 @@ _SIGNS: Final[Mapping[str, str]] = {"passed": "âœ“", "flaky": "~", "failed": "âœ
 
 def run(arguments: ParsedArguments) -> int:
     """Carry out a `fan` command."""
+    if arguments.verb == "fan open":
+        return _open(arguments)
     work = _COMMANDS[arguments.verb.removeprefix("fan ")]
     return with_app(arguments, lambda app: work(app, arguments))
+
+
+def _open(arguments: ParsedArguments) -> int:
+    """Go on with a candidate in the chat."""
+    from weft.cli.chat.start import run_chat  # not for a table
+    from weft.cli.parse import parse
+
+    if len(arguments.words) != 2:
+        raise UsageError("`weft fan open` takes the id of a fan-out and a candidate's number")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("a candidate is gone on with in the chat, and that needs a terminal")
+    return run_chat(parse([]), candidate=(arguments.words[0], _number(arguments, 1)))
 
 
 async def _run(app: App, arguments: ParsedArguments) -> int:
@@ -243,7 +257,10 @@ async def _keep(app: App, arguments: ParsedArguments) -> int:
     fan = await _fan(app, arguments, 2)
     is_preview = arguments.flag("dry_run")
     outcome = await fan.keep(
-        _number(arguments, 1), preview=is_preview, force=arguments.flag("force")
+        _number(arguments, 1),
+        preview=is_preview,
+        force=arguments.flag("force"),
+        conflicts="markers" if arguments.text("conflicts") == "markers" else "mine",
     )
     if arguments.flag("json"):
         write_pretty(_kept_as_data(outcome))
@@ -258,6 +275,7 @@ async def _keep(app: App, arguments: ParsedArguments) -> int:
 def kept_lines(outcome: KeepOutcome, *, is_preview: bool) -> list[str]:
     """What keeping a candidate did, or would do, for the user."""
     words = {"put": "take", "remove": "remove", "merge": "merge", "same": "same"}
+    words["marked"] = "markers"
     lines = [
         f"  {words.get(file.action, 'CONFLICT'):8}  {clean_line(file.path)}"
         + (f"  ({file.why})" if file.why else "")
@@ -300,6 +318,13 @@ async def _prune(app: App, arguments: ParsedArguments) -> int:
     return OK
 
 
+async def _restore(app: App, arguments: ParsedArguments) -> int:
+    fan = await _fan(app, arguments, 2)
+    for place in range(1, len(arguments.words)):
+        await fan.restore(_number(arguments, place))
+    return OK
+
+
 async def _resume(app: App, arguments: ParsedArguments) -> int:
     fan = await _fan(app, arguments, 1)
     numbers = [_number(arguments, place) for place in range(1, len(arguments.words))]
@@ -333,6 +358,7 @@ _COMMANDS: Mapping[str, Callable[[App, ParsedArguments], Awaitable[int]]] = {
     "compare": _compare,
     "keep": _keep,
     "prune": _prune,
+    "restore": _restore,
     "resume": _resume,
     "close": _close,
 }

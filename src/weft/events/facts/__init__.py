@@ -15,6 +15,7 @@ from weft.events.facts.agents import (
     FanBase,
     FanCandidateDropped,
     FanCandidateEnded,
+    FanCandidateRestored,
     FanCandidateStarted,
     FanClosed,
     FanKept,
@@ -126,6 +127,7 @@ __all__ = [
     "FanBase",
     "FanCandidateDropped",
     "FanCandidateEnded",
+    "FanCandidateRestored",
     "FanCandidateStarted",
     "FanClosed",
     "FanKept",
@@ -251,5 +253,6 @@ Fact: TypeAlias = (
     | FanVerified
     | FanKept
     | FanCandidateDropped
+    | FanCandidateRestored
     | FanClosed
 )

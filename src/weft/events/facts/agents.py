@@ -194,6 +194,8 @@ class FanKept(FactBase, frozen=True, tag="fan_kept@2"):
     """Where the candidate's versions of those are."""
     files: tuple[str, ...] = ()
     """All files that were changed; each has a `file_touched` next to this."""
+    marked: tuple[str, ...] = ()
+    """Files in which both versions stand between conflict markers."""
 
 
 class FanCandidateDropped(FactBase, frozen=True, tag="fan_candidate_dropped"):
@@ -206,6 +208,15 @@ class FanCandidateDropped(FactBase, frozen=True, tag="fan_candidate_dropped"):
     why: Literal["pruned", "budget", "stopped", "failed"] = "pruned"
     detail: str = ""
     """What failed, in a sentence."""
+    work: BlobId | None = None
+    """What a pruned one had changed, from which it can be made again."""
+
+
+class FanCandidateRestored(FactBase, frozen=True, tag="fan_candidate_restored"):
+    """A candidate that was pruned is there again, with what it had changed."""
+
+    fan_id: str
+    index: int
 
 
 class FanClosed(FactBase, frozen=True, tag="fan_closed"):

@@ -23,7 +23,8 @@ from weft.workspace.sandbox.overlay_changes import OverlayChange, changes
 
 LARGEST: Final = 8 * 1024 * 1024
 """Bytes of a file that are compared and carried; larger ones are named only."""
-MOST_IGNORED: Final = 20
+MOST_PACKED: Final = 64 * 1024 * 1024
+"""Bytes of a candidate's work that are stored when it is pruned."""
 _CHECK_NAMES: Final = frozenset(
     (
         *("conftest.py", "pytest.ini", "tox.ini", "noxfile.py", "setup.cfg", "pyproject.toml"),
@@ -248,3 +249,16 @@ def _text(file: BaseFile | None) -> str | None:
 def _sizes(change: CandidateChange) -> str:
     sizes = [len(file.data) if file is not None else 0 for file in (change.before, change.after)]
     return f"{sizes[0]:,} to {sizes[1]:,} bytes"
+
+
+def packed(diff: CandidateDiff) -> bytes | None:
+    """What a candidate changed, to be stored; None where that is too much."""
+    changed = [(os.fsencode(change.path), change.after) for change in diff.changes]
+    size = sum(len(after.data) for _, after in changed if after is not None)
+    return msgspec.msgpack.encode(changed) if size <= MOST_PACKED else None
+
+
+def unpacked(data: bytes) -> list[tuple[str, BaseFile | None]]:
+    """The same, as it was stored."""
+    changed = msgspec.msgpack.decode(data, type=list[tuple[bytes, BaseFile | None]])
+    return [(os.fsdecode(path), after) for path, after in changed]

@@ -25,13 +25,16 @@ from weft.permissions import is_protected
 from weft.runtime.fan.base_files import BaseFile, put_file, replaced
 from weft.runtime.fan.candidate_changes import CandidateChange, CandidateDiff, is_same
 from weft.workspace.safe_open import open_beneath, open_folder
-from weft.workspace.sandbox.merge import merge
+from weft.workspace.sandbox.merge import merge, merge_marked
 from weft.workspace.sandbox.overlay_commit import ChangeJudge
 from weft.workspace.sandbox.scratch import ScratchPlace
 
-KeepAction: TypeAlias = Literal["put", "remove", "merge", "conflict", "same"]
+KeepAction: TypeAlias = Literal["put", "remove", "merge", "marked", "conflict", "same"]
 _LARGEST: Final = 32 * 1024 * 1024
 _IN_THE_WAY: Final = "what you have there is in its way"
+_BOTH_MADE: Final = "you and the candidate made it"
+_SAME_LINES: Final = "you and the candidate changed the same lines"
+_MEETS: Final = (_BOTH_MADE, _SAME_LINES)
 
 
 class KeptFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,14 +65,39 @@ class KeepPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def changes(self) -> list[KeptFile]:
         """What is put into the project."""
-        return [file for file in self.files if file.action in ("put", "remove", "merge")]
+        wanted = ("put", "remove", "merge", "marked")
+        return [file for file in self.files if file.action in wanted]
 
 
-async def plan_keep(diff: CandidateDiff, root: str, rules: ChangeJudge) -> KeepPlan:
-    """Compare a candidate's changes with the project as it is now, under the user's rules."""
+async def plan_keep(
+    diff: CandidateDiff, root: str, rules: ChangeJudge, *, marks_as: str = ""
+) -> KeepPlan:
+    """Compare a candidate's changes with the project as it is now, under the user's rules.
+
+    `marks_as`: where both changed the same lines, both versions are put there between conflict
+    markers, the candidate's under this name.
+    """
     forbidden = {change.path: _why_forbidden(change, rules) for change in diff.changes}
     files = await anyio.to_thread.run_sync(_planned_all, diff, root, forbidden)
+    if marks_as:
+        before = {change.path: change.before for change in diff.changes}
+        files = [_marked(file, before[file.path], marks_as) for file in files]
     return KeepPlan(files=tuple(files), left_out=diff.left_out)
+
+
+def _marked(file: KeptFile, before: BaseFile | None, name: str) -> KeptFile:
+    """A conflict with markers, where it can have them: both sides are text."""
+    ours, theirs = file.ours, file.theirs
+    if file.action != "conflict" or file.why not in _MEETS or ours is None or theirs is None:
+        return file
+    if not all(stat.S_ISREG(each.mode) for each in (ours, theirs, before) if each is not None):
+        return file
+    old = b"" if before is None else before.data
+    text = merge_marked(old, ours.data, theirs.data, our_name=name, their_name="yours")
+    if text is None:
+        return file
+    result = BaseFile(theirs.mode | (ours.mode & 0o111), text)
+    return msgspec.structs.replace(file, action="marked", result=result)
 
 
 def _why_forbidden(change: CandidateChange, rules: ChangeJudge) -> str:
@@ -151,12 +179,12 @@ def _merged(known: KeptFile, before: BaseFile | None) -> KeptFile:
     assert theirs is not None
     kinds = {stat.S_IFMT(file.mode) for file in (ours, theirs, before) if file is not None}
     if before is None:
-        return msgspec.structs.replace(known, why="you and the candidate made it")
+        return msgspec.structs.replace(known, why=_BOTH_MADE)
     together = None
     if kinds == {stat.S_IFREG}:
         together = merge(before.data, ours.data, theirs.data)
     if together is None:
-        return msgspec.structs.replace(known, why="you and the candidate changed the same lines")
+        return msgspec.structs.replace(known, why=_SAME_LINES)
     result = BaseFile(theirs.mode | (ours.mode & 0o111), together)
     action: KeepAction = "same" if is_same(theirs, result) else "merge"
     return msgspec.structs.replace(known, action=action, result=result)

@@ -160,3 +160,9 @@ class FanPlaces:
             finally:
                 os.close(lock)
         return False
+
+
+def move_into(layer: str, upper: str) -> None:
+    """Move what a layer shows into an upper layer in which nothing is.  Blocks."""
+    for name in os.listdir(layer):
+        os.rename(f"{layer}/{name}", f"{upper}/{name}")

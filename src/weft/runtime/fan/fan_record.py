@@ -15,13 +15,14 @@ from weft.events import (
     AnyFact,
     FanCandidateDropped,
     FanCandidateEnded,
+    FanCandidateRestored,
     FanCandidateStarted,
     FanClosed,
     FanKept,
     FanStarted,
     FanVerified,
 )
-from weft.ids import SessionId
+from weft.ids import BlobId, SessionId
 
 Verdict: TypeAlias = Literal["passed", "flaky", "failed", "none"]
 FINISHED: Final = ("stop", "submitted")
@@ -43,6 +44,8 @@ class CandidateRecord(msgspec.Struct, kw_only=True):
     dropped: str = ""
     detail: str = ""
     """Why it was given up, in a sentence."""
+    work: BlobId | None = None
+    """What it had changed when it was pruned."""
     kept: bool = False
 
     @property
@@ -161,6 +164,7 @@ class FanLog(msgspec.Struct):
             | FanVerified
             | FanKept
             | FanCandidateDropped
+            | FanCandidateRestored
             | FanClosed,
         ):
             return
@@ -181,6 +185,7 @@ def _apply(
     | FanVerified
     | FanKept
     | FanCandidateDropped
+    | FanCandidateRestored
     | FanClosed,
 ) -> None:
     match fact:
@@ -218,3 +223,6 @@ def _apply(
         case FanCandidateDropped():
             candidate = fan.candidates[fact.index]
             candidate.dropped, candidate.detail = fact.why, fact.detail
+            candidate.work = fact.work or candidate.work
+        case FanCandidateRestored():
+            fan.candidates[fact.index].dropped = ""

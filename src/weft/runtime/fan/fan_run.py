@@ -30,6 +30,7 @@ from weft.events import (
     FanBase,
     FanCandidateDropped,
     FanCandidateEnded,
+    FanCandidateRestored,
     FanCandidateStarted,
     FanClosed,
     FanSlot,
@@ -43,7 +44,13 @@ from weft.messages import Text, Usage
 from weft.runtime.agent_host import SessionAgentHost
 from weft.runtime.fan.base_files import BaseFiles, Isolation, make_base, open_base
 from weft.runtime.fan.base_watch import BaseWatch
-from weft.runtime.fan.candidate_changes import CandidateDiff, candidate_diff, touches_checks
+from weft.runtime.fan.candidate_changes import (
+    CandidateDiff,
+    candidate_diff,
+    packed,
+    touches_checks,
+    unpacked,
+)
 from weft.runtime.fan.candidate_copy import (
     apply_layer,
     can_clone,
@@ -57,7 +64,7 @@ from weft.runtime.fan.candidate_copy import (
 from weft.runtime.fan.fan_host import FanHost, places_of
 from weft.runtime.fan.fan_index import FanEntry, FanIndex, store_name
 from weft.runtime.fan.fan_marks import FanMark
-from weft.runtime.fan.fan_places import FanPlaces
+from weft.runtime.fan.fan_places import FanPlaces, move_into
 from weft.runtime.fan.fan_record import FanLog, FanRecord
 from weft.session import AbortTurn
 from weft.sha256 import sha256
@@ -66,6 +73,7 @@ from weft.workspace import ProcessCommand
 from weft.workspace.sandbox.client import SandboxUnavailable
 from weft.workspace.sandbox.overlay_changes import TooMuch
 from weft.workspace.sandbox.removals import as_text
+from weft.workspace.sandbox.scratch import remove
 from weft.workspace.views.copy_view import CopyView
 from weft.workspace.views.held_view import HeldView
 
@@ -150,6 +158,9 @@ class FanRun:
         self._mark: FanMark | None = None
         self.changed_in_place: tuple[int, list[str]] = (0, [])
         """How many ignored files the user wrote to, under the candidates, and a few of them."""
+        self.opened = 0
+        """The candidate whose session the user drives."""
+        self._released = anyio.Event()
         self.deciding = anyio.Lock()
         """Held by whoever keeps, removes or resumes candidates: one after the other."""
 
@@ -374,12 +385,47 @@ class FanRun:
             await self.dropped(index, "failed", why)
 
     async def dropped(
-        self, index: int, why: Literal["pruned", "budget", "stopped", "failed"], detail: str = ""
+        self,
+        index: int,
+        why: Literal["pruned", "budget", "stopped", "failed"],
+        detail: str = "",
+        work: bytes | None = None,
     ) -> None:
         """Put on record that a candidate was given up."""
+        blob = None if work is None else BlobId(hashlib.sha256(work).hexdigest())
         fact = FanCandidateDropped(
-            fan_id=self._fan_id, index=index, why=why, detail=detail[:LONGEST_WORDS]
+            fan_id=self._fan_id, index=index, why=why, detail=detail[:LONGEST_WORDS], work=blob
         )
+        blobs = {} if blob is None or work is None else {blob: work}
+        await self.append(lambda state: Commit(facts=(fact,), blobs=blobs))
+
+    async def prune(self, index: int) -> None:
+        """Remove the overlay of a candidate; what it had changed is on record."""
+        work = None
+        if self.record.candidates[index].dropped != "pruned":
+            with suppress(WeftError):
+                work = packed(await self.diff_of(index))
+            await self.dropped(index, "pruned", work=work)
+        await anyio.to_thread.run_sync(self.places.remove, self._fan_id, str(index))
+
+    async def restore(self, index: int, work: bytes) -> None:
+        """Make a candidate again that was pruned."""
+        assert self.base is not None
+        changes = unpacked(work)
+        paths = [path for path, _ in changes]
+        files = {path: file for path, file in changes if file is not None}
+        layer = self.places.fresh(self._fan_id, f"tests-{index}")
+        await anyio.to_thread.run_sync(self.places.put_layer, layer, paths, files)
+        await anyio.to_thread.run_sync(self.places.remove, self._fan_id, str(index))
+        view = await self.open_view(str(index))
+        await self.close_view(view)
+        # The view is closed: what is put into its upper layer is what the next one shows.
+        if isinstance(view, CopyView):
+            await anyio.to_thread.run_sync(apply_layer, layer, view.root)
+        else:
+            await anyio.to_thread.run_sync(move_into, layer, view.place.upper)
+        await anyio.to_thread.run_sync(remove, layer)
+        fact = FanCandidateRestored(fan_id=self._fan_id, index=index)
         await self.append(lambda state: Commit(facts=(fact,)))
 
     async def stop(self, why: Literal["budget", "stopped", "verified"]) -> None:
@@ -414,6 +460,59 @@ class FanRun:
                 usage = candidate.ended.usage
             total += (usage.cost_usd or 0.0) if usage is not None else 0.0
         return total
+
+    # -- a candidate in the user's hands
+
+    async def open(self, index: int) -> SessionId:
+        """Open a candidate's overlay for whoever drives its session now; it counts as at work until
+        it is released.
+        """
+        if self.base is None:
+            raise UsageError(f"the base of {self._fan_id} is gone; its diffs can still be read")
+        self.settled, self._released = anyio.Event(), anyio.Event()
+        self.busy, self._stop_why = {index}, ""
+        opened = anyio.Event()
+        self.host.start(lambda: self._sit(index, opened), f"fan {self._fan_id}")
+        async with anyio.create_task_group() as group:
+            # It may fail before it is open.
+            group.start_soon(self._first_of, opened, group.cancel_scope)
+            await self.settled.wait()
+            group.cancel_scope.cancel()
+        if not opened.is_set():
+            raise UsageError(self.record.candidates[index].detail or "it cannot be opened")
+        self.opened = index
+        return self.record.candidates[index].child
+
+    async def _first_of(self, event: anyio.Event, scope: anyio.CancelScope) -> None:
+        await event.wait()
+        scope.cancel()
+
+    async def _sit(self, index: int, opened: anyio.Event) -> None:
+        assert self.base is not None
+        slot = _slots(self.record.started)[index - 1]
+        async with self.mark.held():
+            self._watch = BaseWatch(self.base)
+            try:
+                await self._watch.start()
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._watch.run)
+                    await CandidateRun(self, index, slot, None).sit(opened, self._released)
+                    await self._verify(index)
+                    group.cancel_scope.cancel()
+            except (WeftError, OSError) as error:
+                logger.exception("a candidate failed", extra={"fan": self._fan_id, "index": index})
+                await self._note_failure(index, str(error))
+            finally:
+                self._watch.close()
+                self._watch = None
+                self.opened = 0
+                self.busy.clear()
+                self.settled.set()
+
+    async def release(self) -> None:
+        """The candidate that is open is done with: its work is compared and verified."""
+        self._released.set()
+        await self.settled.wait()
 
     # -- views
 
@@ -650,6 +749,31 @@ class CandidateRun:
         await self._end(end, diff, time.monotonic() - begun)
         if self._why:
             await fan.dropped(self._index, self._why)
+
+    async def sit(self, opened: anyio.Event, released: anyio.Event) -> None:
+        """Hold its overlay open until it is released, and put on record what came of it."""
+        fan, registry = self._fan, self._fan.sessions.registry
+        known = fan.record.candidates[self._index]
+        words = known.ended.text if known.ended is not None else ""
+        if self.child in registry.ports:
+            await registry.unload(self.child)  # its tools lead nowhere
+        view = await fan.open_view(str(self._index))
+        views, begun = fan.sessions.services.workspaces.views, time.monotonic()
+        views[self.place] = view
+        try:
+            self._is_new = True  # it is at work again, and what was verified is of the past
+            await self._start(view)
+            opened.set()
+            await released.wait()
+            diff, used = await fan.diff_of(self._index), await registry.usage_of(self.child)
+        finally:
+            views.pop(self.place, None)
+            with anyio.CancelScope(shield=True):
+                if self.child in registry.ports:
+                    await registry.unload(self.child)
+            await fan.close_view(view)
+        end = ChildEnd(reason="stop", text=words, used=dict(used))
+        await self._end(end, diff, time.monotonic() - begun)
 
     async def stop(self, why: Literal["budget", "stopped"]) -> None:
         """Stop its turn; what it has done stays."""

@@ -68,8 +68,10 @@ class KeepOutcome(msgspec.Struct, frozen=True, kw_only=True):
 class CandidateKeeper:
     """Keeps one candidate of a fan-out."""
 
-    def __init__(self, fan: FanRun, index: int) -> None:
+    def __init__(self, fan: FanRun, index: int, *, has_markers: bool = False) -> None:
+        """`has_markers`: conflicts are put into the project between markers."""
         self.fan = fan
+        self._has_markers = has_markers
         self.index = index
 
     @cached_property
@@ -88,7 +90,8 @@ class CandidateKeeper:
             UsageError: there is nothing of it to be kept.
         """
         diff, rules = await self.fan.diff_of(self.index), await self._workspace()
-        return await plan_keep(diff, self.fan.root, rules)
+        name = f"candidate {self.index}" if self._has_markers else ""
+        return await plan_keep(diff, self.fan.root, rules, marks_as=name)
 
     async def _workspace(self) -> SessionWorkspace:
         """What the user's rules and boundaries allow the session."""
@@ -138,7 +141,9 @@ class CandidateKeeper:
             job = ScratchJob(label=self.label, roots=roots, started_ns=started)
             await anyio.to_thread.run_sync(scratch.assign, place, job)
             await anyio.to_thread.run_sync(put_plan, plan, place)
-            verified, blobs, said = await self._verified(place)
+            # Markers are no code: the check would judge them, and not the work.
+            is_checked = not plan.paths("marked")
+            verified, blobs, said = await self._verified(place) if is_checked else (None, {}, "")
         except BaseException:
             await _thrown_away(lambda: scratch.discard(place))
             raise
@@ -232,6 +237,7 @@ class CandidateKeeper:
             conflicts=outcome.left,
             aside=outcome.aside,
             files=tuple(each.path for each in changes),
+            marked=tuple(map(as_text, outcome.plan.paths("marked"))),
         )
 
         def build(state: SessionState) -> Commit:
@@ -262,6 +268,8 @@ class CandidateKeeper:
             said = (
                 f"[{named} was kept in part. Not taken over, they are as the user has them: {left}]"
             )
+        if marked := ", ".join(map(as_text, outcome.plan.paths("marked"))):
+            said += f"\n[Conflict markers were put where both had changed the same lines: {marked}]"
         said += "".join(f"\n[{remark}]" for remark in outcome.remarks)
         meta = {"fan": record.fan_id, "candidate": self.index, "child": candidate.child}
         user = Node(

@@ -13,13 +13,16 @@ from weft.view import NoteBlock
 if TYPE_CHECKING:  # loaded with the first fan-out
     from weft.api.fan import Fan
 
-_VERBS: Final = ("diff", "compare", "keep", "prune", "resume", "stop")
+_VERBS: Final = (
+    *("diff", "compare", "keep", "prune", "restore", "resume", "stop", "open", "back"),
+)
 _OPTION: Final = re.compile(
     r"(-n|-m|--verify|--stop-when)\s+(?:\"([^\"]+)\"|'([^']+)'|([^\s\"']\S*))(?:\s+|$)"
 )
 _HOW: Final = (
     "/fan [-n N] [-m MODEL] [--verify CMD] [--stop-when verified] TASK begins one; then /fan shows "
-    "it, and /fan diff N, compare N M, keep N, prune N, stop and resume go on from there"
+    "it, and /fan diff N, compare N M, keep N, prune N, restore N, open N (back returns), stop and "
+    "resume go on from there"
 )
 
 
@@ -78,7 +81,31 @@ class FanCommands(CommandGroup):
         lines = table_lines(fan.candidates())
         self._show(NoteBlock(text="\n".join([f"{fan.id}: {fan.prompt}", *lines])))
 
+    async def _open(self, fan: Fan, number: int) -> None:
+        """Go on with a candidate's conversation, in its overlay."""
+        self._must_be_idle("a candidate's conversation")
+        session = await fan.open(number)
+        await self._chat.switch(session.id)
+        self._say(f"this is candidate {number}, in its overlay; /fan back returns")
+
+    async def _back(self) -> None:
+        """Leave the conversation of a candidate for the one that it belongs to."""
+        self._must_be_idle("another conversation")
+        here = self._session("leave").id
+        app = self._chat.conversation.app
+        for run in app.host.fan_runs.values():
+            if run.opened and run.record.candidates[run.opened].child == here:
+                fan = await app.fan(run.record.fan_id)
+                await self._chat.switch(fan.session_id)
+                await fan.release(run.opened)
+                await self._look()
+                return
+        raise UsageError("this is no candidate's conversation")
+
     async def _carry_out(self, verb: str, numbers: list[int]) -> None:
+        if verb == "back":
+            await self._back()
+            return
         fan = await self._latest()
         wanted = {"compare": 2, "resume": 0, "stop": 0}.get(verb, 1)
         if len(numbers) < wanted:
@@ -90,10 +117,16 @@ class FanCommands(CommandGroup):
                 self._say(await fan.compare(numbers[0], numbers[1]) or "they are the same")
             case "keep":
                 await self._keep(fan, numbers[0])
+            case "open":
+                await self._open(fan, numbers[0])
             case "prune":
                 for number in numbers:
                     await fan.prune(number)
-                self._say("removed; its diff stays")
+                self._say("removed; /fan restore brings it back")
+            case "restore":
+                for number in numbers:
+                    await fan.restore(number)
+                self._say("it is there again, with what it had changed")
             case "resume":
                 await fan.resume(numbers or None)
                 self._say("they go on; /fan shows them")
@@ -108,17 +141,22 @@ class FanCommands(CommandGroup):
         self._must_be_idle("keeping a candidate")
         preview = await fan.keep(number, preview=True)
         self._say("\n".join(kept_lines(preview, is_preview=True)))
+        rows = [ChoiceRow("Yes", "after the check passed on the result"), ChoiceRow("No")]
+        if preview.plan.paths("conflict"):
+            rows.append(
+                ChoiceRow("Yes, with conflict markers", "where both changed the same lines")
+            )
         chosen = await self._chat.screen.choose(
             ChoiceQuestion(
                 title=f"Put candidate {number} into the project?",
-                rows=(ChoiceRow("Yes", "after the check passed on the result"), ChoiceRow("No")),
-                hint="1-2, Esc goes back",
+                rows=tuple(rows),
+                hint=f"1-{len(rows)}, Esc goes back",
                 is_own=True,
             )
         )
-        if chosen != 0:
+        if chosen not in (0, 2):
             return
-        outcome = await fan.keep(number)
+        outcome = await fan.keep(number, conflicts="markers" if chosen == 2 else "mine")
         said = kept_lines(outcome, is_preview=False)
         end = ["kept; /rewind takes it back"] if outcome.is_kept else []
         self._say("\n".join([*said, *end]))
