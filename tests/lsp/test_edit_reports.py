@@ -11,8 +11,9 @@ import pytest
 
 from tests.support.language_project import PATIENCE, scripted_pool
 from weft.jsonrpc import PeerClosed
-from weft.lsp import EditReports, ServerPool
+from weft.lsp import EditReports, ServerPool, edit_reports, server_pool
 from weft.lsp.import_index import ImportIndex
+from weft.lsp.server_pool import FileVersion, stamp_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -239,3 +240,25 @@ async def test_a_server_that_ended_meanwhile_says_nothing_about_the_file(tmp_pat
         server.state, server.client, server.why = "failed", None, "ended again and again"
         with pytest.raises(PeerClosed, match="ended again and again"):
             await pool.show(server, place)
+
+
+async def test_the_files_of_open_documents_are_looked_at_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[int] = set()
+
+    def noted(path: str) -> FileVersion | None:
+        threads.add(threading.get_ident())
+        return stamp_of(path)
+
+    for module in (server_pool, edit_reports):
+        monkeypatch.setattr(module, "stamp_of", noted)
+    names = [write(tmp_path, f"{name}.scr", "fine\n") for name in "abc"]
+    async with scripted_pool(tmp_path) as pool:
+        reports = EditReports(pool, PATIENCE)
+        await reports.after_change(names, waits=True)
+        # Nothing has come since: nothing is looked at.
+        assert reports.late() == ""
+        await reports.after_change(names[:1], waits=False)
+    assert threads
+    assert threading.get_ident() not in threads

@@ -17,7 +17,7 @@ from weft.jsonrpc import PeerClosed
 from weft.lsp.client import KnownDiagnostics, LanguageClient, OpenDocument
 from weft.lsp.diagnostic_text import FileFindings, ShownProblems, said_by
 from weft.lsp.server import LanguageServer
-from weft.lsp.server_pool import MayShow, ServerPool, stamp_of
+from weft.lsp.server_pool import MayShow, ServerPool, stamp_of, stamps_of
 
 MOST_EDITED: Final = 8
 """Files of one change that are looked at; of the others servers are only told."""
@@ -40,15 +40,21 @@ class _Awaited(msgspec.Struct, frozen=True):
     shown: KnownDiagnostics | None = None
 
     @property
-    def is_current(self) -> bool:
-        """False when the server has another text than the file: what comes now is about that.
-
-        Of what was shown already, also when both have changed since.
+    def is_open(self) -> bool:
+        """False when the server has another document in its place, or, of what was shown already,
+        another text.
         """
         document = self.document
         is_open = self.client.documents.get(document.path) is document and not self.client.is_lost
-        is_same = self.shown is None or document.text == self.text
-        return is_open and is_same and stamp_of(document.path) == document.stamp
+        return is_open and (self.shown is None or document.text == self.text)
+
+    @property
+    def is_current(self) -> bool:
+        """False when the server has another text than the file: what comes now is about that.
+
+        Blocks for a look at the file.
+        """
+        return self.is_open and stamp_of(self.document.path) == self.document.stamp
 
     @property
     def is_promised(self) -> bool:
@@ -91,7 +97,7 @@ class EditReports:
             return ""
         if not waits:
             # Without a look at the project, which may take a second: the next edit has one.
-            self.pool.tell_changed(known)
+            await self.pool.tell_changed(known)
             await self._tell_running()
             return ""
         importers = await self.pool.importers(known, self._may_show, are_edited=True)
@@ -128,7 +134,7 @@ class EditReports:
         """What a server is to say something of, and lines about what it cannot be shown."""
         mine = [path for path in edited if server in self.pool.servers_for(path)]
         others = [path for path in importers if server in self.pool.servers_for(path)]
-        there = [path for path in mine if stamp_of(path) is not None]
+        there = [path for path, stamp in (await stamps_of(mine)).items() if stamp is not None]
         client = server.use() if there or others else server.client
         if client is None:
             return [], []
@@ -154,10 +160,11 @@ class EditReports:
             for path, document in found.items()
             if document is not None
         ]
+        hidden = await stamps_of(path for path in there if found[path] is None)
         unseen = [
             f"{server.spec.name}: {self._name(path)} is not looked at: it is no UTF-8, or too large"
-            for path in there
-            if found[path] is None and stamp_of(path) is not None
+            for path, stamp in hidden.items()
+            if stamp is not None
         ]
         return checks, unseen
 
@@ -254,13 +261,17 @@ class EditReports:
         by_server: dict[str, list[_Awaited]] = {}
         lost: dict[LanguageServer, list[str]] = {}
         for key, each in list(self._awaited.items()):
+            known = each.document.fresh
+            has_come = known is not None and _is_news(each, known)
+            if each.is_open and not each.is_behind and not has_come:
+                continue  # without a look at the file, which may take its time
             if not (each.is_current and self._may_show(each.document.path)):
                 del self._awaited[key]
                 if each.is_promised and each.client.is_lost:
                     lost.setdefault(each.server, []).append(each.document.path)
             elif each.is_behind:
                 self._ask_again(key, each)
-            elif (known := each.document.fresh) is not None and _is_news(each, known):
+            elif known is not None:
                 self._remember(each, known)
                 by_server.setdefault(each.server.spec.name, []).append(each)
         lines: list[str] = []

@@ -26,6 +26,8 @@ from weft.workspace import PipedProgram, Workspace
 MayShow: TypeAlias = Callable[[str], bool]
 """Whether a session may be shown what stands in a file, by its absolute path."""
 
+FileVersion: TypeAlias = tuple[int, int, int]
+
 MOST_BYTES: Final = 1024 * 1024
 """Larger files are not shown to a server."""
 MOST_IMPORTERS: Final = 5
@@ -112,7 +114,7 @@ class ServerPool:
         Raises:
             PeerClosed: the server has ended.
         """
-        client, stamp = server.use(), stamp_of(path)
+        client, stamp = server.use(), (await stamps_of([path]))[path]
         text = await self.text_of(path)
         if client is None:
             # Not None: the file is not to blame.
@@ -135,8 +137,11 @@ class ServerPool:
     ) -> None:
         """Show the open files, `but` these, that were changed on disk; those that are gone, or may
         not be shown any more, are closed."""
-        for document in list(client.documents.values()):
-            stamp = stamp_of(document.path) if may_show(document.path) else None
+        documents = list(client.documents.values())
+        shown = [each.path for each in documents if may_show(each.path)]
+        stamps = await stamps_of(shown)
+        for document in documents:
+            stamp = stamps.get(document.path)
             if stamp is not None and (stamp == document.stamp or document.path in but):
                 continue
             if stamp is None:
@@ -158,6 +163,10 @@ class ServerPool:
 
         def look() -> tuple[list[tuple[str, int]], list[str]]:
             changed = self._imports.update(edited)
+            if are_edited:
+                # Also of a language whose imports we do not know.
+                known = {path for path, _ in changed}
+                changed += [(path, _kind_of(path)) for path in edited if path not in known]
             found: dict[str, None] = {}
             for path in edited:
                 found |= dict.fromkeys(self._imports.importers(path))
@@ -165,16 +174,15 @@ class ServerPool:
 
         # Left to itself when the caller is stopped: a disk may take its time.
         changed, found = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
-        if are_edited:
-            # Also of a language whose imports we do not know.
-            found_changed = {path for path, _ in changed}
-            changed += [(path, _kind_of(path)) for path in edited if path not in found_changed]
         self._tell_changed(changed)
         return list(islice(filter(may_show, found), MOST_IMPORTERS))
 
-    def tell_changed(self, paths: Iterable[str]) -> None:
+    async def tell_changed(self, paths: Iterable[str]) -> None:
         """Tell the running servers that these files have changed."""
-        self._tell_changed([(path, _kind_of(path)) for path in paths])
+        stamps = await stamps_of(paths)
+        self._tell_changed(
+            [(path, CHANGED if stamp else DELETED) for path, stamp in stamps.items()]
+        )
 
     def _tell_changed(self, changed: Sequence[tuple[str, int]]) -> None:
         for server in self.servers.values():
@@ -195,8 +203,18 @@ class ServerPool:
         return list(filter(may_show, found)), self._imports.is_whole(path)
 
 
-def stamp_of(path: str) -> tuple[int, int, int] | None:
-    """What tells one version of a file on disk from another; None without a file."""
+async def stamps_of(paths: Iterable[str]) -> dict[str, FileVersion | None]:
+    """The stamps of files, without blocking: a disk may take its time."""
+    wanted = [*paths]
+
+    def look() -> dict[str, FileVersion | None]:
+        return {path: stamp_of(path) for path in wanted}
+
+    return await anyio.to_thread.run_sync(look, abandon_on_cancel=True) if wanted else {}
+
+
+def stamp_of(path: str) -> FileVersion | None:
+    """What tells one version of a file on disk from another; None without a file.  Blocks."""
     try:
         about = os.stat(path)
     except OSError:
