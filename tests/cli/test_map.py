@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pty
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -193,3 +196,32 @@ def test_an_interrupt_ends_a_map_that_waits_for_its_index(shop: WeftProgram) -> 
     running.wait(30)
     os.close(lock)
     assert running.returncode == 130
+
+
+def test_a_map_that_takes_long_shows_how_far_it_is_on_a_terminal_and_takes_it_back(
+    shop: WeftProgram,
+) -> None:
+    folder = places({"HOME": str(shop.home)}).index_of(str(shop.project))
+    folder.mkdir(parents=True)
+    lock = take_lock(folder)
+    assert lock is not None
+    terminal, errors = pty.openpty()
+    argv = [sys.executable, "-m", "weft", "map"]
+    with subprocess.Popen(
+        argv, cwd=shop.project, env=shop.environment, stdout=subprocess.PIPE, stderr=errors
+    ) as running:
+        os.close(errors)
+        # An indexer that does not get on is a project that takes long.
+        shown = b""
+        while b"so far" not in shown:
+            shown += os.read(terminal, 1000)
+        os.close(lock)
+        assert running.stdout is not None
+        assert b"class Cart" in running.stdout.read()
+        with contextlib.suppress(OSError):  # how a terminal ends
+            while data := os.read(terminal, 1000):
+                shown += data
+    os.close(terminal)
+    assert running.returncode == 0
+    assert shown.startswith(b"\r\x1b[Kreading the project: 0 source files so far")
+    assert shown.endswith(b"\r\x1b[K")

@@ -75,6 +75,23 @@ def tell(text: str) -> None:
         return
 
 
+def has_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def show_passing(text: str) -> None:
+    """Show a line on the terminal in place of the one that was shown before; none for no text."""
+    if not has_terminal():
+        return
+    try:
+        # Cut at the margin: what runs over it cannot be taken back.
+        width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        _write(sys.stderr, f"\r\x1b[K{_clean(text)[: width - 1]}".encode("utf-8", "replace"))
+    except (OSError, CommandExit, ValueError):
+        return
+
+
 def take_standard_streams() -> None:
     """Make sure that the numbers 0, 1 and 2 are ours.
 

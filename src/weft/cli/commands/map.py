@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from weft.app.map_request import MapRequest, check_index_is_on, map_place, unchanged_map
 from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
-from weft.cli.stdio import tell, write
+from weft.cli.stdio import has_terminal, show_passing, tell, write
 from weft.config.paths import WeftPaths, absolute, places
-from weft.errors import UsageError
+from weft.errors import UsageError, WeftError
+
+if TYPE_CHECKING:  # loaded where an indexer has to be waited for
+    from weft.app.index import AppIndex
 
 TOKENS = 1024
+QUIET_SECONDS = 1.0
+"""An index that is made sooner needs no progress."""
+PROGRESS_SECONDS = 0.25
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -70,9 +77,42 @@ def _updated_map(request: MapRequest, project: str, where: WeftPaths) -> str:
 
     index = open_index(project, where, os.environ)
     try:
-        return anyio.run(index.map_of, request)
+        return anyio.run(_map_with_progress, index, request)
     finally:
         index.close()
+
+
+async def _map_with_progress(index: AppIndex, request: MapRequest) -> str:
+    import anyio
+
+    if not has_terminal():
+        return await index.map_of(request)
+    made: list[str] = []
+    failed: list[Exception] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(_show_progress, index)
+        try:
+            made.append(await index.map_of(request))
+        except (WeftError, OSError) as error:  # said in its own words, and not as one of a group
+            failed.append(error)
+        group.cancel_scope.cancel()
+    if failed:
+        raise failed[0]
+    return made[0]
+
+
+async def _show_progress(index: AppIndex) -> None:
+    """A line on the terminal while the project is read, which is gone afterwards."""
+    import anyio
+
+    await anyio.sleep(QUIET_SECONDS)
+    try:
+        while True:
+            read = (await index.status()).sources
+            show_passing(f"reading the project: {read:,} source file{'s' * (read != 1)} so far")
+            await anyio.sleep(PROGRESS_SECONDS)
+    finally:
+        show_passing("")
 
 
 def _request(arguments: ParsedArguments) -> str:
