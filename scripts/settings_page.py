@@ -69,6 +69,7 @@ EXAMPLES: dict[str, str] = {
     "animation": "animation = false",
     "keys": 'keys = "vi"',
     "loom.keys": '[loom.keys]\nnext_fork = "f"\nprevious_fork = "F"\nquit = "q ctrl+d"',
+    "chat.keys": '[chat.keys]\nkeep = "alt+n"\nmodel = "f2 alt+m"',
     "notify": "notify = false",
     "statusline": 'statusline = "date +%H:%M"',
     "theme": 'theme = "light"',

@@ -200,6 +200,15 @@ KEYS: dict[str, SettingKey] = {
         about="Keys of the chat's input line: those of a shell (emacs), or vi with a normal mode.",
         personal=True,
     ),
+    "chat.keys": SettingKey(
+        kind=dict[str, str],
+        default={},
+        about="Keys of the chat: actions of [chat.keys], each with its keys (`ctrl+x`, `alt+x`, "
+        "`shift+tab`, `f2`), several with spaces between; what is not named keeps its keys. The "
+        "actions are new_line, send_later, take_back, next_mode, search, editor, unfold, todo, "
+        "model, keep and picture.",
+        personal=True,
+    ),
     "loom.keys": SettingKey(
         kind=dict[str, str],
         default={},

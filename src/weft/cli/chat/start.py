@@ -191,6 +191,7 @@ class _Start:
         # Not at the top: the plain screen does without them, and they are slow to load.
         from weft.cli.chat.paint.theme import theme_of
         from weft.cli.chat.screens.completion import FileCommands, ProjectFileList
+        from weft.cli.chat.screens.terminal.key_bindings import KeyBindings
         from weft.cli.chat.screens.terminal.status_line import PlaceReader
         from weft.cli.chat.screens.terminal.terminal_device import TerminalDevice
         from weft.cli.chat.screens.terminal_screen import ScreenSettings, TerminalScreen
@@ -207,6 +208,7 @@ class _Start:
             is_animated=bool(app.config.get("animation")),
             notifies=bool(app.config.get("notify")),
             vi_keys=app.config.get("keys") == "vi",
+            bindings=KeyBindings(app.config.get("chat.keys")),
             status_command=str(app.config.get("statusline")),
             # Sixteen colours have no backgrounds of rows, so it would not matter.
             asks_background=app.config.get("theme") == "auto" and theme.has_rows,

@@ -142,7 +142,9 @@ class ChatCommands(CommandGroup):
                 for name, command in from_files.items()
             )
             self._show(TableBlock(title="Commands from files", rows=own))
-        self._show(TableBlock(title="Keys", rows=KEYS))
+        names = self._chat.screen.key_names
+        keys = tuple((names.get(name, name), about) for name, about in KEYS)
+        self._show(TableBlock(title="Keys", rows=keys))
 
     # -- conversations
 

@@ -15,7 +15,7 @@ from weft.config.setting_keys import KEYS, known
 from weft.errors import UsageError
 from weft.view import TableBlock
 
-AT_START = ("animation", "keys", "notify", "statusline", "theme", "profile")
+AT_START = ("animation", "keys", "chat.keys", "notify", "statusline", "theme", "profile")
 """Settings that the chat reads when it starts."""
 _LINES = re.compile(r"(\d+)\s*-\s*(\d+)")
 

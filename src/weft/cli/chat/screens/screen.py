@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, TypeAlias
 
 import anyio.abc
@@ -126,6 +127,8 @@ class ChatScreen(Protocol):
 
     keep_key: str = "/keep"
     """What keeps a correction that was noted: a key, where the screen has keys."""
+    key_names: Mapping[str, str] = {}
+    """The names of keys that the user has set, by those that they have else."""
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Be there until `close`."""

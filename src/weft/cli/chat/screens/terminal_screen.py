@@ -47,6 +47,7 @@ from weft.cli.chat.screens.terminal.activity import TurnActivity
 from weft.cli.chat.screens.terminal.chat_input import ChatInput
 from weft.cli.chat.screens.terminal.cursor_report import QUIET_SECONDS, CursorReports
 from weft.cli.chat.screens.terminal.frame_ledger import lines_behind
+from weft.cli.chat.screens.terminal.key_bindings import KeyBindings
 from weft.cli.chat.screens.terminal.key_decoder import (
     KeyDecoder,
     KeyPress,
@@ -119,6 +120,7 @@ class ScreenSettings(NamedTuple):
     is_animated: bool = True
     notifies: bool = True
     vi_keys: bool = False
+    bindings: KeyBindings = KeyBindings()
     status_command: str = ""
     """A command whose output is the status line."""
     asks_background: bool = False
@@ -127,8 +129,6 @@ class ScreenSettings(NamedTuple):
 
 class TerminalScreen(ChatScreen):
     """A user at a terminal."""
-
-    keep_key = "Alt+K"
 
     def __init__(
         self,
@@ -213,12 +213,15 @@ class TerminalScreen(ChatScreen):
         self._sending, self._receiving = anyio.create_memory_object_stream[Input](INPUTS)
         self._group: anyio.abc.TaskGroup | None = None
         self._completer = ChatCompleter(folder, offered, files)
+        self.key_names = settings.bindings.names
+        self.keep_key = self.key_names.get("Alt+K", "Alt+K")
         self.input = ChatInput(
             self,
             completer=self._completer,
             history=LineHistory(history),
             clock=self._clock,
             vi=settings.vi_keys,
+            bindings=settings.bindings,
         )
 
     # -- what the chat uses

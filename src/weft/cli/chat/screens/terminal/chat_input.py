@@ -36,6 +36,7 @@ from weft.cli.chat.screens.screen import (
     TakeBack,
 )
 from weft.cli.chat.screens.terminal.completion_menu import CompletionMenu
+from weft.cli.chat.screens.terminal.key_bindings import KeyBindings
 from weft.cli.chat.screens.terminal.key_help import key_rows
 from weft.cli.chat.screens.terminal.list_panel import ListPanel
 from weft.cli.chat.screens.terminal.question_panel import QuestionPanel
@@ -99,6 +100,7 @@ class ChatInput:
         history: LineHistory,
         clock: Clock,
         vi: bool = False,
+        bindings: KeyBindings | None = None,
     ) -> None:
         self._host = host
         self._completer = completer
@@ -126,32 +128,40 @@ class ChatInput:
         self._had_queue = False
         self._answer: int | str | ListAnswer | None = None
         self._answered = anyio.Event()
+        self._bindings = bindings or KeyBindings()
         self._actions = self._input_actions()
 
     def _input_actions(self) -> dict[str, Callable[[], None]]:
+        """What each key does: those that stay what they are, and those that the user may set."""
+        does = self._bound_actions()
+        bound = {key: does[name] for key, name in self._bindings.actions.items()}
         return {
             "enter": self._enter,
-            "m-enter": self._send_later,
-            "s-enter": lambda: self.editor.insert("\n"),
-            "c-j": lambda: self.editor.insert("\n"),
             "escape": self._escape,
             "c-c": self.interrupted,
             "up": self._up,
             "down": self._down,
             "c-p": self._up,
             "c-n": self._down,
-            "m-up": lambda: self._host.tell(TakeBack()),
             "tab": self._tab,
-            "s-tab": lambda: self._host.tell(NextMode()),
-            "c-r": self._begin_search,
-            "c-g": self._edit_outside,
             "c-l": self._host.clear_screen,
             "c-z": self._host.suspend,
-            "c-o": self._host.open_viewer,
-            "c-t": self._fold_todo,
-            "m-p": lambda: self._host.tell(LineSubmitted("/model")),
-            "m-k": lambda: self._host.tell(KeepNoted()),
-            "c-v": self._host.paste_picture,
+            **bound,
+        }
+
+    def _bound_actions(self) -> dict[str, Callable[[], None]]:
+        return {
+            "new_line": lambda: self.editor.insert("\n"),
+            "send_later": self._send_later,
+            "take_back": lambda: self._host.tell(TakeBack()),
+            "next_mode": lambda: self._host.tell(NextMode()),
+            "search": self._begin_search,
+            "editor": self._edit_outside,
+            "unfold": self._host.open_viewer,
+            "todo": self._fold_todo,
+            "model": lambda: self._host.tell(LineSubmitted("/model")),
+            "keep": lambda: self._host.tell(KeepNoted()),
+            "picture": self._host.paste_picture,
         }
 
     # -- keys
@@ -605,7 +615,7 @@ class ChatInput:
     def below(self, *, width: int, limit: int, styles: RowStyles) -> list[str]:
         """Completions or keys, below the input."""
         if self._shows_keys:
-            return key_rows(width=width, limit=limit, styles=styles)
+            return key_rows(width=width, limit=limit, styles=styles, names=self._bindings.names)
         if self._menu is not None and not self.is_held:
             return self._menu.rows(width=width, limit=limit, styles=styles)
         return []
