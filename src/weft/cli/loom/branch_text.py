@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
@@ -20,7 +21,10 @@ NARROW: Final = 60
 """Columns below which lists leave out what is not needed to go on."""
 _INDENT: Final = 3
 _NAME: Final = 60
-_BOLD, _DIM, _RED, _GREEN, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[0m"
+_LABEL: Final = 10
+_BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+_REMOVED, _ADDED = "\x1b[31;9m", "\x1b[32;4m"
+"""Not by colours alone: some cannot tell these two."""
 
 
 def is_terminal() -> bool:
@@ -122,6 +126,24 @@ def wrapped(text: str) -> list[str]:
     return [f"{'':{_INDENT}}{row.strip()}".rstrip() for row in rows]
 
 
+def write_fact(label: str, text: str) -> None:
+    """A line that says one thing; in rows of the terminal where it is longer."""
+    rows = [text]
+    if is_terminal():
+        rows = word_wrap(clean_line(text), max(10, width() - _LABEL - 1))
+    for place, row in enumerate(rows):
+        write_line(f"{label if not place else '':{_LABEL}}{row}".rstrip())
+
+
+def around(text: str, words: Sequence[str], before: int = 20) -> str:
+    """A text from a little before the first of these words on."""
+    places = [text.casefold().find(word.casefold()) for word in words]
+    first = min((place for place in places if place >= 0), default=0)
+    if first <= before:
+        return text
+    return f"…{text[first - before :].partition(' ')[2]}"
+
+
 def write_rows(
     rows: Sequence[Sequence[str]], head: Sequence[str], *, narrow: Sequence[int]
 ) -> None:
@@ -138,16 +160,36 @@ def write_rows(
 
 
 def diff_text(parts: Sequence[tuple[str, str, str]]) -> str:
-    """Two texts in one: coloured, or with the marks of `wdiff`."""
-    shown: list[str] = []
+    """Two texts in one: coloured, or with the marks of `wdiff`; on a terminal in rows."""
+    pieces: list[tuple[str, str]] = []
     for kind, first, second in _joined(parts):
         if kind == "same":
-            shown.append(_fit(first))
+            pieces.append((first, ""))
             continue
         if first:
-            shown.append(_marked(_fit(first), _RED + "\x1b[9m", "[-", "-]"))
+            pieces.append((first, _REMOVED) if is_coloured() else (f"[-{first}-]", ""))
         if second:
-            shown.append(_marked(_fit(second), _GREEN + "\x1b[4m", "{+", "+}"))
+            pieces.append((second, _ADDED) if is_coloured() else (f"{{+{second}+}}", ""))
+    if not is_terminal():
+        return "".join(text for text, _ in pieces)
+    return _in_rows([(clean(text).expandtabs(4), code) for text, code in pieces], width() - 1)
+
+
+def _in_rows(pieces: Sequence[tuple[str, str]], room: int) -> str:
+    """Painted pieces broken between their words."""
+    shown: list[str] = []
+    used = 0
+    for text, code in pieces:
+        for word in re.findall(r"\n|[^\S\n]+|\S+", text):
+            length = cells(word)
+            if word == "\n" or (used and used + length > room):
+                shown.append("\n")
+                used = 0
+            # A blank at which a row ends is not seen, and would begin the next.
+            if word == "\n" or (word.isspace() and not used and shown):
+                continue
+            shown.append(f"{code}{word}{_PLAIN}" if code else word)
+            used += length
     return "".join(shown)
 
 
@@ -162,17 +204,6 @@ def _joined(parts: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]
         else:
             found.append((kind, first, second))
     return found
-
-
-def _fit(text: str) -> str:
-    return clean(text) if is_terminal() else text
-
-
-def _marked(text: str, code: str, before: str, behind: str) -> str:
-    if not is_coloured():
-        return f"{before}{text}{behind}"
-    # Line by line: attributes that run over the end of a row colour the rest of it in pagers.
-    return "\n".join(f"{code}{line}{_PLAIN}" if line else "" for line in text.split("\n"))
 
 
 def tail(text: str, room: int) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from weft.app import App
 from weft.cli.commands.confirmation import confirm
 from weft.cli.exit_codes import OK
-from weft.cli.loom.branch_text import node_data, one_line
+from weft.cli.loom.branch_text import node_data, one_line, write_fact
 from weft.cli.loom.given_text import value_text, without_last_newline
 from weft.cli.loom.growth_plan import changed_plan
 from weft.cli.loom.node_references import PREFIX, find_node, one_reference, short_id
@@ -182,7 +182,8 @@ async def _deleted(app: App, node_id: NodeId) -> int:
 def _confirm(nodes: list[LoomNode], count: int, *, purges: bool) -> None:
     what = one_line(nodes[0].text)[:40] or short_id(nodes[0].id)
     named = f"{what!r}" if len(nodes) == 1 else f"{what!r} and {len(nodes) - 1} more"
-    below = f" with {count - len(nodes)} nodes below" if count > len(nodes) else ""
+    more = count - len(nodes)
+    below = f" with {more} {'node' if more == 1 else 'nodes'} below" if more else ""
     ends = " permanently" if purges else ""
     confirm(
         f"Delete {named}{below}{ends}?",
@@ -258,18 +259,19 @@ def _setting_changes(app: App, arguments: ParsedArguments, found: TreeSettings) 
 
 
 def _show_settings(root: NodeId, found: TreeSettings, context: str) -> None:
-    write_line(f"tree      {root}")
-    write_line(f"name      {one_line(found.name) or '(its first words)'}")
+    write_fact("tree", root)
+    write_fact("name", one_line(found.name) or "(its first words)")
     for entry in found.model_plan:
-        off = "" if entry.enabled else "  (off)"
+        off = "  (off)" if not entry.enabled else ""
         how = f"  {entry.strategy}" if entry.strategy else ""
-        write_line(
-            f"model     {entry.model}  {entry.n_branches} x {entry.max_tokens} tokens  "
-            f"temperature {entry.temperature:g}{how}{off}"
+        write_fact(
+            "model",
+            f"{entry.model}  {entry.n_branches} x {entry.max_tokens} tokens  "
+            f"temperature {entry.temperature:g}{how}{off}",
         )
     if found.logprobs:
-        write_line(f"logprobs  {found.logprobs}")
+        write_fact("logprobs", f"{found.logprobs}")
     if context:
-        write_line(f"context   {one_line(context)}")
+        write_fact("context", one_line(context))
     if found.archived:
         write_line("archived")

@@ -10,11 +10,13 @@ from weft.app import App
 from weft.cli.commands.table import money, when
 from weft.cli.exit_codes import OK
 from weft.cli.loom.branch_text import (
+    around,
     node_data,
     node_signs,
     one_line,
     short_model,
     tree_name,
+    write_fact,
     write_rows,
 )
 from weft.cli.loom.node_references import NO_TREES, find_node, one_reference, short_id
@@ -162,12 +164,12 @@ async def active(app: App, arguments: ParsedArguments) -> int:
         )
         return OK
     write_line(node.id)
-    write_line(f"tree      {short_id(node.root_id)}  {name}")
-    write_line(f"depth     {len(line) - 1}")
-    write_line(f"children  {len(found)}")
+    write_fact("tree", f"{short_id(node.root_id)}  {name}")
+    write_fact("depth", f"{len(line) - 1}")
+    write_fact("children", f"{len(found)}")
     if about := "  ".join(filter(None, (short_model(node.model), node_signs(node)))):
-        write_line(f"about     {about}")
-    write_line(f"text      {_end_of(node)}")
+        write_fact("about", about)
+    write_fact("text", _end_of(node))
     return OK
 
 
@@ -211,7 +213,7 @@ async def search(app: App, arguments: ParsedArguments) -> int:
             short_id(hit.root),
             short_model(hit.node.model),
             node_signs(hit.node),
-            one_line(hit.snippet)[:_TEXT],
+            around(one_line(hit.snippet), asked.words.split())[:_TEXT],
         )
         for hit in found
     ]
