@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.tmux_terminal import TmuxTerminal, needs_tmux
 from tests.support.weft_program import WeftProgram, text
+from weft.cli.loom.node_references import short_id
 
 pytestmark = [pytest.mark.process, needs_tmux]
 
@@ -92,3 +93,17 @@ def test_a_deletion_is_asked_for(weft: WeftProgram, terminal: TmuxTerminal) -> N
     assert terminal.exit_code() == 0
     terminal.wait_for("`weft loom restore ")
     assert json.loads(weft.run("loom", "list", "--json").stdout) == []
+
+
+@pytest.mark.parametrize("given", ["2", "short", "/2"])
+def test_the_view_opens_at_a_node_that_is_named_as_in_all_commands(
+    weft: WeftProgram, terminal: TmuxTerminal, given: str
+) -> None:
+    model = weft.script([text(" a loom.")], [text(" a song.")], by="position", loop=True)
+    made = weft.run("loom", "new", "Once", "-n", "2", "-m", model, "--json")
+    branch = json.loads(made.stdout)["branches"][1]
+    terminal.start("loom", "view", short_id(branch["id"]) if given == "short" else given)
+    terminal.wait_for(f"Once{branch['text']}")
+    terminal.keys("q")
+    assert terminal.exit_code() == 0
+    assert len(json.loads(weft.run("loom", "list", "--json").stdout)) == 1

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from weft.app import App
 from weft.cli.loom.node_references import find_node, is_from_active, one_reference
 from weft.cli.parse import ParsedArguments
+from weft.errors import AmbiguousId, NodeNotFound
+
+SHORTEST_ID: Final = 5
+"""Characters of what may be the beginning of an id, and not a word of a text."""
 
 
 async def open_view(app: App, arguments: ParsedArguments) -> int:
@@ -19,6 +25,17 @@ async def view(app: App, arguments: ParsedArguments) -> int:
     from weft.cli.loom_view.start import run_view  # as above
 
     given = " ".join(arguments.words) or None
-    if given is not None and is_from_active(given):
-        given = await find_node(app.loom, given)
-    return await run_view(app, given)
+    return await run_view(app, None if given is None else await _named(app, given))
+
+
+async def _named(app: App, given: str) -> str:
+    """The node that a word names as in all commands; a text or a file stays as it is."""
+    if is_from_active(given):
+        return await find_node(app.loom, given)
+    # A word of a text may be the beginning of an id as well, if it is short.
+    if len(given) < SHORTEST_ID or any(each.isspace() for each in given):
+        return given
+    try:
+        return await find_node(app.loom, given)
+    except (NodeNotFound, AmbiguousId):
+        return given
