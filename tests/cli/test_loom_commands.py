@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.support.weft_program import WeftProgram, text
 from weft.cli.help import verb_help
 from weft.cli.loom.loom_options import LOOM_VERBS
 from weft.cli.loom.node_references import short_id
+from weft.loom import LoomNode
 
 FIRST = " there was a loom that kept every thread.\n\nIt stood by the sea."
 SECOND = " there was a loom that kept every song.\n\nIt stood in a cellar."
@@ -213,6 +215,13 @@ def test_nodes_are_named_by_steps_from_the_active_one(loom: LoomProgram) -> None
         (short_id(first), first),
     ):
         assert loom.data("show", given, "--segment")["id"] == meant, given
+
+
+def test_a_tree_that_is_selected_is_the_active_one_wherever_it_was_left(loom: LoomProgram) -> None:
+    first = loom.grown("First")
+    loom.grown("Second")
+    loom.said("select", first["root"])
+    assert loom.data("active")["id"] == first["root"]
 
 
 def test_an_id_of_another_program_may_be_a_number_or_have_a_slash(loom: LoomProgram) -> None:
@@ -512,6 +521,51 @@ def test_each_command_has_help_with_an_example() -> None:
         shown = verb_help(("loom", verb.name), 100)
         assert "\nExamples:\n  " in shown, verb.name
         assert f"weft loom {verb.name}" in shown.partition("Examples:")[2], verb.name
+
+
+JSON_COMMANDS = {
+    "new": ["x", "-n", "1"],
+    "continue": ["--here", "-n", "1"],
+    "list": [],
+    "roots": [],
+    "children": ["/"],
+    "active": [],
+    "show": [],
+    "search": ["loom"],
+    "compare": ["/1", "/2"],
+    "stats": [],
+    "select": ["/"],
+    "edit": ["/1", "--text", " other"],
+    "bookmark": ["/1"],
+    "rate": ["/1", "up"],
+    "weave": ["/1", "/2"],
+    "delete": ["/2", "--yes"],
+    "settings": [],
+    "import": [str(ROOT / "tests/loom/files/basemode.json")],
+}
+
+
+def test_the_fields_of_json_are_those_that_are_documented(loom: LoomProgram) -> None:
+    page = (ROOT / "docs" / "loom.md").read_text("utf-8").partition("## For scripts")[2]
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    documented = {
+        name: set(re.findall(r"`(\w+)`", fields.partition(";")[0]))
+        | (set(LoomNode.__struct_fields__) - {"tokens"} if fields.startswith("a node") else set())
+        for names, fields in rows
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    lists = {name for names, _ in rows if "…" in names for name in re.findall(r"`(\w+)`", names)}
+    assert documented.keys() == {*JSON_COMMANDS, "restore"}
+    loom.grown()
+    for name, words in JSON_COMMANDS.items():
+        if name == "new":
+            words = [*words, "-m", loom.model]
+        found = loom.data(name, *words)
+        assert isinstance(found, list) == (name in lists), name
+        shown = found[0] if isinstance(found, list) else found
+        assert set(shown) == documented[name], name
+        if name == "new":
+            loom.said("select", loom.data("list", "Once")[0]["root_id"])
 
 
 def test_a_tree_of_another_folder_is_found_from_anywhere(loom: LoomProgram) -> None:

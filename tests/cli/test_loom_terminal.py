@@ -65,6 +65,20 @@ def test_no_line_is_wider_than_the_window_and_no_text_reaches_the_terminal_as_a_
     assert "an answer with colours of its own" in " ".join(terminal.screen().split())
 
 
+def test_no_colour_of_a_model_reaches_the_terminal(
+    weft: WeftProgram, terminal: TmuxTerminal
+) -> None:
+    model = weft.script([text(HOSTILE)], [text(" plain")], by="position", loop=True)
+    terminal.start("loom", "new", "Once", "-n", "2", "-m", model)
+    assert terminal.exit_code() == 0
+    for command in ([], ["compare", "1", "2"], ["children"], ["show", "--tree"]):
+        if command:
+            terminal.again("loom", *command, NO_COLOR="1")
+            assert terminal.exit_code() == 0
+        assert "colours" in terminal.screen()
+        assert "31m" not in terminal.screen(styles=True), command
+
+
 def test_a_comparison_is_coloured_unless_colours_are_refused(
     weft: WeftProgram, terminal: TmuxTerminal
 ) -> None:

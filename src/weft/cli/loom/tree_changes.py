@@ -58,6 +58,8 @@ async def select(app: App, arguments: ParsedArguments) -> int:
     at = await find_node(app.loom, given)
     async with _view(app, at) as view:
         state = view.checkout(at)
+    # Stored even where the tree was left there: the one that is written to last is the active one.
+    await app.loom.set_active_node(at)
     text = one_line(state.current_node.text)[:_SHOWN]
     return _say(state.current_node, arguments, f"{short_id(at)}  {text}".rstrip())
 

@@ -392,7 +392,7 @@ class FanRun:
         work: bytes | None = None,
     ) -> None:
         """Put on record that a candidate was given up."""
-        blob = None if work is None else BlobId(hashlib.sha256(work).hexdigest())
+        blob = None if work is None else BlobId(sha256(work).hexdigest())
         fact = FanCandidateDropped(
             fan_id=self._fan_id, index=index, why=why, detail=detail[:LONGEST_WORDS], work=blob
         )
