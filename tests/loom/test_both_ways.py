@@ -81,6 +81,14 @@ async def test_any_message_of_a_coding_session_opens_as_a_loom_and_grows(world: 
         assert said(coder)[-2][1] == done.new_nodes[0].text
 
 
+async def test_a_whole_text_tree_that_is_forked_is_a_tree_again(plain_world: World) -> None:
+    async with plain_world.open() as app:
+        view = await view_of(app, text="Once")
+        fork = await app.sessions.fork_session(await app.loom.session_of(view.root_id))
+        assert await fork.get_mode() == "loom"
+        assert len((await app.loom.catalogue()).entries) == 2
+
+
 async def test_a_session_that_was_forked_from_a_text_tree_opens_as_a_loom_again(
     plain_world: World,
 ) -> None:

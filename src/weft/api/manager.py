@@ -205,8 +205,9 @@ class SessionManager:
         # A fork inherits settings: it has a title of its own, and is not hidden because its source
         # is.
         settings: dict[str, Any] = {"auto_title": False, "archived": False}
-        if state.settings.mode.startswith("loom"):
-            # Out of a text tree it is a session like any other, and no second tree.
+        if at is not None and state.settings.mode.startswith("loom"):
+            # Begun at a node of a text tree it is a session like any other; without one it is the
+            # tree once more.
             settings["mode"] = "normal"
         created = SessionCreated(
             project_path=state.about.project_path,
