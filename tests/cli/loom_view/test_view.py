@@ -436,3 +436,43 @@ async def test_a_wrong_key_in_the_settings_is_told_before_anything_is_drawn(
         root = await app.loom.create_root("Once")
         with pytest.raises(UsageError, match="did you mean 'generate'"):
             await refused_view(app, root.id)
+
+
+async def test_what_was_typed_is_kept_where_it_cannot_be_taken(plain_world: World) -> None:
+    model = scripted("m", (Stall(gate="g"),))
+    async with plain_world.open(model) as app:
+        session = await app.sessions.start_session(model="scripted:m")
+        await session.send_prompt("go")
+        await model.gate("g").reached.wait()
+        async with shown_view(app, session.id) as view:
+            # While a turn runs, its line is not changed.
+            await view.press("eX", "goX")
+            await view.press(ENTER, "goX", "change its text")
+            await view.press(ESC, "Esc again drops the change")
+            await view.press(ESC, "└ root")
+
+
+async def test_a_long_sentence_is_shown_whole(plain_world: World) -> None:
+    async with plain_world.open() as app:
+        root = await app.loom.create_root("Once")
+        async with shown_view(app, root.id, columns=40) as view:
+            view.terminal.type("x")
+            await view.shows("it as a coding session")
+            text = view.terminal.text.replace(" │\n│ ", " ")
+            assert re.search(r"weft -r ses_[0-9a-z]{26} opens it", " ".join(text.split()))
+
+
+async def test_trees_are_listed_in_several_orders_and_typing_ahead_counts(
+    plain_world: World,
+) -> None:
+    async with plain_world.open() as app:
+        for name in ("beta", "alpha", "gamma"):
+            await app.loom.create_root(f"The text of {name}", title=name)
+        async with shown_view(app, "The text of gamma") as view:
+            # Before the list has come.
+            await view.press("\tal", "/al", "1 of 1", "❯   alpha")
+            await view.press("\x7f\x7f\x13", "by age")
+            text = await view.press("\x13", "by name", "❯   alpha")
+            assert text.index("alpha") < text.index("beta") < text.index("gamma")
+            await view.press("\t", "Trees of this folder", "by name")
+            await view.press("be" + ENTER, "The text of beta▏")

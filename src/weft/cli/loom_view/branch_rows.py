@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan
 from weft.cli.chat.paint.text_cells import cells, fit
@@ -35,14 +35,24 @@ _MARKS: Final = {
 _PACE: Final = ("▁▂▅", "▂▅▁", "▅▁▂")
 
 
-class BranchList(NamedTuple):
-    """How the branches are drawn."""
+class BranchList:
+    """The branches of one scene, to be drawn."""
 
-    scene: LoomScene
-    styles: RowStyles
-    focus: Sequence[StyledSpan] = ()
-    """The selected branch in other styles, with a cursor in it."""
-    is_animated: bool = True
+    def __init__(
+        self,
+        scene: LoomScene,
+        styles: RowStyles,
+        *,
+        focus: Sequence[StyledSpan] = (),
+        is_animated: bool = True,
+    ) -> None:
+        """`focus` is the selected branch in other styles, with a cursor in it."""
+        self.scene = scene
+        self._styles = styles
+        self._focus = focus
+        self._is_animated = is_animated
+        self._widths: dict[int, tuple[int, int, int]] = {}
+        """Of the columns at the right, by the width of the list."""
 
     def need(self, width: int) -> int:
         """The rows that they would take with all the room there is."""
@@ -95,7 +105,7 @@ class BranchList(NamedTuple):
         return self.scene.rows[place].place == self.scene.selected
 
     def _branch(self, place: int, width: int, height: int) -> list[str]:
-        row, styles = self.scene.rows[place], self.styles
+        row, styles = self.scene.rows[place], self._styles
         is_selected = self._is_selected(place)
         digits = len(str(self.scene.count))
         number = str(row.place + 1).rjust(digits)
@@ -120,18 +130,20 @@ class BranchList(NamedTuple):
         elif row.state == "growing":
             first = max(0, len(lines) - height)
         shown = lines[first : first + height] or [StyledLine(())]
-        rows = [painted(marked_line(line), self.styles) for line in shown]
+        rows = [painted(marked_line(line), self._styles) for line in shown]
         if first and at is None:
             # What grows shows its end.
-            rows[0] = self.styles("quiet", "…") + painted(_shorter(shown[0], room - 1), self.styles)
+            rows[0] = self._styles("quiet", "…") + painted(
+                _shorter(shown[0], room - 1), self._styles
+            )
         if first + height < len(lines):
-            rows[-1] = painted(_cut(shown[-1], room), self.styles)
+            rows[-1] = painted(_cut(shown[-1], room), self._styles)
         return rows
 
     def _lines(self, place: int, room: int, height: int) -> list[StyledLine]:
         row = self.scene.rows[place]
-        if self.focus and self._is_selected(place):
-            return text_lines(self.focus, room)
+        if self._focus and self._is_selected(place):
+            return text_lines(self._focus, room)
         # A little more than fits, so that it is known whether something is cut.
         most = (height + 2) * max(4, room)
         text = row.text[-most:] if row.state == "growing" else row.text[:most]
@@ -169,6 +181,11 @@ class BranchList(NamedTuple):
 
     def _columns(self, width: int) -> tuple[int, int, int]:
         """The widths of the columns at the right."""
+        if width not in self._widths:
+            self._widths[width] = self._measured(width)
+        return self._widths[width]
+
+    def _measured(self, width: int) -> tuple[int, int, int]:
         rows = self.scene.rows
         if width < TINY:
             return 0, 0, 0
@@ -188,10 +205,10 @@ class BranchList(NamedTuple):
             name = fit(_detail(row) if width < NARROW else short_model(row.model), model)
             found += "  " + name + " " * (model - cells(name))
         if below:
-            found += "  " + _below(row, is_animated=self.is_animated).rjust(below)
+            found += "  " + _below(row, is_animated=self._is_animated).rjust(below)
         if cost:
             found += "  " + money(row.cost_usd).rjust(cost)
-        return self.styles("quiet", found)
+        return self._styles("quiet", found)
 
 
 def _detail(row: BranchRow) -> str:

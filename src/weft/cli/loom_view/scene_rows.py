@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from weft.cli.chat.paint.styled_text import StyledLine, StyledSpan
-from weft.cli.chat.paint.text_cells import cells, fit, fit_row, joined_rows
+from weft.cli.chat.paint.text_cells import cells, fit, fit_row, joined_rows, word_wrap
 from weft.cli.chat.screens.terminal.region_painter import ScreenSize
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.loom_view.branch_rows import BranchList, marked_line
@@ -33,6 +33,7 @@ WIDE: Final = 120
 LOW: Final = 6
 """Rows up to which there is no frame."""
 HINT_ROWS: Final = 12
+MOST_NOTICE: Final = 4
 
 
 class SceneStatus(NamedTuple):
@@ -65,14 +66,23 @@ class ScenePainter:
         scroll: int = 0,
     ) -> ViewFrame:
         """All rows of the window."""
-        branches = BranchList(scene, self._styles, () if scene.is_leaf else focus,
-                              status.is_animated)  # fmt: skip
+        branches = BranchList(
+            scene,
+            self._styles,
+            focus=() if scene.is_leaf else focus,
+            is_animated=status.is_animated,
+        )
         spans = _line_spans(scene, focus if scene.is_leaf else ())
         if size.rows < LOW:
             low = self._low(spans, scene, size, status, scroll)
             return ViewFrame([fit_row(row, size.columns) for row in low])
         width = size.columns
         below = self._below(scene, status, width) if size.rows >= 8 else []
+        if size.rows >= 8 and cells(status.notice) > width - 6:
+            # A sentence that the last row has no room for.
+            rows = word_wrap(status.notice, max(8, width - 4))[:MOST_NOTICE]
+            below = framed([self._styles("bold", row) for row in rows], width, self._styles)
+            status = status._replace(notice="")
         hints = [self._hint(status.hints, width)] if size.rows >= HINT_ROWS else []
         room = size.rows - 2 - len(below) - len(hints)
         body = (self._beside if width >= WIDE else self._stacked)(
@@ -150,7 +160,7 @@ class ScenePainter:
         scroll: int,
     ) -> list[str]:
         """A window of a few rows: the end of the line, and ▸."""
-        branches = BranchList(scene, self._styles, (), status.is_animated)
+        branches = BranchList(scene, self._styles, is_animated=status.is_animated)
         room = max(0, size.rows - 1)
         chosen = branches.rows(size.columns, 1) if room > 1 and scene.rows else []
         lines = text_lines(spans, size.columns)

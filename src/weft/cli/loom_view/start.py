@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Final
 
 import anyio
@@ -25,9 +26,10 @@ from weft.cli.loom_view.panels.list_panels import PickPanel
 from weft.cli.loom_view.panels.tree_list import open_tree, tree_question
 from weft.cli.loom_view.scene_reader import SceneReader
 from weft.cli.loom_view.start_node import find_start
+from weft.cli.loom_view.terminal_guard import guarded_terminal
 from weft.cli.loom_view.terminal_loop import LoopClient, ViewTerminal
 from weft.cli.loom_view.text_rows import ViewFrame, money
-from weft.cli.loom_view.view_command import ViewCommand
+from weft.cli.loom_view.view_command import TreeListQuery, ViewCommand
 from weft.cli.loom_view.view_driver import ViewDriver
 from weft.cli.loom_view.view_screen import ViewScreen
 from weft.cli.signals import StopSignal
@@ -91,7 +93,7 @@ class _ViewRun:
         async with anyio.create_task_group() as group:
             if self._owns:
                 await group.start(self._watch_signals)
-            with self._looking:
+            with self._looking, guarded_terminal() if self._owns else nullcontext():
                 await self._look(reference)
             group.cancel_scope.cancel()
         if self._left:
@@ -125,16 +127,16 @@ class _ViewRun:
             await self._view(*opened)
 
     async def _pick(self) -> str:
-        is_here = False
+        asked = TreeListQuery()
         while True:
-            choice = _TreeChoice(await tree_question(self._app, is_here=is_here), self._styles)
+            choice = _TreeChoice(await tree_question(self._app, asked), self._styles)
             await self._terminal.show(choice)
-            commands = list(choice.commands)
-            if not commands:
+            if not choice.commands:
                 return ""
-            if commands[0].do == "switch":
-                return commands[0].text or ""
-            is_here = not commands[0].is_wide
+            [command] = choice.commands
+            if command.do == "switch":
+                return command.text or ""
+            asked = command.trees
 
     async def _view(self, session: LoomSession, said: str) -> None:
         terminal = self._terminal

@@ -50,6 +50,19 @@ CommandName: TypeAlias = Literal[
 ]
 
 
+TreeSort: TypeAlias = Literal["updated", "created", "name", "nodes"]
+
+
+class TreeListQuery(msgspec.Struct, frozen=True):
+    """Which trees a list shows, and in which order."""
+
+    is_here: bool = False
+    """Those of this folder alone."""
+    sort: TreeSort = "updated"
+    words: str = ""
+    """What was typed to narrow it down."""
+
+
 class ViewCommand(msgspec.Struct, frozen=True):
     """One thing to do."""
 
@@ -69,3 +82,4 @@ class ViewCommand(msgspec.Struct, frozen=True):
     plan: tuple[ModelPlanEntry, ...] = ()
     logprobs: int = 0
     picks: tuple[tuple[int, int], ...] | None = None
+    trees: TreeListQuery = TreeListQuery()

@@ -18,7 +18,7 @@ from weft.cli.chat.screens.terminal.region_painter import ScreenSize
 from weft.cli.chat.screens.terminal.region_rows import FRAMES_PER_SECOND, SPINNER, STILL
 from weft.cli.loom_view.focus import TokenCursor
 from weft.cli.loom_view.growth import BranchGrowth
-from weft.cli.loom_view.panels.list_panels import SearchPanel
+from weft.cli.loom_view.panels.list_panels import SearchPanel, waiting_list
 from weft.cli.loom_view.panels.panel_maker import PanelMaker
 from weft.cli.loom_view.panels.plan_panel import LOGPROBS as ALTERNATIVES
 from weft.cli.loom_view.panels.plan_panel import PlanPanel
@@ -109,7 +109,7 @@ class ViewDriver:
             try:
                 getattr(self, f"_do_{command.do}")(command)
             except WeftError as error:
-                self.screen.notice = str(error)
+                self.screen.refuse(str(error))
 
     def _start(self, work: Callable[[], Awaitable[None]]) -> None:
         assert self.group is not None
@@ -364,20 +364,25 @@ class ViewDriver:
 
     def _do_add_model(self, command: ViewCommand) -> None:
         panel = self.screen.panel
+        if not isinstance(panel, PlanPanel):
+            return
+        add, waiting = panel.add, waiting_list("Add a model")
+        self.screen.open(waiting, over=True)
 
         async def choose() -> None:
             models = await self._app.host.available_models()
-            if isinstance(panel, PlanPanel) and self.screen.panel is panel:
-                self.screen.open(model_question(models, panel.add), over=True)
+            self.screen.replace(waiting, model_question(models, waiting.words, add))
 
         self._start(choose)
 
     def _do_open_trees(self, command: ViewCommand) -> None:
+        waiting = waiting_list("Trees", command.trees.words)
+        self.screen.open(waiting)
+
         async def choose() -> None:
-            panel = await tree_question(
-                self._app, self.session.root_id, is_here=not command.is_wide
-            )
-            self.screen.open(panel)
+            found = await tree_question(self._app, command.trees, self.session.root_id)
+            found.filter(waiting.words)
+            self.screen.replace(waiting, found)
 
         self._start(choose)
 

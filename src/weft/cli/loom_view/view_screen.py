@@ -48,7 +48,7 @@ _PLAIN: Final[dict[str, ViewCommand]] = {
     "tree": ViewCommand("open_tree"),
     "hoist": ViewCommand("hoist"),
     "reading": ViewCommand("open_reading"),
-    "trees": ViewCommand("open_trees", is_wide=True),
+    "trees": ViewCommand("open_trees"),
     "blind": ViewCommand("blind"),
     "quit": ViewCommand("quit"),
 }
@@ -87,6 +87,8 @@ class ViewScreen:
         self.panel: ViewPanel | None = None
         self.under: ViewPanel | None = None
         """The panel that the open one goes back to."""
+        self._closed: ViewPanel | None = None
+        """The panel that was closed last."""
         self.notice = ""
         self.activity = ""
         """What grows; empty while nothing does."""
@@ -110,17 +112,32 @@ class ViewScreen:
         self.under = self.panel if over else None
         self.panel = panel
 
+    def replace(self, waiting: ViewPanel, panel: ViewPanel) -> None:
+        """What a panel was waiting for is there; one that was left is not opened again."""
+        if self.panel is waiting:
+            self.panel = panel
+
+    def refuse(self, words: str) -> None:
+        """What was asked for could not be done.  A text that was typed for it is not lost."""
+        closed = self._closed
+        if isinstance(closed, EditPanel) and self.panel is None:
+            closed.refused(words)
+            self.open(closed)
+        else:
+            self.notice = words
+
     # -- keys
 
     def press(self, key: str) -> Sequence[ViewCommand]:
         """One key; what is to be done."""
-        self.notice = ""
+        self.notice, self._closed = "", None
         panel = self.panel
         if panel is not None:
             commands = panel.press(key)
             # A command may have opened another one meanwhile: not here, but in the driver.
             if panel.is_over:
                 self.panel, self.under = self.under, None
+                self._closed = panel
             return commands
         if key == "c-c":
             return (ViewCommand("stop" if self.activity else "quit"),)
@@ -366,8 +383,9 @@ class ViewScreen:
             return ("h l token", "[ ] alternative", "n undecided", "Enter branches there", "T ends")
         if self._word is not None:
             return (f"{shown('generate')} cuts here and grows", "H L word", "Esc leaves it")
-        moves = "".join(shown(each) for each in ("parent", "next_sibling", "previous_sibling",
-                                                 "child"))  # fmt: skip
+        moves = "".join(
+            shown(each) for each in ("parent", "next_sibling", "previous_sibling", "child")
+        )
         pairs = (
             (shown("generate"), "grows"),
             (moves, "moves"),

@@ -45,8 +45,16 @@ class ComparePanel(ViewPanel):
 
     def press(self, key: str) -> Sequence[ViewCommand]:
         page = max(1, self._height - 1)
-        moves = {"j": 1, "down": 1, "k": -1, "up": -1, "space": page, "pagedown": page,
-                 "b": -page, "pageup": -page}  # fmt: skip
+        moves = {
+            "j": 1,
+            "down": 1,
+            "k": -1,
+            "up": -1,
+            "space": page,
+            "pagedown": page,
+            "b": -page,
+            "pageup": -page,
+        }
         first, second = self._compared.first, self._compared.second
         if key in (*CLOSES, "="):
             self.is_over = True

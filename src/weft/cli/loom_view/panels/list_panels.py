@@ -35,6 +35,15 @@ class PickPanel(ViewPanel):
         self._typed = typed
         self.is_over = False
 
+    @property
+    def words(self) -> str:
+        """What has been typed."""
+        return self._list.picker.words
+
+    def filter(self, words: str) -> None:
+        """Narrow it down."""
+        self._list.picker.filter(words)
+
     def press(self, key: str) -> Sequence[ViewCommand]:
         picker = self._list.picker
         if key == "enter" and self._typed is not None and not picker.found:
@@ -46,13 +55,18 @@ class PickPanel(ViewPanel):
         return () if picker.answer is None else self._picked(picker.answer)
 
     def paste(self, text: str) -> Sequence[ViewCommand]:
-        picker = self._list.picker
-        picker.filter(picker.words + " ".join(text.split()))
+        self.filter(self.words + " ".join(text.split()))
         return NOTHING
 
     def frame(self, size: ScreenSize, styles: RowStyles) -> ViewFrame:
         rows = self._list.rows([], width=size.columns, limit=size.rows, styles=styles)
         return ViewFrame(_filled(rows, size))
+
+
+def waiting_list(title: str, words: str = "") -> PickPanel:
+    """A list whose rows are on their way: what is typed meanwhile narrows them down then."""
+    question = ListQuestion(title=title, rows=(), words=words, empty="looking…")
+    return PickPanel(question, lambda answer: NOTHING)
 
 
 class SearchPanel(ViewPanel):

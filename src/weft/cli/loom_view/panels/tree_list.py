@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from weft.api.inspection import ModelInfo
 from weft.app import App
 from weft.cli.chat.screens.list_question import ListAnswer, ListKey, ListQuestion, ListRow
 from weft.cli.commands.table import when
 from weft.cli.loom_view.panels.list_panels import MOST_HITS, PickPanel
 from weft.cli.loom_view.text_rows import money, short_model
-from weft.cli.loom_view.view_command import ViewCommand
+from weft.cli.loom_view.view_command import TreeListQuery, TreeSort, ViewCommand
 from weft.cli.sanitize import clean_line
 from weft.errors import UsageError
 from weft.ids import NodeId
@@ -19,6 +21,13 @@ from weft.loom import CatalogueEntry, LoomSession
 
 MOST_TREES: Final = 500
 _LABEL: Final = 80
+_ORDERS: Final = {
+    "updated": "last use",
+    "created": "age",
+    "name": "name",
+    "nodes": "size",
+}
+_SORTS: Final[tuple[TreeSort, ...]] = ("updated", "created", "name", "nodes")
 
 
 def session_of(entry: CatalogueEntry) -> str:
@@ -40,10 +49,10 @@ async def open_tree(app: App, reference: str) -> tuple[LoomSession, str]:
     return await app.loom.open(reference, read_only=True), "another process has it: to read only"
 
 
-async def tree_question(app: App, current: str = "", *, is_here: bool = False) -> PickPanel:
-    """All trees, or those of this folder; those used last first."""
-    facets = {"project_path": [app.project_path]} if is_here else None
-    found = await app.loom.catalogue(facets=facets, limit=MOST_TREES)
+async def tree_question(app: App, asked: TreeListQuery, current: str = "") -> PickPanel:
+    """Trees to pick from; what `asked` has typed already narrows them down."""
+    facets = {"project_path": [app.project_path]} if asked.is_here else None
+    found = await app.loom.catalogue(facets=facets, sort=asked.sort, limit=MOST_TREES)
     rows = tuple(
         ListRow(
             clean_line(entry.name)[:_LABEL] or "Loom",
@@ -60,16 +69,26 @@ async def tree_question(app: App, current: str = "", *, is_here: bool = False) -
     )
 
     def picked(answer: ListAnswer) -> Sequence[ViewCommand]:
+        if answer.key == "enter":
+            return (ViewCommand("switch", text=session_of(found.entries[answer.row])),)
+        changed = replace(asked, words=answer.words)
         if answer.key == "tab":
-            return (ViewCommand("open_trees", is_wide=is_here, text=current),)
-        return (ViewCommand("switch", text=session_of(found.entries[answer.row])),)
+            changed = replace(changed, is_here=not asked.is_here)
+        else:
+            changed = replace(changed, sort=_SORTS[(_SORTS.index(asked.sort) + 1) % len(_SORTS)])
+        return (ViewCommand("open_trees", trees=changed),)
 
     question = ListQuestion(
-        title="Trees of this folder" if is_here else "Trees",
+        title="Trees of this folder" if asked.is_here else "Trees",
         rows=rows,
+        words=asked.words,
         enter="opens it",
-        keys=(ListKey("tab", "all folders" if is_here else "this folder", needs_row=False),),
+        keys=(
+            ListKey("tab", "all folders" if asked.is_here else "this folder", needs_row=False),
+            ListKey("c-s", "another order", needs_row=False),
+        ),
         keeps=(0, 1, 2),
+        about=f"by {_ORDERS[asked.sort]}",
         empty="there is no tree here yet",
     )
     return PickPanel(question, picked)
@@ -92,8 +111,10 @@ async def hit_rows(
     ]
 
 
-def model_question(models: Iterable[ModelInfo], picked: Callable[[str], None]) -> PickPanel:
-    """The models that there are; `picked` gets the name of one."""
+def model_question(
+    models: Iterable[ModelInfo], words: str, picked: Callable[[str], None]
+) -> PickPanel:
+    """The models that there are, narrowed down by words; `picked` gets the name of one."""
     names = [f"{info.provider}:{info.name}" for info in models if info.name]
 
     def take(answer: ListAnswer) -> Sequence[ViewCommand]:
@@ -104,5 +125,7 @@ def model_question(models: Iterable[ModelInfo], picked: Callable[[str], None]) -
         ListRow(name.partition(":")[2].rpartition("/")[2], (name.partition(":")[0],), words=name)
         for name in names
     )
-    question = ListQuestion(title="Add a model", rows=rows, enter="adds it, or the name as typed")
+    question = ListQuestion(
+        title="Add a model", rows=rows, words=words, enter="adds it, or the name as typed"
+    )
     return PickPanel(question, take, typed=picked)

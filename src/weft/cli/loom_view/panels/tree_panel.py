@@ -47,8 +47,15 @@ class TreePanel(ViewPanel):
 
     def press(self, key: str) -> Sequence[ViewCommand]:
         page = max(1, self._height - 1)
-        moves = {"j": 1, "down": 1, "k": -1, "up": -1, "pagedown": page, "pageup": -page,
-                 "space": page}  # fmt: skip
+        moves = {
+            "j": 1,
+            "down": 1,
+            "k": -1,
+            "up": -1,
+            "pagedown": page,
+            "pageup": -page,
+            "space": page,
+        }
         if key in (*CLOSES, "v"):
             self.is_over = True
         elif key == "enter":

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 import msgspec
 
 from weft.cli.chat.paint.styled_text import StyledSpan
+from weft.cli.chat.paint.text_cells import word_wrap
 from weft.cli.chat.screens.line_input.editing_keys import edit
 from weft.cli.chat.screens.line_input.input_rows import input_rows
 from weft.cli.chat.screens.line_input.line_editor import LineEditor
@@ -63,8 +64,16 @@ class PagesPanel(ViewPanel):
 
     def press(self, key: str) -> Sequence[ViewCommand]:
         page = max(1, self._height - 1)
-        moves = {"j": 1, "down": 1, "k": -1, "up": -1, "space": page, "pagedown": page,
-                 "b": -page, "pageup": -page}  # fmt: skip
+        moves = {
+            "j": 1,
+            "down": 1,
+            "k": -1,
+            "up": -1,
+            "space": page,
+            "pagedown": page,
+            "b": -page,
+            "pageup": -page,
+        }
         node = self._pages[self._at].node
         if key == "enter" and node is not None:
             self.is_over = True
@@ -144,9 +153,16 @@ class EditPanel(ViewPanel):
         self._editor = LineEditor()
         self._editor.set_text(text)
         self._asks = False
+        self._refusal = ""
         self.is_over = False
 
+    def refused(self, words: str) -> None:
+        """What was typed was not taken: it stays, and the user is told why."""
+        self.is_over = False
+        self._refusal = words
+
     def press(self, key: str) -> Sequence[ViewCommand]:
+        self._refusal = ""
         text = self._editor.whole_text
         asks, self._asks = self._asks, False
         if key in ("escape", "c-c"):
@@ -173,7 +189,7 @@ class EditPanel(ViewPanel):
         shown = input_rows(
             self._editor,
             width=max(8, size.columns - 3),
-            limit=max(1, size.rows - 2),
+            limit=max(1, size.rows - 2 - (4 if self._refusal else 0)),
             styles=styles,
             prompt="",
         )
@@ -182,5 +198,7 @@ class EditPanel(ViewPanel):
         hint = " · ".join(filter(None, hints))
         if self._asks:
             hint = "Esc again drops the change · Enter keeps it"
-        rows = panel_frame(self._title, "", shown.rows, hint, size, styles)
+        refusal = word_wrap(self._refusal, max(8, size.columns - 4)) if self._refusal else []
+        body = [*shown.rows, "", *(styles("bad", row) for row in refusal)]
+        rows = panel_frame(self._title, "", body, hint, size, styles)
         return ViewFrame(rows, (min(shown.row + 1, size.rows - 1), shown.column + 2))
