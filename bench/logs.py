@@ -24,6 +24,7 @@ from weft.events import (
 )
 from weft.ids import CallUid, NodeId, SessionId, TurnId
 from weft.messages import Node, Text, ToolCall, ToolResult, Usage
+from weft.session.log.append import said
 from weft.store import Append, Record, SessionRow, Store
 
 ROUNDS_A_TURN = 8
@@ -134,8 +135,17 @@ async def write_log(store: Store, session_id: SessionId, count: int) -> None:
     await write_facts(store, session_id, facts(session_id, count))
 
 
-async def write_facts(store: Store, session_id: SessionId, stamped: Iterable[Fact]) -> None:
-    """Put a whole log into a store, a thousand facts at a time, and give it back."""
+async def write_facts(
+    store: Store,
+    session_id: SessionId,
+    stamped: Iterable[Fact],
+    *,
+    mode: str = "normal",
+    is_searched: bool = False,
+) -> None:
+    """Put a whole log into a store, a thousand facts at a time, and give it back; with
+    `is_searched`, what was said can be found.
+    """
     lease = await store.take_lease(session_id)
     last = 0
     for page in _pages(stamped, 1000):
@@ -144,7 +154,8 @@ async def write_facts(store: Store, session_id: SessionId, stamped: Iterable[Fac
             expected_seq=last,
             fence=lease.fence,
             records=tuple(record(fact) for fact in page),
-            row=row(session_id, page[-1].seq),
+            row=msgspec.structs.replace(row(session_id, page[-1].seq), mode=mode),
+            said=tuple(said(page)) if is_searched else (),
         )
         await store.append(append)
         last = page[-1].seq

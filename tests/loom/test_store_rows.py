@@ -240,6 +240,21 @@ async def test_row_store_search_by_words_ids_and_filters(world: World) -> None:
         assert await loom.search("  ") == []
 
 
+async def test_a_search_finds_what_is_left_where_most_that_was_said_so_is_deleted(
+    world: World,
+) -> None:
+    async with world.open() as app:
+        loom = app.loom
+        root = await loom.create_root("Root")
+        left = await loom.add_child(root.id, " a rare fox among many words")
+        gone = await loom.add_child(root.id, " gone")
+        await loom.save_continuations("", [" fox"] * 60, parent_id=gone.id, model="m")
+        assert len(await loom.search("fox", limit=5)) == 5
+        await loom.delete_subtree(gone.id)
+        assert [hit.node.id for hit in await loom.search("fox", limit=5)] == [left.id]
+        assert [hit.node.id for hit in await loom.search("fox", limit=5, models=["m"])] == []
+
+
 async def test_row_store_shape_and_stats(world: World) -> None:
     async with world.open() as app:
         loom = app.loom

@@ -21,7 +21,6 @@ class GenerationStore(TreeStore):
             UsageError: another process has the tree, and it is not opened to be read only.
         """
         tree, node = await self.trees.find(start_id, writes=not read_only)
-        await tree.load(tree.active_node() if node == tree.root_id else node)
         view = view_over(self, tree, node, read_only=read_only)
         tree.hold()
         return view

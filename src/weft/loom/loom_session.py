@@ -121,6 +121,7 @@ class LoomSession:
         index = self._selected_index(current, children)
         line = tree.shown_line(current)
         lineage = line.segments
+        tree.look(children)
         below = self._continuation(children[index]) if children else []
         first, plan = self._first_entry(), self.model_plan
         used = tree.state.ledger.total
@@ -197,12 +198,13 @@ class LoomSession:
 
     def _continuation(self, child: NodeId) -> list[TextSegment]:
         """The segments below a child, along what was selected last."""
-        found: list[tuple[NodeId, str]] = []
+        tree, below = self._tree, list[NodeId]()
         at = child
         while children := self._children(at):
             at = children[self._selected_index(at, children)]
-            found.append((at, self._tree.text(at)))
-        return self._segments(found)
+            below.append(at)
+        tree.look(below)
+        return self._segments([(each, tree.text(each)) for each in below])
 
     def _tree_nodes(self) -> tuple[LoomNode, ...]:
         nodes = self._tree.all_nodes()

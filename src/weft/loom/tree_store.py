@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from weft.loom.trees.tree_import import TreeImport
     from weft.loom.trees.tree_shape import TreeShape, TreeStats
 
-MOST_NAMED: Final = 50
+MOST_FOUND: Final = 5_000
+"""Places of a search that are looked at, where most of them do not fit."""
+MOST_NAMED: Final = 500
 """Trees whose names a search looks at; the most recently used ones."""
 DEFAULT_SECONDS: Final = 2.0
 """How long the default model is remembered."""
@@ -201,13 +203,8 @@ class TreeStore:
     async def nodes_by_ids(self, node_ids: Iterable[str]) -> dict[NodeId, LoomNode]:
         """These nodes by their ids; those that are not there are left out."""
         found: dict[NodeId, LoomNode] = {}
-        for each in node_ids:
-            try:
-                tree, node = await self.trees.find(each)
-            except (NodeNotFound, AmbiguousId):
-                continue
-            if each in (node, tree.shown_id(node)):
-                found[NodeId(each)] = tree.node(node)
+        for each, (tree, node) in (await self.trees.find_exact(list(node_ids))).items():
+            found[each] = tree.node(node)
         return found
 
     async def context_of(self, node_id: str) -> str:
@@ -336,9 +333,14 @@ class TreeStore:
                 and (after is None or hit.node.created_at > after)
             )
 
-        asked = parse_query(query)
-        sources = await self._sources(asked, limit)
-        return await search_nodes(self.nodes_by_ids, asked, sources, fits, limit)
+        asked, most = parse_query(query), limit * 5
+        while True:
+            # More than are asked for: filters take some away, and so does what was deleted.
+            sources = await self._sources(asked, most)
+            hits = await search_nodes(self.nodes_by_ids, asked, sources, fits, limit)
+            if len(hits) >= limit or len(sources.said) < most or most >= MOST_FOUND:
+                return hits
+            most = min(10 * most, MOST_FOUND)
 
     async def search_trees(self, query: str, *, limit: int = 20) -> list[RankedTree]:
         """The trees in which a search finds something, each by its best node."""
@@ -351,13 +353,12 @@ class TreeStore:
 
         if not query.words:
             return SearchSources(said=())
-        # More than are asked for: filters take some away.
-        said = await self.host.store.search(query.words, limit=limit * 5)
+        said = await self.host.store.search(query.words, limit=limit)
         ids = await self.trees.places(query.words) if query.looks_like_id else []
         places = [(tree.shown_id(node), tree.tree_id) for node, tree in ids]
         named = [
             (await self.trees.tree_id(row), {"name": row.title, "model": row.model})
-            for row in (await self.trees.rows(query=query.words))[:MOST_NAMED]
+            for row in await self.trees.rows(limit=MOST_NAMED)
         ]
         return SearchSources(said=said, places=places, named=named)
 

@@ -147,6 +147,8 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
 
     They are marked too, but to look for the marks is to look at every node.
     """
+    bookmarks: dict[NodeId, bool] = {}
+    """The nodes with a bookmark."""
     min_reader: int = 1
     """The least `READER_VERSION` that reads these facts right."""
 
@@ -308,9 +310,6 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
 
     def _move(self, moves: tuple[MovedNode, ...], to: NodeId) -> None:
         """Hang nodes on another one."""
-        if moves:
-            # They are numbered from the roots down, and lines change in their middle.
-            self.__dict__.pop("counts", None)
         target = self._own(to)
         for moved in moves if target is not None else ():
             held = self._own(node := moved.node)
@@ -318,9 +317,12 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
             # A fold never raises, and never makes a circle of a tree.
             if held is None or above is None or target is None or node in self.walk_up(to):
                 continue
+            old = held.parent
             above.children = tuple(each for each in above.children if each != node)
             target.children += (node,)
             held.parent, held.parent_revision = to, moved.revision
+            if old is not None and (counts := self.asked_counts()) is not None:
+                counts.move(node, old, to, self.nodes)
             self._deepen(node, target.depth + 1 - held.depth)
             # What was deleted with the one may be seen below the other.
             if target.hidden:
@@ -378,16 +380,17 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         holder = self.nodes.get(top)
         if holder is None or (holder.parent is not None and self.is_hidden(holder.parent)):
             return
-        if (counts := self.asked_counts()) is not None:
-            counts.restart()
-        ahead = [top]
+        ahead, shown = [top], list[NodeId]()
         while ahead:
             node = ahead.pop()
             held = self.nodes.get(node)
             # A subtree that was deleted by itself stays so.
             if held is not None and held.hidden and node not in self.deleted:
                 self._set_hidden(node, hidden=False)
+                shown.append(node)
                 ahead += held.children
+        if (counts := self.asked_counts()) is not None:
+            counts.show(shown, self.nodes)
 
     def _set_hidden(self, node: NodeId, *, hidden: bool) -> None:
         holder = self._own(node)
@@ -395,10 +398,11 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         holder.hidden = hidden
 
     def _pin(self, node: NodeId, holder: NodeSkeleton) -> None:
-        if holder.marks.get("pin"):
-            self.pins[node] = True
-        else:
-            self.pins.pop(node, None)
+        for mark, table in (("pin", self.pins), ("bookmark", self.bookmarks)):
+            if holder.marks.get(mark):
+                table[node] = True
+            else:
+                table.pop(node, None)
 
     def _add_note(self, fact: SystemNote) -> None:
         note = TreeNote(
@@ -431,6 +435,7 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
             notes=self.notes.copy(),
             environments=self.environments.copy(),
             pins=self.pins.copy(),
+            bookmarks=self.bookmarks.copy(),
             min_reader=self.min_reader,
         )
 

@@ -39,6 +39,11 @@ class LayeredMap(Mapping[_K, _V]):
         assert isinstance(shared, dict)
         return cls((shared,), len(shared))
 
+    @property
+    def all_layers(self) -> tuple[dict[_K, _V], ...]:
+        """All layers, the newest first; only to be read."""
+        return (self._own, *self._layers)
+
     def freeze(self) -> tuple[dict[_K, _V], ...]:
         """All layers; those of this map too do not change from here on."""
         if self._own:

@@ -75,17 +75,20 @@ class LineTexts:
         return None
 
     def _made(self, node: NodeId, nodes: Mapping[NodeId, NodeSkeleton]) -> LineText:
-        segments: list[TextSegment] = []
-        context: str | None = None
+        line: list[tuple[NodeId, NodeSkeleton, int | None]] = []
         at: NodeId | None = node
         revision: int | None = None
         while at is not None and (held := nodes.get(at)) is not None:
-            segment, own = self._segment(at, held, revision)
-            segments.append(segment)
-            if context is None:
-                context = own
+            line.append((at, held, revision))
             at, revision = held.parent, held.parent_revision
-        segments.reverse()
+        line.reverse()
+        self._words.look(line)
+        segments: list[TextSegment] = []
+        context: str | None = None
+        for each, held, read in line:
+            segment, own = self._segment(each, held, read)
+            segments.append(segment)
+            context = context if own is None else own
         return LineText(tuple(segments), "".join(each.text for each in segments), context)
 
     def _segment(

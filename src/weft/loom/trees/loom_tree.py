@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final, Protocol
@@ -127,14 +127,13 @@ class LoomTree:
 
     # -- opening
 
-    async def load(self, around: NodeId | None = None) -> None:
-        """Have the words at hand that a view at `around` shows; those of a small tree all."""
+    async def load(self) -> None:
+        """Have the words of a small tree at hand, and of any whose store is far away; of a large
+        one they are read when they are asked for.
+        """
         tree = self.tree
         if len(tree.nodes) <= READ_WHOLE or not self.words.can_look:
             await self.words.load(tree.nodes.items())
-            return
-        near = self.near(around or self.root_id)
-        await self.words.load((node, tree.nodes[node]) for node in near)
 
     async def load_all(self) -> None:
         """Have all words at hand."""
@@ -187,12 +186,6 @@ class LoomTree:
         if isinstance(self.port, StoredSession):
             await self.port.refresh()
             await self.settle_lost()
-
-    def near(self, node: NodeId) -> list[NodeId]:
-        """The nodes that a view at this one shows: its line, its children, what is below them."""
-        shown = dict.fromkeys(self.tree.line(node))
-        shown |= dict.fromkeys(self.children(node))
-        return [each for each in (*shown, *self.checked_out_below(node)) if each in self.tree.nodes]
 
     async def settle_lost(self) -> None:
         """Make partial nodes of what generations of a dead process left; those who only read see
@@ -409,6 +402,11 @@ class LoomTree:
         """This segment alone."""
         return self.words.text(node, self.tree.nodes[node], revision)
 
+    def look(self, nodes: Iterable[NodeId]) -> None:
+        """Have the words of these nodes at hand, read in one go."""
+        held = self.tree.nodes
+        self.words.look((node, held[node], None) for node in nodes)
+
     def line(self, node: NodeId) -> list[NodeId]:
         """The nodes from the root down to this one."""
         return self.tree.line(node)
@@ -449,11 +447,12 @@ class LoomTree:
     def bookmarks(self) -> list[NodeId]:
         """The marked nodes in the order in which they came."""
         ahead = {node for node, marks in self._marks.items() if BOOKMARK in marks}
-        return [
+        marked = [
             node
-            for node, held in self.tree.nodes.items()
-            if (held.marked or node in ahead) and not held.hidden and self.marks(node).get(BOOKMARK)
+            for node in {*self.tree.bookmarks, *ahead}
+            if self.find(node) is not None and self.marks(node).get(BOOKMARK)
         ]
+        return sorted(marked, key=self.age_of)
 
     def context_of(self, node: NodeId) -> str:
         """What models are told beside the text: the nearest above counts, an empty one too."""
@@ -466,17 +465,6 @@ class LoomTree:
         child = self.marks(node).get("checked_out")
         held = self.find(child) if isinstance(child, str) else None
         return NodeId(str(child)) if held is not None and held.parent == node else None
-
-    def checked_out_below(self, node: NodeId) -> list[NodeId]:
-        """The line that goes on from a node by the children that were selected last."""
-        found: list[NodeId] = []
-        at: NodeId | None = node
-        while at is not None:
-            children = self.children(at)
-            at = (self.checked_out_child(at) or children[0]) if children else None
-            if at is not None:
-                found.append(at)
-        return found
 
     def active_node(self) -> NodeId:
         """Where the tree was left; the nearest node above it that is not deleted."""

@@ -22,7 +22,7 @@ from weft.events import (
     ToolComplete,
     decode,
 )
-from weft.ids import BlobId, CallUid, NodeId
+from weft.ids import BlobId, CallUid, NodeId, SessionId
 from weft.loom.branches.token_scores import TokenScores, read_scores
 from weft.loom.node import LOGPROBS
 from weft.messages import Node, Part, Text, ToolCall, Usage
@@ -80,6 +80,10 @@ class NodeWords:
         self._heads.setdefault(node.id, NodeHead(node.model, node.usage, at, node.calls))
 
     def _put(self, place: LogPosition, node: NodeId, parts: Sequence[Part]) -> None:
+        # Nearly always: one short text, and no place that it shares.
+        if len(parts) == 1 and type(part := parts[0]) is Text and part.blob is None:
+            self._put_text(place, node, part.text)
+            return
         if any(not isinstance(part, Text) for part in parts):
             self._mixed.add(place)
         # A long part has only its beginning in the log; it is read when it is asked for.
@@ -155,13 +159,17 @@ class NodeWords:
             records = self._store.read_now(place.log, [place.seq])
             if records is None:
                 raise Corrupt(place.log, "its words were not loaded", seq=place.seq)
-            fact = decode(records[0].body)
-            self.take(fact)
-            if node and isinstance(fact, NewMessage | NodeEdited | NodeSplit | NodesJoined):
-                self._fill(place, node, words_of(fact, node))
+            self._take_read(place, node, decode(records[0].body))
+
+    def _take_read(self, place: LogPosition, node: NodeId, fact: AnyFact) -> None:
+        self.take(fact)
+        if node and isinstance(fact, NewMessage | NodeEdited | NodeSplit | NodesJoined):
+            self._fill(place, node, words_of(fact, node))
 
     def _fill(self, place: LogPosition, node: NodeId, parts: Sequence[Part]) -> None:
         """Hold a long text as well, whose blob is at hand."""
+        if len(parts) == 1 and type(part := parts[0]) is Text and part.blob is None:
+            return
         if any(blob_of(part) for part in parts):
             whole = "".join(self._whole(part) for part in parts if isinstance(part, Text))
             self._put_text(place, node, whole)
@@ -172,6 +180,21 @@ class NodeWords:
             return part.text
         data = self._store.blob_now(blob_id)
         return part.text if data is None else data.decode("utf-8", "replace")
+
+    def look(self, wanted: Iterable[tuple[NodeId, NodeSkeleton, int | None]]) -> None:
+        """Read what is missing of these nodes' texts, in the revisions that are wanted, in one go
+        and without waiting, where the store is near enough for that.
+        """
+        by_log: dict[str, dict[int, NodeId]] = {}
+        for node, held, revision in wanted:
+            place = _place_of(held, revision)
+            if place not in self._texts:
+                by_log.setdefault(place.log, {})[place.seq] = node
+        for log, nodes in by_log.items():
+            # One alone is read when it is asked for.
+            records = self._store.read_now(log, list(nodes)) if len(nodes) > 1 else None
+            for record, node in zip(records or (), nodes.values(), strict=False):
+                self._take_read(LogPosition(SessionId(log), record.seq), node, decode(record.body))
 
     # -- loading
 

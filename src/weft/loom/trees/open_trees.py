@@ -181,10 +181,48 @@ class OpenTrees:
             AmbiguousId: several ids begin so.
             UsageError: another process has the tree that is to be written.
         """
-        tree, node = await self._found(reference, deleted=deleted)
+        found = await self._taken(reference, deleted=deleted) if writes else None
+        tree, node = found or await self._found(reference, deleted=deleted)
         if writes and not tree.is_writable:
             tree = await self.writing(tree.port.session_id)
         return tree, node
+
+    async def find_exact(self, references: Sequence[str]) -> dict[NodeId, tuple[LoomTree, NodeId]]:
+        """Nodes of exactly these ids, each with its tree; those that are not there are left out."""
+        places: dict[str, list[NodePlace]] = {}
+        for place in await self._host.store.nodes_named([NodeId(each) for each in references]):
+            places.setdefault(place.node, []).append(place)
+        trees: dict[SessionId, LoomTree | None] = {}
+        found: dict[NodeId, tuple[LoomTree, NodeId]] = {}
+        for each in map(NodeId, references):
+            for place in places.get(each, ()):
+                if place.session_id not in trees:
+                    with suppress(SessionNotFound):
+                        trees[place.session_id] = await self.reading(place.session_id)
+                tree = trees.get(place.session_id)
+                if tree is not None and tree.find(each) is not None and tree.is_home_of(each):
+                    found[each] = tree, each
+            if each not in places:
+                with suppress(NodeNotFound, AmbiguousId):
+                    tree, node = await self._found(each, deleted=False)
+                    if each in (node, tree.shown_id(node)):
+                        found[each] = tree, node
+        return found
+
+    async def _taken(self, reference: str, *, deleted: bool) -> tuple[LoomTree, NodeId] | None:
+        """A tree that is written, where its one place is plain: what is to be looked at first is
+        loaded twice.
+        """
+        store, session_id = self._host.store, SessionId(reference)
+        if await store.row(session_id) is not None:
+            tree = await self.writing(session_id)
+            return tree, tree.root_id
+        places = await store.nodes_named([NodeId(reference)])
+        if len(places) != 1 or await store.row(places[0].session_id) is None:
+            return None
+        tree, node = await self.writing(places[0].session_id), places[0].node
+        is_seen = node in tree.tree.nodes if deleted else tree.find(node) is not None
+        return (tree, node) if is_seen else None
 
     async def _found(self, reference: str, *, deleted: bool) -> tuple[LoomTree, NodeId]:
         if not reference:

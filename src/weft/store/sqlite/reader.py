@@ -44,6 +44,10 @@ _MATCHES = """
         (select stream_no from said where said_no in
             (select rowid from said_words where said_words match ?)))
 """
+FEW: Final = 16
+"""Records that are read one by one."""
+MOST_RANKED: Final = 5_000
+"""Places of a search that are compared with each other: the newest."""
 STREAMS_OF_PROJECT: Final = """
     select stream_no from sessions where project_path = ?1
     union select stream_no from streams where name = ?2
@@ -147,6 +151,8 @@ def read(db: apsw.Connection, stream: str, after: int, limit: int) -> list[Recor
 def read_at(db: apsw.Connection, stream: str, seqs: Sequence[int]) -> list[Record]:
     """Exactly these records."""
     number = fetch(db, "select stream_no from streams where name = ?", (stream,))
+    if number and len(seqs) >= FEW:
+        return _read_many(db, stream, number[0][0], seqs)
     records = []
     for seq in seqs:
         found = number and fetch(
@@ -158,6 +164,23 @@ def read_at(db: apsw.Connection, stream: str, seqs: Sequence[int]) -> list[Recor
             raise Corrupt(stream, "there is no such record", seq=seq)
         records.append(Record(*found[0]))
     return records
+
+
+def _read_many(
+    db: apsw.Connection, stream: str, stream_no: int, seqs: Sequence[int]
+) -> list[Record]:
+    # One statement for all: a line of a tree may have thousands, and each one takes a while.
+    found = fetch(
+        db,
+        """select seq, at, kind, body from facts
+           where stream_no = ? and seq in (select value from json_each(?))""",
+        (stream_no, msgspec.json.encode(list(seqs)).decode()),
+    )
+    by_seq = {row[0]: Record(*row) for row in found}
+    for seq in seqs:
+        if seq not in by_seq:
+            raise Corrupt(stream, "there is no such record", seq=seq)
+    return [by_seq[seq] for seq in seqs]
 
 
 def last_seqs(db: apsw.Connection, streams: Sequence[str]) -> dict[str, int]:
@@ -254,16 +277,26 @@ def nodes_named(db: apsw.Connection, nodes: Collection[NodeId]) -> list[NodePlac
 
 
 def search(db: apsw.Connection, query: str, limit: int) -> list[SearchHit]:
-    """Places where all the words were said, best first."""
+    """Places where all the words were said, best first; the best of the newest, where there are
+    very many.
+    """
     phrases = words.phrases(query)
     if not phrases:
         return []
+    match = " ".join(_match(phrase) for phrase in phrases)
+    # To rank all places of a word that is everywhere takes as long as all else of a search.
+    [[oldest]] = fetch(
+        db,
+        """select min(rowid) from
+           (select rowid from said_words where said_words match ? order by rowid desc limit ?)""",
+        (match, MOST_RANKED),
+    )
     found = fetch(
         db,
         """select name, node, text from said_words
            join said on said_no = said_words.rowid join streams using (stream_no)
-           where said_words match ? order by rank limit ?""",
-        (" ".join(_match(phrase) for phrase in phrases), limit),
+           where said_words match ? and said_words.rowid >= ? order by rank limit ?""",
+        (match, oldest or 0, limit),
     )
     return [
         SearchHit(
