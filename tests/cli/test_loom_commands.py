@@ -139,6 +139,14 @@ def test_a_tree_without_a_plan_grows_as_a_new_one_does(loom: LoomProgram) -> Non
     assert [each["model"] for each in loom.data("settings")["model_plan"]] == [loom.model]
 
 
+def test_a_long_text_is_named_before_the_command_ends(loom: LoomProgram) -> None:
+    named = [{"do": "pause", "seconds": 0.05}, text("A Tale of Words")]
+    model = loom.weft.script([text(" and more")], named, by="position")
+    made = loom.data("new", "word " * 600, "-n", "1", "-m", model)
+    assert made["branches"][0]["text"] == " and more"
+    assert [each["name"] for each in loom.data("list")] == ["A Tale of Words"]
+
+
 def test_a_failure_of_all_branches_keeps_the_text_and_exits_1(loom: LoomProgram) -> None:
     failing = loom.weft.script([{"do": "error", "error": "RequestRefused", "message": "no"}])
     done = loom.weft.call("loom", "new", "Kept", "-n", "2", "-m", failing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import anyio.abc
@@ -33,7 +33,9 @@ from weft.loom.branches.generation import StopRule
 from weft.loom.branches.generation_events import ClosingEvent
 from weft.loom.model_plan import checked_plan
 
-_SHOWN = 60
+NAME_SECONDS: Final = 10.0
+"""How long a command waits for the name of a tree that has grown long."""
+_SHOWN: Final = 60
 
 
 async def new(app: App, arguments: ParsedArguments) -> int:
@@ -131,6 +133,8 @@ async def _grown(view: LoomSession, arguments: ParsedArguments) -> int:
         write_pretty(_as_data(view, source, closing, nodes))
     else:
         _show(view, source, closing, nodes)
+    with anyio.move_on_after(NAME_SECONDS):
+        await run.settled()
     await view.aclose()
     return stop.code or (FAILED if isinstance(closing, GenerationError) else OK)
 

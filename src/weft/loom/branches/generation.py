@@ -224,6 +224,13 @@ class GenerationRun:
         if self._has_begun:
             await self._work.ended.wait()
 
+    async def settled(self) -> None:
+        """Wait for what follows the closing event: a long tree without a name is named.  A program
+        that ends sooner has paid for a name that is not stored.
+        """
+        if self._has_begun:
+            await self._work.settled.wait()
+
     def __del__(self) -> None:
         # A consumer that left the loop: nothing else would ever end the work.
         if self._has_begun:
@@ -284,6 +291,8 @@ class GenerationWork:
         self._pieces = 0
         self._keeps_partial = True
         self.ended = anyio.Event()
+        self.settled = anyio.Event()
+        """Nothing is done for it any more."""
         self._is_over = False
         self._branches: list[_Branch] = []
         self._text = ""
@@ -344,8 +353,13 @@ class GenerationWork:
             self._is_over = True
             self._put(GenerationCancelled() if closing is None else closing)
             self.ended.set()
-        if isinstance(closing, GenerationComplete):
-            await self._name(closing)
+            if closing is None:
+                self.settled.set()
+        try:
+            if isinstance(closing, GenerationComplete):
+                await self._name(closing)
+        finally:
+            self.settled.set()
 
     async def _name(self, done: GenerationComplete) -> None:
         """Have a tree named that has grown long and has no name."""
