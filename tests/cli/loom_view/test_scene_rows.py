@@ -165,3 +165,16 @@ def test_a_notice_and_what_grows_stand_in_the_footer() -> None:
     assert (
         "└ ⠹ 3 growing ─" in frame(scene(), 80, 12, status=SceneStatus(activity="⠹ 3 growing"))[-2]
     )
+
+
+def test_the_rows_of_a_growing_branch_are_not_broken_anew_with_each_word() -> None:
+    words = [f" word{n % 7}" for n in range(2_000)]
+    changes, text = 0, "".join(words[:500])
+    before = frame(scene(row(0, text, state="growing", tokens=1)), 80, 12)
+    for word in words[500:600]:
+        text += word
+        after = frame(scene(row(0, text, state="growing", tokens=1)), 80, 12)
+        changes += sum(one != two for one, two in zip(before, after, strict=True))
+        before = after
+    # A word changes one row, and a new row all that move up by one.
+    assert changes < 250

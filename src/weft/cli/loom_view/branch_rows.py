@@ -17,6 +17,7 @@ from weft.cli.loom_view.text_rows import (
     plain,
     short_model,
     span,
+    stable_start,
     text_lines,
 )
 
@@ -146,7 +147,10 @@ class BranchList:
             return text_lines(self._focus, room)
         # A little more than fits, so that it is known whether something is cut.
         most = (height + 2) * max(4, room)
-        text = row.text[-most:] if row.state == "growing" else row.text[:most]
+        if row.state == "growing":
+            text = row.text[stable_start(row.text, most) :]
+        else:
+            text = row.text[:most]
         words = plain(text).strip()
         if height == 1:
             words = " ".join(words.split("\n"))

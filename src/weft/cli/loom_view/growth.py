@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from weft.cli.loom_view.scene import BranchRow
+from weft.cli.loom_view.text_rows import stable_start
 from weft.events import TokenReceived
 from weft.ids import NodeId
 from weft.loom import (
@@ -37,8 +38,8 @@ class GrowingBranch(msgspec.Struct):
     @property
     def tail(self) -> str:
         """The end of what has come."""
-        # Short pieces: the last few hundred hold more than a screen does.
-        return "".join(self.pieces[-SHOWN:])[-SHOWN:]
+        self.pieces[:] = ["".join(self.pieces)]
+        return self.pieces[0][stable_start(self.pieces[0], SHOWN) :]
 
 
 class BranchGrowth:

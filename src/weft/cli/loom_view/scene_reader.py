@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from weft.cli.chat.screens.terminal.region_painter import ScreenSize
 from weft.cli.loom_view.growth import BranchGrowth
 from weft.cli.loom_view.scene import BranchRow, LinePart, LoomScene, shown_places
+from weft.cli.loom_view.text_rows import stable_start
 from weft.cli.sanitize import clean_line
 from weft.ids import NodeId
 from weft.loom import LoomSession, TextSegment
@@ -55,7 +56,7 @@ class SceneReader:
         rows = [replace(self._row(branches[n], marked, growth), place=n) for n in places]
         target = chosen if selected >= 0 else current
         line = tree.shown_line(current)
-        start = _start_of(line.text, size.columns * (size.rows + scroll + 2))
+        start = stable_start(line.text, size.columns * (size.rows + scroll + 2))
         parts, is_cut = _line_end(line.segments, len(line.text), start, hoist)
         marks = tree.marks(current)
         rating = marks.get("rating")
@@ -176,22 +177,6 @@ class SceneReader:
                 found.append(clean_line(name))
             at = tree.parent(at)
         return tuple(reversed(found))
-
-
-def _start_of(text: str, room: int) -> int:
-    """Where the part of a line begins that is drawn: so much text, from the beginning of a
-    paragraph on.  In a long one from a place that stays the same while the text grows, or its rows
-    would be broken anew with every step.
-    """
-    low = len(text) - room
-    if low <= 0:
-        return 0
-    line = text.rfind("\n", max(0, low - room), low)
-    if line >= 0:
-        return line + 1
-    place = low // room * room
-    space = text.find(" ", place, place + 100)
-    return place if space < 0 else space + 1
 
 
 def _line_end(

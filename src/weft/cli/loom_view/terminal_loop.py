@@ -1,6 +1,6 @@
 """The terminal of the view: keys in, rows out, on the alternate screen.
 
-A key is drawn at once; what streams waits for the next of twenty drawings a second.  Of a frame
+A key is drawn at once; what streams waits for the next of ten drawings a second.  Of a frame
 only the rows are written that have changed.
 """
 
@@ -18,6 +18,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
+from weft.cli.chat.paint.text_cells import row_cells
 from weft.cli.chat.screens.external_editor import edited
 from weft.cli.chat.screens.terminal.block_viewer import OPEN, SHUT
 from weft.cli.chat.screens.terminal.key_decoder import (
@@ -32,12 +33,13 @@ from weft.cli.chat.screens.terminal.terminal_device import TerminalPort
 from weft.cli.loom_view.text_rows import ViewFrame
 from weft.clock import Clock, SystemClock
 
-REDRAW_SECONDS = 0.05
+REDRAW_SECONDS = 0.1
 ESCAPE_SECONDS = 0.05
 """A terminal sends a sequence in one burst: so long after an ESC, it was the key."""
 FRAMES_PER_SECOND = 8
 DRAWING_SHARE = 10
 """Between two drawings of a stream at least so many times what one takes."""
+_RESET = "\x1b[0m"
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 
 
@@ -233,10 +235,11 @@ class ViewTerminal:
         rows = [self._styles.written(row) for row in frame.rows[: size.rows]]
         rows += [""] * (size.rows - len(rows))
         is_new = len(self._drawn) != len(rows)
+        before = [""] * len(rows) if is_new else self._drawn
         changed = [
-            f"\x1b[{number}H\x1b[2K{row}"
-            for number, row in enumerate(rows, start=1)
-            if is_new or self._drawn[number - 1] != row
+            changed_part(number, old, row, size.columns)
+            for number, (old, row) in enumerate(zip(before, rows, strict=True), start=1)
+            if is_new or old != row
         ]
         if not changed and frame.cursor == self._cursor:
             return
@@ -249,3 +252,20 @@ class ViewTerminal:
         text = f"{_BEGIN}\x1b[?25l\x1b[?7l{clear}{''.join(changed)}\x1b[?7h{place}{_END}"
         self._port.write(text)
         self._drawn, self._cursor = rows, frame.cursor
+
+
+def changed_part(number: int, before: str, row: str, columns: int) -> str:
+    """What is written to make one row of another: from the first word on that differs."""
+    pairs = enumerate(zip(before, row, strict=False))
+    same = next((n for n, (one, two) in pairs if one != two), min(len(before), len(row)))
+    attribute = row.rfind("\x1b", 0, same)
+    if attribute >= 0 and not row.startswith(_RESET, attribute):
+        # Inside of an attribute: it has to be set again.
+        cut = attribute
+    else:
+        plain = attribute + len(_RESET) if attribute >= 0 else 0
+        # Between two words: never inside of a character that takes several.
+        cut = max(plain, row.rfind(" ", 0, same) + 1)
+        cut = cut if cut <= same else max(0, attribute)
+    rest = "\x1b[K" if row_cells(row) < columns else ""
+    return f"\x1b[{number};{row_cells(row[:cut]) + 1}H{row[cut:]}{rest}"

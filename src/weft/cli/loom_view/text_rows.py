@@ -105,7 +105,7 @@ def panel_frame(
     if size.rows < 3:
         return [padded(row, width) for row in [*body, hint][: size.rows]]
     drawn = [
-        edge("┌┐", title, right, width, styles, bold=1),
+        edge("┌┐", clean_line(title), right, width, styles, bold=1),
         *framed(rows, width, styles),
         edge("└┘", shortened(hint, width - 5), "", width, styles),
     ]
@@ -118,6 +118,22 @@ def shortened(hint: str, room: int) -> str:
 
 
 # --- long texts
+
+
+def stable_start(text: str, room: int) -> int:
+    """Where the end of a text begins that is drawn: so much of it, from the beginning of a
+    paragraph on.  In a long one from a place that stays the same while the text grows, or its rows
+    would be broken anew with every word.
+    """
+    low = len(text) - room
+    if low <= 0:
+        return 0
+    line = text.rfind("\n", max(0, low - room), low)
+    if line >= 0:
+        return line + 1
+    place = low // room * room
+    space = text.find(" ", place, place + 100)
+    return place if space < 0 else space + 1
 
 
 class LongText:

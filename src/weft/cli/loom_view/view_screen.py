@@ -26,6 +26,7 @@ from weft.cli.loom_view.scene import LoomScene
 from weft.cli.loom_view.scene_rows import ScenePainter, SceneStatus
 from weft.cli.loom_view.text_rows import ViewFrame
 from weft.cli.loom_view.view_command import CommandName, ViewCommand
+from weft.cli.sanitize import clean_line
 from weft.ids import NodeId
 
 LONGEST_EDIT: Final = 20_000
@@ -356,7 +357,8 @@ class ViewScreen:
             return panel.frame(size, self._styles)
         notice = f"{panel.words} {panel.hint}" if panel is not None else self.notice
         status = SceneStatus(
-            notice=notice,
+            # It may be the sentence of a vendor.
+            notice=clean_line(notice),
             activity=self.activity,
             tokens=self.tokens.words() if self.tokens is not None else "",
             hints=self._hints(),

@@ -18,6 +18,7 @@ from weft.cli.chat.screens.terminal.region_painter import ScreenSize
 from weft.cli.chat.screens.terminal.styles import RowStyles
 from weft.cli.loom_view.text_rows import LongText, ViewFrame, panel_frame
 from weft.cli.loom_view.view_command import ViewCommand
+from weft.cli.sanitize import clean_line
 from weft.ids import NodeId
 
 CLOSES: Final = ("escape", "q", "c-c")
@@ -159,7 +160,7 @@ class EditPanel(ViewPanel):
     def refused(self, words: str) -> None:
         """What was typed was not taken: it stays, and the user is told why."""
         self.is_over = False
-        self._refusal = words
+        self._refusal = clean_line(words)
 
     def press(self, key: str) -> Sequence[ViewCommand]:
         self._refusal = ""
