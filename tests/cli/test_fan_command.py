@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.fan_project import git
 from weft.api.fan import FanCandidate
-from weft.cli.commands.fan import row, stop_rule
+from weft.cli.commands.fan import stop_rule
+from weft.cli.commands.fan_table.rows import row
 from weft.errors import UsageError
 
 SCRIPT = {

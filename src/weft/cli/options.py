@@ -629,7 +629,15 @@ VERBS: tuple[CommandSpec, ...] = (
         verbs=(
             CommandSpec("run", "Begin a fan-out, and show it until all have ended", "PROMPT", _FAN),
             CommandSpec("list", "List the fan-outs of this project", "", (JSON,), aliases=("ls",)),
-            CommandSpec("show", "Show the candidates of one, the best first", "ID", (JSON,)),
+            CommandSpec(
+                "show",
+                "Show the candidates of one, the best first",
+                "ID",
+                (
+                    CommandOption(("--live",), "Keep the table, with its keys, on a terminal."),
+                    JSON,
+                ),
+            ),
             CommandSpec("diff", "Show what a candidate changed", "ID NUMBER"),
             CommandSpec("compare", "Show how two candidates differ", "ID NUMBER NUMBER"),
             CommandSpec(

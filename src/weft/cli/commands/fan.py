@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Literal
 
-import anyio
 import msgspec
 
-from weft.api.fan import Fan, FanCandidate, KeepOutcome
+from weft.api.fan import Fan, KeepOutcome
 from weft.app import App
-from weft.cli.commands.table import money, print_table, when
+from weft.cli.commands.fan_table.live_table import (
+    LiveTable,
+    TerminalKeys,
+    columns,
+    is_interactive,
+    to_terminal,
+)
+from weft.cli.commands.fan_table.rows import HEAD, kept_lines, row
+from weft.cli.commands.table import print_table, when
 from weft.cli.commands.with_app import with_app
-from weft.cli.exit_codes import FAILED, OK
+from weft.cli.exit_codes import FAILED, OK, CommandExit
 from weft.cli.parse import ParsedArguments
 from weft.cli.sanitize import clean_line
 from weft.cli.session_options import find_id
 from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.errors import UsageError
 
-HEAD: Final = ("#", "model", "state", "verify", "tests", "diff", "agree", "cost", "time")
-LOOK_SECONDS: Final = 0.5
-"""How often the live table is drawn."""
 _SHOWN: Final = 60
-_SIGNS: Final[Mapping[str, str]] = {"passed": "✓", "flaky": "~", "failed": "✗", "": ""}
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -32,7 +35,13 @@ def run(arguments: ParsedArguments) -> int:
     if arguments.verb == "fan open":
         return _open(arguments)
     work = _COMMANDS[arguments.verb.removeprefix("fan ")]
-    return with_app(arguments, lambda app: work(app, arguments))
+    try:
+        return with_app(arguments, lambda app: work(app, arguments))
+    except _OpenCandidate as wanted:
+        from weft.cli.chat.start import run_chat  # not for a table
+        from weft.cli.parse import parse
+
+        return run_chat(parse([]), candidate=wanted.candidate)
 
 
 def _open(arguments: ParsedArguments) -> int:
@@ -96,26 +105,46 @@ def stop_rule(given: str | None) -> tuple[Literal["all", "verified"], float | No
 
 
 async def _followed(fan: Fan, arguments: ParsedArguments) -> int:
-    """Show a fan-out at work until it is settled."""
+    """Show a fan-out at work until it is settled; on a terminal until the user quits."""
     is_json = arguments.flag("json")
+    if not is_json and is_interactive():
+        return await _live(fan)
     if not is_json:
         tell(f"{fan.id}: {fan.planned} candidates; Ctrl-C suspends them, to be resumed")
         for note in fan.notes:
             tell(note)
-    is_drawn = not is_json and sys.stderr is not None and sys.stderr.isatty()
-    live = LiveTable() if is_drawn else None
-    begun = anyio.current_time()
-    while not fan.is_settled:
-        with anyio.move_on_after(LOOK_SECONDS):
-            await fan.wait()
-        if live is not None:
-            live.draw(fan.candidates(), anyio.current_time() - begun)
-    if live is not None:
-        live.clear()
+    await fan.wait()
     _show_fan(fan, is_json=is_json)
     if not is_json and (hint := _next_step(fan)):
         tell(hint)
-    return OK if any(each.is_best for each in fan.candidates()) else FAILED
+    return _code(fan)
+
+
+def _code(fan: Fan) -> int:
+    return OK if any(each.is_best or each.state == "kept" for each in fan.candidates()) else FAILED
+
+
+async def _live(fan: Fan) -> int:
+    """The table with keys; what runs when the user quits is suspended, to be resumed."""
+    tell(f"{fan.id}: {fan.planned} candidates; Ctrl-C and q suspend those at work, to be resumed")
+    keys = TerminalKeys(sys.stdin.fileno())
+    table = LiveTable(fan, read_key=keys.read, write=to_terminal, width=columns)
+    with keys.taken():
+        await table.run()
+    _show_fan(fan, is_json=False)
+    if table.opens:
+        raise _OpenCandidate(fan.id, table.opens)
+    if hint := _next_step(fan):
+        tell(hint)
+    return _code(fan)
+
+
+class _OpenCandidate(CommandExit):
+    """The user wants to go on with a candidate in the chat."""
+
+    def __init__(self, fan_id: str, number: int) -> None:
+        super().__init__(OK)
+        self.candidate = (fan_id, number)
 
 
 def _next_step(fan: Fan) -> str:
@@ -126,63 +155,6 @@ def _next_step(fan: Fan) -> str:
     return (
         f"`weft fan diff {fan.id} {number}` shows it, `weft fan keep {fan.id} {number} --dry-run` "
         f"what keeping would do, `weft fan keep {fan.id} {number}` keeps it"
-    )
-
-
-class LiveTable:
-    """A table on a terminal that is drawn over itself."""
-
-    def __init__(self) -> None:
-        self._lines = 0
-
-    def draw(self, candidates: Sequence[FanCandidate], seconds: float) -> None:
-        """Show the candidates as they are now."""
-        lines = table_lines(candidates, seconds)
-        self.clear()
-        # Standard error: the result is what goes to the output.
-        sys.stderr.write("".join(f"{line}\n" for line in lines))
-        sys.stderr.flush()
-        self._lines = len(lines)
-
-    def clear(self) -> None:
-        """Take it away."""
-        if self._lines:
-            sys.stderr.write(f"\x1b[{self._lines}A\x1b[J")
-            self._lines = 0
-
-
-def table_lines(candidates: Sequence[FanCandidate], running: float = 0.0) -> list[str]:
-    """The table of candidates, with its head."""
-    rows = [HEAD, *(tuple(map(clean_line, row(each, running))) for each in candidates)]
-    widths = [max(len(cells[place]) for cells in rows) for place in range(len(HEAD))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-        for cells in rows
-    ]
-
-
-def row(each: FanCandidate, running: float = 0.0) -> tuple[str, ...]:
-    """One candidate as the table shows it; `running` is how long those at work have been."""
-    verify = ""
-    if each.verify:
-        verify = f"{_SIGNS[each.verify]} {each.verify_passed}/{each.verify_runs}"
-        verify += " (✗ base)" if each.base_verify == "failed" else ""
-    tests = "–"
-    if each.touches_checks:
-        tests = "⚠ edits tests" + (" (✗ base's)" if each.base_tests == "failed" else "")
-    has_ended = each.state not in ("working", "interrupted")
-    count = f"{len(each.files)}f" if each.files else ""
-    seconds = each.seconds if has_ended else running
-    return (
-        f"{each.index}{'★' if each.is_best else ''}",
-        each.model.partition(":")[2].rpartition("/")[2] or each.model or "(default)",
-        each.state if each.state != "failed" else f"failed ({each.reason or 'error'})",
-        verify,
-        tests,
-        f"+{each.added} −{each.removed}  {count}" if each.files else ("none" if has_ended else ""),
-        f"{each.agree} of {each.of}" if each.agree > 1 else "",
-        money(each.cost_usd),
-        f"{int(seconds) // 60}:{int(seconds) % 60:02}",
     )
 
 
@@ -231,6 +203,8 @@ async def _list(app: App, arguments: ParsedArguments) -> int:
 
 async def _show(app: App, arguments: ParsedArguments) -> int:
     fan = await _fan(app, arguments, 1)
+    if arguments.flag("live") and is_interactive():
+        return await _live(fan)
     if not arguments.flag("json"):
         write_line(f"{fan.id}: {clean_line(' '.join(fan.prompt.split()))}")
         if fan.verify_command:
@@ -270,32 +244,6 @@ async def _keep(app: App, arguments: ParsedArguments) -> int:
         if outcome.is_kept:
             write_line(f"kept; `weft -r {fan.session_id}` and /rewind there take it back")
     return OK if is_preview or outcome.is_kept else FAILED
-
-
-def kept_lines(outcome: KeepOutcome, *, is_preview: bool) -> list[str]:
-    """What keeping a candidate did, or would do, for the user."""
-    words = {"put": "take", "remove": "remove", "merge": "merge", "same": "same"}
-    words["marked"] = "markers"
-    lines = [
-        f"  {words.get(file.action, 'CONFLICT'):8}  {clean_line(file.path)}"
-        + (f"  ({file.why})" if file.why else "")
-        for file in outcome.plan.files
-    ]
-    lines += [f"  left out  {clean_line(each)}" for each in outcome.plan.left_out]
-    if is_preview:
-        return lines or ["  nothing"]
-    if not outcome.is_kept and not outcome.left:
-        tail = "\n".join(outcome.output.splitlines()[-15:])
-        why = "the check fails on the project with these changes, so nothing was put there"
-        return [*lines, f"{why} (--force does it all the same):", tail]
-    lines += [clean_line(remark) for remark in outcome.remarks]
-    if outcome.aside:
-        lines.append(f"yours stayed where both changed; its versions are in {outcome.aside}")
-    if not outcome.is_kept:
-        lines.append("nothing was put into the project")
-    elif outcome.left:
-        lines.append(f"not taken over: {clean_line(', '.join(outcome.left))}")
-    return lines
 
 
 def _kept_as_data(outcome: KeepOutcome) -> dict[str, Any]:

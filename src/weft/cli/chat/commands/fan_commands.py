@@ -75,7 +75,7 @@ class FanCommands(CommandGroup):
         return await app.fan(found[0].id)
 
     async def _look(self) -> None:
-        from weft.cli.commands.fan import table_lines  # as above
+        from weft.cli.commands.fan_table.rows import table_lines  # as above
 
         fan = await self._latest()
         lines = table_lines(fan.candidates())
@@ -136,7 +136,7 @@ class FanCommands(CommandGroup):
 
     async def _keep(self, fan: Fan, number: int) -> None:
         """Show what would happen, ask, and do it."""
-        from weft.cli.commands.fan import kept_lines  # as above
+        from weft.cli.commands.fan_table.rows import kept_lines  # as above
 
         self._must_be_idle("keeping a candidate")
         preview = await fan.keep(number, preview=True)
