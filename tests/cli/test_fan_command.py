@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.fan_project import git
 from weft.api.fan import FanCandidate
-from weft.cli.commands.fan import stop_rule
 from weft.cli.commands.fan_table.rows import row
+from weft.cli.commands.fan_table.stop_rule import stop_rule
 from weft.errors import UsageError
 
 SCRIPT = {
@@ -71,12 +71,12 @@ def test_a_fan_out_is_begun_shown_and_kept_by_three_processes(tmp_path: Path) ->
     ("given", "rule"),
     [(None, ("all", None)), ("verified", ("verified", None)), ("$0.50", ("all", 0.5))],
 )
-def test_thestop_rule(given: str | None, rule: tuple[str, float | None]) -> None:
+def test_the_stop_rule(given: str | None, rule: tuple[str, float | None]) -> None:
     assert stop_rule(given) == rule
 
 
 @pytest.mark.parametrize("given", ["", "soon", "$-1", "$0", "nan"])
-def test_anotherstop_rule_is_refused(given: str) -> None:
+def test_another_stop_rule_is_refused(given: str) -> None:
     with pytest.raises(UsageError, match="--stop-when"):
         stop_rule(given)
 

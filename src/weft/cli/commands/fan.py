@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
@@ -18,6 +18,7 @@ from weft.cli.commands.fan_table.live_table import (
     to_terminal,
 )
 from weft.cli.commands.fan_table.rows import HEAD, kept_lines, row
+from weft.cli.commands.fan_table.stop_rule import stop_rule
 from weft.cli.commands.table import print_table, when
 from weft.cli.commands.with_app import with_app
 from weft.cli.exit_codes import FAILED, OK, CommandExit
@@ -83,25 +84,6 @@ async def _run(app: App, arguments: ParsedArguments) -> int:
         budget_usd=budget,
     )
     return await _followed(fan, arguments)
-
-
-def stop_rule(given: str | None) -> tuple[Literal["all", "verified"], float | None]:
-    """`verified`, or an amount of money.
-
-    Raises:
-        UsageError: it is neither.
-    """
-    if given is None:
-        return "all", None
-    if given == "verified":
-        return "verified", None
-    try:
-        amount = float(given.removeprefix("$"))
-    except ValueError:
-        amount = 0.0
-    if not 0 < amount < 1e6:
-        raise UsageError(f"--stop-when takes `verified` or an amount as `$0.50`, not {given!r}")
-    return "all", amount
 
 
 async def _followed(fan: Fan, arguments: ParsedArguments) -> int:

@@ -43,7 +43,7 @@ class FanCommands(CommandGroup):
             await self._begin(words)
 
     async def _begin(self, words: str) -> None:
-        from weft.cli.commands.fan import stop_rule  # as above
+        from weft.cli.commands.fan_table.stop_rule import stop_rule  # as above
 
         self._must_be_idle("a fan-out")
         session = self._session("fan out from")
