@@ -556,6 +556,7 @@ FACTS = (
     "FanCandidateStarted",
     "FanCandidateEnded",
     "FanVerified",
+    "FanJudged",
     "FanKept",
     "FanCandidateDropped",
     "FanCandidateRestored",

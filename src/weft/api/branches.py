@@ -158,6 +158,7 @@ class BranchCalls(SessionBase):
         base: Literal["now", "head"] = "now",
         stop: Literal["all", "verified"] = "all",
         budget_usd: float | None = None,
+        judge: str | None = None,
         input_id: str | None = None,
     ) -> Fan:
         """Begin `n` candidates for one task from the present message, each a session of its own in
@@ -166,7 +167,9 @@ class BranchCalls(SessionBase):
         `models` are taken in turn; without any, all use the session's.  `verify` is a command that
         is run for each when it has ended, and on the base.  `base`: the project as it is, or as its
         last commit has it.  `stop="verified"` stops the others when one has passed; `budget_usd`
-        stops all when it is used up.  What a candidate changes reaches the project with `keep`.
+        stops all when it is used up.  `judge` is a model that is asked which is better where
+        candidates stand equal by the check.  What a candidate changes reaches the project with
+        `keep`.
 
         Raises:
             UsageError: nothing keeps candidates apart on this machine, the session is in plan mode,
@@ -186,6 +189,7 @@ class BranchCalls(SessionBase):
             base=base,
             stop=stop,
             budget_usd=budget_usd,
+            judge=judge or "",
             input_id=input_id_of(input_id),
         )
 

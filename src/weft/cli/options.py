@@ -304,6 +304,12 @@ _FAN = (
         "text",
         "RULE",
     ),
+    CommandOption(
+        ("--judge",),
+        "A model that is asked which is better where candidates stand equal by the check.",
+        "text",
+        "MODEL",
+    ),
     CommandOption(("--session",), "Branch off this session; without it, a new one.", "text", "ID"),
     JSON,
 )

@@ -141,7 +141,7 @@ async def test_a_candidate_is_gone_on_with_by_hand_and_is_checked_again(stage: W
         fan = await session.generate_branches("do", 1, verify=VERIFY)
         await waited(fan)
         assert fan.candidates()[0].verify == "failed"
-        mine = await fan.open(1)
+        mine = await app.sessions.get(await fan.open(1))
         assert mine.id == fan.candidates()[0].session
         assert fan.candidates()[0].state == "working"
         for call in (fan.keep, fan.prune, fan.open):

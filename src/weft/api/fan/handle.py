@@ -6,6 +6,7 @@ Everything it tells is on the session's record; a handle in another process tell
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
 import anyio
@@ -19,7 +20,6 @@ from weft.runtime.session_host import SessionHost
 from weft.session import Subscription
 
 if TYPE_CHECKING:
-    from weft.api.session import Session
     from weft.runtime.fan.candidate_changes import CandidateDiff
     from weft.runtime.fan.fan_index import FanEntry
     from weft.runtime.fan.fan_record import CandidateRecord, FanRecord
@@ -60,6 +60,8 @@ class FanCandidate(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     added: int = 0
     removed: int = 0
+    judged: int = 0
+    """Its place among those that the judge compared, from 1; 0 where there was none."""
     agree: int = 0
     """How many candidates came to the same change."""
     of: int = 0
@@ -168,6 +170,8 @@ class Fan:
         if base is not None and (ignored := base.record.ignored).shared:
             names = ", ".join(ignored.shared[:3]) + (" and more" if ignored.shared[3:] else "")
             said.append(f"candidates see what you change in {names} ({ignored.why})")
+        if self._run.judge_error:
+            said.append(f"the judge could not be asked: {self._run.judge_error}")
         count, names_in_place = self._run.changed_in_place
         if count:
             said.append(
@@ -175,6 +179,12 @@ class Fan:
                 f"they saw that: {', '.join(names_in_place)}"
             )
         return tuple(said)
+
+    @property
+    def verdict(self) -> str:
+        """What the judge said; empty where none was asked."""
+        judged = self._run.record.judged
+        return "" if judged is None else judged.reason
 
     @property
     def is_settled(self) -> bool:
@@ -228,6 +238,7 @@ class Fan:
             files=end.files if end is not None else (),
             added=end.added if end is not None else 0,
             removed=end.removed if end is not None else 0,
+            judged=_judged(record, known),
             agree=agree,
             of=of,
             cost_usd=cost,
@@ -382,23 +393,21 @@ class Fan:
             async with self._run.mark.held():
                 await self._run.restore(index, work)
 
-    async def open(self, index: int) -> Session:
-        """A candidate's session, with its overlay open, to go on with it by hand; `release` ends
-        that.  Meanwhile it counts as at work.
+    async def open(self, index: int) -> SessionId:
+        """The id of a candidate's session, with its overlay open, to go on with it by hand (by
+        `app.sessions.get`); `release` ends that.  Meanwhile it counts as at work.
 
         Raises:
             UsageError: there is no such candidate, nothing of it is left, or the fan-out is at
                 work.
         """
-        from weft.api.session import Session
-
         async with self._run.deciding:
             known = self._known(index)
             if not self.is_settled:
                 raise UsageError(f"{self.id} is at work; wait, or stop it")
             if not known.child or not self._run.places.has(self.id, str(index)):
                 raise UsageError(f"the overlay of candidate {index} is gone; its diff is left")
-            return Session(await self._run.open(index), self._host)
+            return await self._run.open(index)
 
     async def release(self, index: int) -> None:
         """Be done with a candidate that is open: what it changed is on record, and verified.
@@ -468,6 +477,13 @@ class Fan:
             await anyio.to_thread.run_sync(index.close, self.id)
 
 
+def _judged(record: FanRecord, known: CandidateRecord) -> int:
+    if record.judged is None:
+        return 0
+    place = record.judged_place(known)
+    return place + 1 if place < len(record.judged.order) else 0
+
+
 def _copies(isolation: str, why: str) -> str:
     ignored = "with clones of ignored files"
     if isolation == "worktree":
@@ -498,6 +514,7 @@ async def begin_fan(
     base: Literal["now", "head"],
     stop: Literal["all", "verified"],
     budget_usd: float | None,
+    judge: str = "",
     input_id: str | None = None,
 ) -> Fan:
     """Begin a fan-out of a session, and return while its candidates work.
@@ -521,7 +538,12 @@ async def begin_fan(
         base=base,
         budget_usd=budget_usd,
         stop=stop,
+        judge=judge,
     )
+    if judge:
+        host.check_model(judge)
+        if missing := host.missing_key(judge):
+            raise UsageError(missing)
     if not fan_id:
         return await _begin(host, session_id, options)
     async with _lock(host, fan_id):
@@ -537,6 +559,7 @@ async def _begin(host: SessionHost, session_id: SessionId, options: FanOptions) 
     from weft.runtime.fan.stored_fans import sweep_fans
 
     run = await new_run(host, session_id)
+    run.judge = partial(_judge, host, session_id)
     await sweep_fans(host, run.places)
     if host.registry.agents.mode_of(session_id) == "plan":
         raise UsageError("in plan mode nothing is changed, by candidates neither; change the mode")
@@ -544,6 +567,12 @@ async def _begin(host: SessionHost, session_id: SessionId, options: FanOptions) 
     host.fan_runs[run.record.fan_id] = run
     run.start()
     return Fan(host, session_id, run)
+
+
+async def _judge(host: SessionHost, session_id: SessionId, run: FanRun) -> None:
+    from weft.api.fan.judge import judge_ties  # few fan-outs have one
+
+    await judge_ties(host, session_id, run)
 
 
 async def _begun(host: SessionHost, fan_id: str) -> Fan | None:
@@ -588,6 +617,7 @@ async def _opened(host: SessionHost, entry: FanEntry) -> Fan:
         return Fan(host, entry.session_id, host.fan_runs[entry.fan_id])
     record = await read_fan(host, entry)
     run = await new_run(host, entry.session_id)
+    run.judge = partial(_judge, host, entry.session_id)
     await run.come_back(record)
     host.fan_runs[record.fan_id] = run
     await recover_keeps(host, entry.session_id, record)

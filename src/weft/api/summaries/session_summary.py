@@ -32,7 +32,7 @@ async def write_handover(session: SessionBase) -> tuple[str, str]:
     if not line:
         raise UsageError("there is nothing to summarise: the session is empty")
     model = session._host.model(port.state.settings.model)
-    answer = await _ask_beside(session, port.state, handover(line, port.state, model))
+    answer = await ask_beside(session, port.state, handover(line, port.state, model))
     return answer.text, await session._host.save_handover(session.id, answer.text)
 
 
@@ -53,7 +53,7 @@ async def bring_over(session: SessionBase, node: str, input_id: str | None) -> s
     if not left:
         raise UsageError("that message is on this branch; there is nothing to bring over")
     model = session._host.model(state.settings.model)
-    answer = await _ask_beside(session, state, branch_summary(left, model))
+    answer = await ask_beside(session, state, branch_summary(left, model))
     return await session._call(msgspec.structs.replace(wanted, text=answer.text))
 
 
@@ -76,15 +76,15 @@ async def _summary_of_owner(
     return None
 
 
-async def _ask_beside(
-    session: SessionBase, state: SessionState, question: SummaryQuestion
+async def ask_beside(
+    session: SessionBase, state: SessionState, question: SummaryQuestion, *, model: str = ""
 ) -> Answer:
-    """Ask the session's model outside of a turn.
+    """Ask the session's model, or another, outside of a turn.
 
     What it used is counted whatever becomes of it.
     """
-    _check_budget(session, state)
-    name, purpose = state.settings.model, question.purpose
+    name, purpose = model or state.settings.model, question.purpose
+    _check_budget(session, state, name)
     begun = BeginCall(
         model=name,
         purpose=purpose,
@@ -117,13 +117,12 @@ async def _record_at_last(session: SessionBase, used: RecordUsage) -> None:
             return
 
 
-def _check_budget(session: SessionBase, state: SessionState) -> None:
+def _check_budget(session: SessionBase, state: SessionState, name: str) -> None:
     """A summary is a model call like any other.
 
     Raises:
         SessionError: the budget is used up, or cannot be kept.
     """
-    name = state.settings.model
     is_priced = session._host.model(name).info.cost(Usage()) is not None
     limits = msgspec.convert(state.settings.get("budget") or {}, TurnLimits)
     why = refusal(limits, state.ledger.total, model=name, is_priced=is_priced)

@@ -148,9 +148,9 @@ class _Start:
         fan_id, number = self._candidate
         if number:
             fan = await self._app.fan(fan_id)
-            session = await fan.open(number)
+            session_id = await fan.open(number)
             self._greet(chat, begins=False)
-            await chat.run(resume=session.id)
+            await chat.run(resume=session_id)
             output.tell("what it changed is compared and verified; Ctrl-C leaves that for later")
             await fan.release(number)
             return

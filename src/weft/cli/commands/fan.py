@@ -82,6 +82,7 @@ async def _run(app: App, arguments: ParsedArguments) -> int:
         base="head" if base == "head" else "now",
         stop=stop,
         budget_usd=budget,
+        judge=arguments.text("judge"),
     )
     return await _followed(fan, arguments)
 
@@ -150,11 +151,14 @@ def _show_fan(fan: Fan, *, is_json: bool) -> None:
                 "prompt": fan.prompt,
                 "verify": fan.verify_command,
                 "notes": list(fan.notes),
+                "verdict": fan.verdict,
                 "candidates": [msgspec.to_builtins(each) for each in candidates],
             }
         )
         return
     print_table([row(each) for each in candidates], head=HEAD)
+    if fan.verdict:
+        write_line(f"the judge, of those that stand equal: {clean_line(fan.verdict)}")
     for each in candidates:
         if each.state == "failed" and (why := each.detail or each.text):
             write_line(f"{each.index}: {clean_line(' '.join(why.split()))[:300]}")

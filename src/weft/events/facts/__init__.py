@@ -18,6 +18,7 @@ from weft.events.facts.agents import (
     FanCandidateRestored,
     FanCandidateStarted,
     FanClosed,
+    FanJudged,
     FanKept,
     FanSlot,
     FanStarted,
@@ -130,6 +131,7 @@ __all__ = [
     "FanCandidateRestored",
     "FanCandidateStarted",
     "FanClosed",
+    "FanJudged",
     "FanKept",
     "FanSlot",
     "FanStarted",
@@ -252,6 +254,7 @@ Fact: TypeAlias = (
     | FanCandidateEnded
     | FanVerified
     | FanKept
+    | FanJudged
     | FanCandidateDropped
     | FanCandidateRestored
     | FanClosed

@@ -115,6 +115,8 @@ class FanStarted(FactBase, frozen=True, tag="fan_started@2"):
     base: FanBase | None = None
     budget_usd: float | None = None
     stop: Literal["all", "verified"] = "all"
+    judge: str = ""
+    """The model that is asked where candidates stand equal; empty: none."""
 
 
 class FanCandidateStarted(FactBase, frozen=True, tag="fan_candidate_started"):
@@ -177,6 +179,17 @@ class FanVerified(FactBase, frozen=True, tag="fan_verified"):
     seconds: float = 0.0
     output: BlobId | None = None
     passed: bool = False
+
+
+class FanJudged(FactBase, frozen=True, tag="fan_judged"):
+    """A model was asked, pair by pair, which of the candidates that stood equal are better."""
+
+    fan_id: str
+    order: tuple[int, ...] = ()
+    """Those that it compared, the best first."""
+    model: str = ""
+    reason: str = ""
+    """What it said of the pairs in which one was better."""
 
 
 class FanKept(FactBase, frozen=True, tag="fan_kept@2"):

@@ -37,7 +37,9 @@ ExactReason: TypeAlias = Literal[
 """Ends that have no word among the stored ones: the field `exact` has it."""
 FinishReason: TypeAlias = Literal[StoredReason, ExactReason]
 _EXACT: Final[tuple[ExactReason, ...]] = get_args(ExactReason)
-Purpose: TypeAlias = Literal["turn", "title", "compaction", "summary", "repair", "branch", "plan"]
+Purpose: TypeAlias = Literal[
+    "turn", "title", "compaction", "summary", "repair", "branch", "plan", "judge"
+]
 
 
 # --- the queue -------------------------------------------------------------------------

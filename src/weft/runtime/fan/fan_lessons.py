@@ -68,7 +68,7 @@ async def note_choice(host: FanHost, session_id: SessionId, record: FanRecord, i
                 if number != index
             },
             TurnEvidence(session_id=session_id, node=node),
-            seed=f"{record.fan_id}/{index}",
+            seed=f"{record.fan_id}/{index}/{len(record.kept)}",
             checks=_checks(record),
             scope=kept.ended.files[:20] if kept.ended is not None else (),
             at=services.clock.now(),

@@ -18,6 +18,7 @@ from weft.events import (
     FanCandidateRestored,
     FanCandidateStarted,
     FanClosed,
+    FanJudged,
     FanKept,
     FanStarted,
     FanVerified,
@@ -81,6 +82,7 @@ class FanRecord(msgspec.Struct, kw_only=True):
     candidates: dict[int, CandidateRecord] = {}
     base_runs: list[FanVerified] = []
     kept: list[FanKept] = []
+    judged: FanJudged | None = None
     is_closed: bool = False
 
     @property
@@ -114,7 +116,8 @@ class FanRecord(msgspec.Struct, kw_only=True):
         """The candidates, the best first."""
         return sorted(self.candidates.values(), key=self._rank)
 
-    def _rank(self, candidate: CandidateRecord) -> tuple[float, ...]:
+    def merit(self, candidate: CandidateRecord) -> tuple[float, ...]:
+        """The columns that come before all others: the end, the check, and the tests left alone."""
         end = candidate.ended
         order: dict[Verdict, int] = {"passed": 0, "none": 0, "flaky": 1, "failed": 2}
         # A check that edits of tests made pass is worth less than one that none did: first those
@@ -128,6 +131,27 @@ class FanRecord(msgspec.Struct, kw_only=True):
             order[candidate.verdict] if self.is_checked(candidate) else len(order),
             touched,
             end is None or not end.files,
+        )
+
+    def judged_place(self, candidate: CandidateRecord) -> int:
+        """Which place the judge gave a candidate, or one with the same change; those that it did
+        not compare come after.
+        """
+        if self.judged is None:
+            return 0
+        group = candidate.ended.group if candidate.ended is not None else ""
+        for place, index in enumerate(self.judged.order):
+            other = self.candidates.get(index)
+            is_same = other is not None and other.ended is not None and other.ended.group == group
+            if index == candidate.index or (group and is_same):
+                return place
+        return len(self.judged.order)
+
+    def _rank(self, candidate: CandidateRecord) -> tuple[float, ...]:
+        end = candidate.ended
+        return (
+            *self.merit(candidate),
+            self.judged_place(candidate),
             -self.agreement(candidate)[0],
             end.added + end.removed if end is not None else _WORST,
             len(end.files) if end is not None else _WORST,
@@ -163,6 +187,7 @@ class FanLog(msgspec.Struct):
             | FanCandidateEnded
             | FanVerified
             | FanKept
+            | FanJudged
             | FanCandidateDropped
             | FanCandidateRestored
             | FanClosed,
@@ -184,6 +209,7 @@ def _apply(
     | FanCandidateEnded
     | FanVerified
     | FanKept
+    | FanJudged
     | FanCandidateDropped
     | FanCandidateRestored
     | FanClosed,
@@ -202,6 +228,8 @@ def _apply(
             fan.base_runs.append(fact)
         case FanClosed():
             fan.is_closed = True
+        case FanJudged():
+            fan.judged = fact
         case FanCandidateDropped(why="failed") if fact.index not in fan.candidates:
             # It failed before it was at work: it has no session yet.
             fan.candidates[fact.index] = CandidateRecord(
@@ -210,6 +238,7 @@ def _apply(
         case _ if fact.index not in fan.candidates:
             pass  # damage, or a newer program: nothing is known of it
         case FanCandidateEnded():
+            fan.judged = None  # it compared something else
             candidate = fan.candidates[fact.index]
             candidate.ended, candidate.dropped, candidate.verified = fact, "", []
             candidate.detail = ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
@@ -114,6 +114,7 @@ class FanOptions(msgspec.Struct, frozen=True, kw_only=True):
     base: Literal["now", "head"] = "now"
     budget_usd: float | None = None
     stop: Literal["all", "verified"] = "all"
+    judge: str = ""
     at_once: int = 4
     """Candidates that work at the same time."""
 
@@ -158,6 +159,9 @@ class FanRun:
         self._mark: FanMark | None = None
         self.changed_in_place: tuple[int, list[str]] = (0, [])
         """How many ignored files the user wrote to, under the candidates, and a few of them."""
+        self.judge: Callable[[FanRun], Awaitable[None]] | None = None
+        """Breaks ties, where a judge is wanted."""
+        self.judge_error = ""
         self.opened = 0
         """The candidate whose session the user drives."""
         self._released = anyio.Event()
@@ -261,6 +265,7 @@ class FanRun:
                 base=base,
                 budget_usd=options.budget_usd,
                 stop=options.stop,
+                judge=options.judge,
             )
             return Commit(facts=(fact,))
 
@@ -324,6 +329,7 @@ class FanRun:
                 group.start_soon(self._watch.run)
                 group.start_soon(self._mind_budget)
                 await self._run_all(indices)
+                await self._judge()
                 group.cancel_scope.cancel()
             self.changed_in_place = await anyio.to_thread.run_sync(base.changed_in_place)
         finally:
@@ -372,6 +378,16 @@ class FanRun:
             self.busy.discard(index)
         if self.record.started.stop == "verified" and self._is_good(index):
             await self.stop("verified")
+
+    async def _judge(self) -> None:
+        """Have ties broken; where that fails, the rank stands without."""
+        if not self.record.started.judge or self.judge is None or self._stop_why:
+            return
+        try:
+            await self.judge(self)
+        except WeftError as error:
+            logger.exception("the judge could not be asked", extra={"fan": self._fan_id})
+            self.judge_error = str(error)
 
     def _is_good(self, index: int) -> bool:
         known = self.record.candidates.get(index)

@@ -17,12 +17,12 @@ _VERBS: Final = (
     *("diff", "compare", "keep", "prune", "restore", "resume", "stop", "open", "back"),
 )
 _OPTION: Final = re.compile(
-    r"(-n|-m|--verify|--stop-when)\s+(?:\"([^\"]+)\"|'([^']+)'|([^\s\"']\S*))(?:\s+|$)"
+    r"(-n|-m|--verify|--stop-when|--judge)\s+(?:\"([^\"]+)\"|'([^']+)'|([^\s\"']\S*))(?:\s+|$)"
 )
 _HOW: Final = (
-    "/fan [-n N] [-m MODEL] [--verify CMD] [--stop-when verified] TASK begins one; then /fan shows "
-    "it, and /fan diff N, compare N M, keep N, prune N, restore N, open N (back returns), stop and "
-    "resume go on from there"
+    "/fan [-n N] [-m MODEL] [--verify CMD] [--stop-when verified] [--judge MODEL] TASK begins one; "
+    "then /fan shows it, and /fan diff N, compare N M, keep N, prune N, restore N, open N (back "
+    "returns), stop and resume go on from there"
 )
 
 
@@ -62,6 +62,7 @@ class FanCommands(CommandGroup):
             next(iter(options.get("--verify", [])), None),
             stop=stop,
             budget_usd=budget,
+            judge=next(iter(options.get("--judge", [])), None),
         )
         said = f"{fan.planned} candidates are at work ({fan.id}); /fan shows them"
         self._say("\n".join([said, *fan.notes]))
@@ -84,8 +85,7 @@ class FanCommands(CommandGroup):
     async def _open(self, fan: Fan, number: int) -> None:
         """Go on with a candidate's conversation, in its overlay."""
         self._must_be_idle("a candidate's conversation")
-        session = await fan.open(number)
-        await self._chat.switch(session.id)
+        await self._chat.switch(await fan.open(number))
         self._say(f"this is candidate {number}, in its overlay; /fan back returns")
 
     async def _back(self) -> None:
