@@ -56,6 +56,8 @@ async def test_candidates_are_begun_shown_and_kept_from_the_chat(app: App) -> No
         assert (project / "a.txt").read_text() == "1\n"
         talk.screen.answer(0)
         await talk.screen.noted("kept; /rewind takes it back")
+        talk.screen.typed("/fan lesson 2")
+        await talk.screen.noted("added to the conversation:")
         assert (project / "a.txt").read_text() == "2\n"
 
 

@@ -12,6 +12,7 @@ import pytest
 from tests.support.fan_stage import (
     LONG,
     VERIFY,
+    candidate_model,
     cheat,
     idle,
     make_stage,
@@ -111,3 +112,17 @@ async def test_what_was_kept_and_what_spoke_against_the_others_is_a_decision(sta
         assert "I wrote a note." in told
         await session.rewind(None)
         assert (await fan.keep(2)).is_kept
+
+
+async def test_what_a_candidate_learned_comes_to_the_line_of_its_session(stage: World) -> None:
+    model = candidate_model("script", "I tried, and subtraction is wrong.", "Avoid it.", "x")
+    async with open_stage(stage, model) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1)
+        await waited(fan)
+        assert await fan.bring_lesson(1) == "I tried, and subtraction is wrong."
+        assert "subtraction is wrong" in str(model.requests[-1].messages)
+        await session.send_message("go on")
+        assert "What candidate 1, which worked on the same task, learned" in str(
+            model.requests[-1].messages
+        )

@@ -409,6 +409,20 @@ class Fan:
                 raise UsageError(f"the overlay of candidate {index} is gone; its diff is left")
             return await self._run.open(index)
 
+    async def bring_lesson(self, index: int) -> str:
+        """Have the model sum up what a candidate learned, and add that to the session's
+        conversation; returns the text.
+
+        Raises:
+            UsageError: there is no such candidate, or it has said nothing.
+        """
+        from weft.api.fan.lesson import bring_lesson
+
+        known = self._known(index)
+        if not known.child:
+            raise UsageError(f"candidate {index} has said nothing yet")
+        return await bring_lesson(self._host, self._session_id, known.child, index)
+
     async def release(self, index: int) -> None:
         """Be done with a candidate that is open: what it changed is on record, and verified.
 

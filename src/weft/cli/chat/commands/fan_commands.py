@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # loaded with the first fan-out
     from weft.api.fan import Fan
 
 _VERBS: Final = (
-    *("diff", "compare", "keep", "prune", "restore", "resume", "stop", "open", "back"),
+    *("diff", "compare", "keep", "prune", "restore", "resume", "stop", "open", "back", "lesson"),
 )
 _OPTION: Final = re.compile(
     r"(-n|-m|--verify|--stop-when|--judge)\s+(?:\"([^\"]+)\"|'([^']+)'|([^\s\"']\S*))(?:\s+|$)"
@@ -22,7 +22,7 @@ _OPTION: Final = re.compile(
 _HOW: Final = (
     "/fan [-n N] [-m MODEL] [--verify CMD] [--stop-when verified] [--judge MODEL] TASK begins one; "
     "then /fan shows it, and /fan diff N, compare N M, keep N, prune N, restore N, open N (back "
-    "returns), stop and resume go on from there"
+    "returns), lesson N, stop and resume go on from there"
 )
 
 
@@ -117,6 +117,11 @@ class FanCommands(CommandGroup):
                 self._say(await fan.compare(numbers[0], numbers[1]) or "they are the same")
             case "keep":
                 await self._keep(fan, numbers[0])
+            case "lesson":
+                self._chat.screen.notify("asking the model…")
+                text = await fan.bring_lesson(numbers[0])
+                self._chat.screen.notify("")
+                self._say(f"added to the conversation:\n{text}")
             case "open":
                 await self._open(fan, numbers[0])
             case "prune":
@@ -159,6 +164,10 @@ class FanCommands(CommandGroup):
         outcome = await fan.keep(number, conflicts="markers" if chosen == 2 else "mine")
         said = kept_lines(outcome, is_preview=False)
         end = ["kept; /rewind takes it back"] if outcome.is_kept else []
+        if outcome.is_kept and len(fan.candidates()) > 1:
+            end.append(
+                "What spoke against the others is noted; /fan lesson N brings what one learned."
+            )
         self._say("\n".join([*said, *end]))
         await self._chat.show_place()
 
