@@ -284,9 +284,14 @@ def test_the_list_has_facets(loom: LoomProgram) -> None:
     assert loom.data("roots")[0]["id"] == one["root"]
 
 
-def test_the_list_shows_the_model_that_a_tree_was_made_for(loom: LoomProgram) -> None:
+def test_the_list_shows_the_model_that_a_tree_was_made_for_and_finds_it_by_others(
+    loom: LoomProgram,
+) -> None:
     loom.grown()
     assert [each["model"] for each in loom.data("list")] == [loom.model]
+    assert loom.data("list", "--model", "script2") == []
+    loom.data("continue", "--here", "-n", "1", "-m", loom.weft.script("another one"))
+    assert [each["model"] for each in loom.data("list", "--model", "script2")] == [loom.model]
 
 
 def test_a_search_takes_filters_as_options_and_among_its_words(loom: LoomProgram) -> None:
@@ -503,7 +508,7 @@ BAD_INPUT: list[tuple[list[str], str]] = [
     (["delete"], "takes at least one node"),
     (["restore"], "takes the id of a node"),
     (["import"], "takes files"),
-    (["list", "--sort", "size"], "needs one of updated, created, name, nodes"),
+    (["list", "--sort", "size"], "needs one of updated, created, oldest, name, nodes, cost"),
     (["list", "--after", "soon"], "is no day"),
     (["roots", "x"], "takes no 'x'"),
     (["stats", "x", "--all"], "give one of ID, --all and --file"),

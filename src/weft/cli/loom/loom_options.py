@@ -154,10 +154,10 @@ _READ: Final = (
             _BEFORE,
             CommandOption(
                 ("--sort",),
-                "updated (the default), created, name or nodes.",
+                "updated (the default), created, oldest, name, nodes or cost.",
                 "text",
                 "ORDER",
-                ("updated", "created", "name", "nodes"),
+                ("updated", "created", "oldest", "name", "nodes", "cost"),
             ),
             _ARCHIVED,
             _LIMIT,

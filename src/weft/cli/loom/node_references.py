@@ -23,6 +23,9 @@ NO_TREES: Final = "there are no trees yet; `weft loom new 'Once upon a time'` ma
 
 def short_id(node_id: str) -> str:
     """An id as lists show it; a beginning of it that a command takes back."""
+    if node_id.startswith("ses_"):
+        # A fork of a tree has no root of its own; it is called by its session, and by all of that.
+        return node_id
     if not node_id.startswith(PREFIX):
         return node_id[:LONGEST_FOREIGN]
     digits = node_id[len(PREFIX) :]

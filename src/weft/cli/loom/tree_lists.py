@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
-
-import msgspec
+from typing import Any, cast
 
 from weft.app import App
 from weft.cli.commands.table import money, when
@@ -26,8 +24,14 @@ from weft.errors import UsageError
 from weft.loom import CatalogueEntry, LoomHit, LoomNode
 from weft.loom.search_rank import LoomQuery, parse_query
 from weft.loom.tree_search import holds
+from weft.loom.trees.tree_catalogue import CatalogueSort
 
 LIMIT = 20
+_FIELDS = (
+    *("root_id", "name", "model", "nodes", "created", "updated", "cost_usd", "archived"),
+    "project_path",
+)
+"""What JSON shows of a tree: all that is known without opening it."""
 _WITH_ARCHIVED = {"archived": (True, False)}
 _TEXT = 200
 """Characters of a text that a row has."""
@@ -37,19 +41,20 @@ async def list_trees(app: App, arguments: ParsedArguments) -> int:
     """List trees."""
     words = " ".join(arguments.words)
     facets = _WITH_ARCHIVED if arguments.flag("archived") else {}
-    sort = cast(
-        "Literal['updated', 'created', 'name', 'nodes']", arguments.text("sort") or "updated"
-    )
     # All of them: the days and the models are looked at here.
     found = await app.loom.catalogue(
-        facets=cast("Any", facets), query=words or None, sort=sort, limit=1_000_000
+        facets=cast("Any", facets),
+        query=words or None,
+        sort=cast("CatalogueSort", arguments.text("sort") or "updated"),
+        limit=1_000_000,
+        details=bool(arguments.many("model")),
     )
     entries = [each for each in found.entries if _fits(each, arguments)]
     if arguments.flag("bookmarked"):
         entries = [each for each in entries if await _has_bookmark(app, each)]
     shown = entries[: arguments.whole("limit") or len(entries)]
     if arguments.flag("json"):
-        write_pretty([msgspec.to_builtins(each) for each in shown])
+        write_pretty([{name: getattr(each, name) for name in _FIELDS} for each in shown])
         return OK
     if not shown:
         tell("no tree fits" if found.total or words else await _nothing(app))
@@ -77,8 +82,9 @@ async def _nothing(app: App) -> str:
 def _fits(entry: CatalogueEntry, arguments: ParsedArguments) -> bool:
     models = arguments.many("model")
     days = parse_query(_day_filters(arguments))
+    names = (entry.model, *entry.models)
     return (
-        (not models or any(each in entry.model for each in models))
+        (not models or any(each in name for each in models for name in names))
         and (days.after is None or entry.updated >= days.after)
         and (days.before is None or entry.updated < days.before)
     )
