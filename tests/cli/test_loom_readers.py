@@ -74,6 +74,9 @@ def test_a_tree_is_read_while_it_grows_elsewhere_and_that_process_is_stopped(
         for words in (["show"], ["children", "/"], ["stats"], ["compare", "/1", "/2"], ["list"]):
             done = weft.run("loom", *words)
             assert done.returncode == 0, (words, done.stderr)
+        refused = weft.run("loom", "bookmark", "/1")
+        assert refused.returncode == 2
+        assert "another process has the tree" in refused.stderr
     finally:
         growing.send_signal(signal.SIGCONT)
     growing.send_signal(signal.SIGINT)

@@ -270,8 +270,8 @@ class LoomTree:
         """
         if self._actor is None:
             raise UsageError(
-                f"another process has the tree {self.tree_id!r}; open it with read_only=True, "
-                "or close it there"
+                f"another process has the tree {self.tree_id!r}: until that is done with it, it "
+                "can be read (read_only=True) and not changed"
             )
 
     @property

@@ -129,8 +129,8 @@ class OpenTrees:
         lease = await store.lease_of(session_id)
         if lease is not None and lease.owner.process_id != store.owner.process_id:
             raise UsageError(
-                f"another process has the tree of {session_id!r}; open it with read_only=True, or "
-                "close it there"
+                f"another process has the tree of {session_id!r}: until that is done with it, it "
+                "can be read (read_only=True) and not changed"
             )
 
     async def _kept(self, session_id: SessionId, tree: LoomTree) -> LoomTree:
