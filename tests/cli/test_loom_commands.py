@@ -587,3 +587,13 @@ def test_a_tree_of_another_folder_is_found_from_anywhere(loom: LoomProgram) -> N
     other.mkdir()
     assert loom.data("active", "-C", str(other))["id"] == made["root"]
     assert "does not exist" in loom.said("list", "-C", "gone", code=2)
+
+
+def test_the_newest_session_that_is_resumed_is_never_a_tree_of_text(loom: LoomProgram) -> None:
+    loom.grown()
+    assert loom.weft.call("-p", "-c", "-m", loom.model, "go on").returncode == 2
+    assert loom.weft.call("-p", "-m", loom.weft.script("first"), "begin").returncode == 0
+    made = loom.grown("Another")
+    again = loom.weft.call("-p", "-c", "-m", loom.weft.script("first", "second"), "go on")
+    assert (again.returncode, again.stdout) == (0, "second\n")
+    assert len(loom.data("children", made["root"])) == 2

@@ -231,7 +231,7 @@ async def chosen_id(app: App, arguments: ParsedArguments) -> SessionId | None:
     if resume:
         return await find_id(app, resume)
     if arguments.flag("continue"):
-        rows = await app.sessions.list_saved(project_path=app.project_path, limit=LOOKED_AT)
+        rows = await _conversations(app)
         if not rows:
             raise UsageError(
                 "there is no session in this folder to resume; `weft session list --all` "
@@ -241,6 +241,23 @@ async def chosen_id(app: App, arguments: ParsedArguments) -> SessionId | None:
     if arguments.flag("fork"):
         raise UsageError("--fork needs a session to start from: add --continue or --resume ID")
     return None
+
+
+async def _conversations(app: App) -> list[SessionRow]:
+    """The newest sessions of this folder, without the trees of text: a prompt is not meant for
+    those.
+    """
+    found: list[SessionRow] = []
+    place: str | None = None
+    while not found:
+        page = await app.sessions.list_saved(
+            project_path=app.project_path, limit=LOOKED_AT, after=place
+        )
+        found = [row for row in page if not row.mode.startswith("loom")]
+        place = page.next
+        if place is None:
+            break
+    return found
 
 
 def was_answered(row: SessionRow) -> bool:
