@@ -499,6 +499,11 @@ BAD_INPUT: list[tuple[list[str], str]] = [
     (["new", "x", "-m", "nope"], "unknown model 'nope'"),
     (["new", "x", "--strategy", "sistem"], "did you mean 'system'?"),
     (["new", "x", "--stop-when", "soon"], "is no rule to stop by"),
+    (["new", "\udcff"], "not UTF-8"),
+    (["new", "x", "--name", "\udcff"], "is no name for a tree"),
+    (["settings", "--name", " "], "is no name for a tree"),
+    (["select", "\udcff"], "there is no node"),
+    (["restore", "\udcff"], "there is no node"),
     (["select"], "takes a node"),
     (["select", "1", "2"], "takes one node, not 2"),
     (["select", ""], "there is no node ''"),
@@ -527,6 +532,18 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(loom: LoomProgram) -> None:
         assert told in first, words
         assert more in ([], ["weft: `weft --help` lists the options"])
     assert len(loom.data("list")) == 1
+
+
+def test_what_is_piped_in_and_is_no_text_is_refused(loom: LoomProgram) -> None:
+    for data, told in (
+        (b"\xff", "not UTF-8"),
+        (b"a\0b", "NUL bytes"),
+        (b"", "nothing is piped in"),
+    ):
+        done = loom.weft.call("loom", "new", "-", "-m", loom.model, stdin=data)
+        assert done.returncode == 2
+        assert told in done.stderr
+    assert loom.data("list") == []
 
 
 def test_each_command_has_help_with_an_example() -> None:

@@ -12,7 +12,7 @@ import msgspec
 from weft.app import App
 from weft.cli.exit_codes import FAILED, OK
 from weft.cli.loom.branch_text import node_data, one_line, short_model, write_branch
-from weft.cli.loom.given_text import text_of, value_text
+from weft.cli.loom.given_text import is_unicode, text_of, value_text
 from weft.cli.loom.growth_plan import changed_plan, make_ready, new_plan
 from weft.cli.loom.live_branches import LiveBranches
 from weft.cli.loom.node_references import find_node, one_reference, short_id
@@ -41,6 +41,9 @@ _SHOWN: Final = 60
 async def new(app: App, arguments: ParsedArguments) -> int:
     """Make a tree, and grow branches of it."""
     text = text_of(arguments.words, arguments.text("file"))
+    name = arguments.text("name") or ""
+    if not is_unicode(name):
+        raise UsageError(f"{name!r} is no name for a tree")
     # Before anything is made: a tree that can only fail would be in every list.
     StopRule.read(arguments.text("stop_when") or "")
     plan = checked_plan(new_plan(app, arguments))
@@ -50,7 +53,7 @@ async def new(app: App, arguments: ParsedArguments) -> int:
     metadata: dict[str, Any] = {"model_plan": [msgspec.to_builtins(each) for each in plan]}
     if context := value_text(arguments.text("context") or ""):
         metadata["context"] = context
-    root = await app.loom.create_root(text, metadata=metadata, title=arguments.text("name") or "")
+    root = await app.loom.create_root(text, metadata=metadata, title=name)
     if is_empty:
         if arguments.flag("json"):
             write_pretty({"root": root.id, "source": root.id, "active": root.id, "branches": []})

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from weft.cli.prompt_input import read_piped
 from weft.errors import UsageError
 
 MOST_BYTES: Final = 10 * 1024 * 1024
@@ -25,7 +24,7 @@ def text_of(words: Sequence[str], file: str | None = None) -> str:
             raise UsageError("give either a text or --file, not both")
         return file_text(file)
     is_piped = said == "-" or (not words and sys.stdin is not None and not sys.stdin.isatty())
-    text = without_last_newline(read_piped(has_prompt=False)) if is_piped else value_text(said)
+    text = piped_text() if is_piped else value_text(said)
     if not text.strip():
         raise UsageError(
             "there is no text to begin with; give one (weft loom new 'Once upon a time'), "
@@ -42,11 +41,35 @@ def value_text(value: str) -> str:
     """
     if value.startswith("@") and len(value) > 1 and "\n" not in value:
         return file_text(value[1:])
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise UsageError("the text holds bytes that are not UTF-8; give it as @FILE") from None
+    if not is_unicode(value):
+        raise UsageError("the text holds bytes that are not UTF-8")
     return value
+
+
+def is_unicode(value: str) -> bool:
+    """Whether a word of the command line is text: bytes that are not come as lone surrogates."""
+    return not any("\ud800" <= each <= "\udfff" for each in value)
+
+
+def piped_text() -> str:
+    """What is piped in, without the newline that ends it.
+
+    Raises:
+        UsageError: there is nothing, it is too large, or no text.
+    """
+    return _decoded(piped_bytes(MOST_BYTES), "what is piped in")
+
+
+def piped_bytes(most: int) -> bytes:
+    """The same, whatever it is."""
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        raise UsageError("nothing is piped in")
+    data = sys.stdin.buffer.read(most + 1)
+    if not data:
+        raise UsageError("nothing is piped in")
+    if len(data) > most:
+        raise UsageError(f"what is piped in is larger than {most // 1024**2} MB")
+    return data
 
 
 def file_text(path: str) -> str:
@@ -55,12 +78,16 @@ def file_text(path: str) -> str:
     Raises:
         UsageError: it cannot be read, it is too large, or no text.
     """
+    return _decoded(file_bytes(path), repr(path))
+
+
+def _decoded(data: bytes, named: str) -> str:
     try:
-        text = file_bytes(path).decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path!r} is not text (byte {error.start} is not UTF-8)") from None
+        raise UsageError(f"{named} is not text (byte {error.start} is not UTF-8)") from None
     if "\0" in text:
-        raise UsageError(f"{path!r} is not text (it holds NUL bytes)")
+        raise UsageError(f"{named} is not text (it holds NUL bytes)")
     return without_last_newline(text.replace("\r\n", "\n"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from weft.cli.loom.given_text import is_unicode
 from weft.cli.parse import ParsedArguments
 from weft.errors import AmbiguousId, NodeNotFound, UsageError
 from weft.ids import NodeId
@@ -44,6 +45,8 @@ async def find_node(store: GenerationStore, reference: str | None) -> NodeId:
     """
     if reference is None:
         return await active_node(store)
+    if not is_unicode(reference):
+        raise NodeNotFound(reference)
     if is_from_active(reference):
         return await _from_active(store, reference)
     first, *steps = reference.split("/")

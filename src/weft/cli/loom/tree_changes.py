@@ -13,11 +13,10 @@ from weft.app import App
 from weft.cli.commands.confirmation import confirm
 from weft.cli.exit_codes import OK
 from weft.cli.loom.branch_text import node_data, one_line, write_fact
-from weft.cli.loom.given_text import value_text, without_last_newline
+from weft.cli.loom.given_text import is_unicode, piped_text, value_text, without_last_newline
 from weft.cli.loom.growth_plan import changed_plan
 from weft.cli.loom.node_references import PREFIX, find_node, one_reference, short_id
 from weft.cli.parse import ParsedArguments
-from weft.cli.prompt_input import read_piped
 from weft.cli.stdio import write_line, write_pretty
 from weft.errors import NodeNotFound, UsageError
 from weft.ids import NodeId
@@ -78,7 +77,7 @@ async def edit(app: App, arguments: ParsedArguments) -> int:
     if given is not None:
         after = value_text(given)
     elif is_piped:
-        after = without_last_newline(read_piped(has_prompt=False))
+        after = piped_text()
     else:
         after = await _in_editor(before)
     async with _view(app, at) as view:
@@ -209,6 +208,8 @@ async def restore(app: App, arguments: ParsedArguments) -> int:
 
 
 async def _restored(app: App, given: str) -> int:
+    if not is_unicode(given):
+        raise NodeNotFound(given)
     try:
         return await app.loom.restore_subtree(given)
     except NodeNotFound:
@@ -247,6 +248,8 @@ def _setting_changes(app: App, arguments: ParsedArguments, found: TreeSettings) 
     if plan is not None:
         changes["model_plan"] = checked_plan(plan)
     if (name := arguments.text("name")) is not None:
+        if not is_unicode(name) or not name.strip():
+            raise UsageError(f"{name!r} is no name for a tree")
         changes["name"] = name
     if (logprobs := arguments.text("logprobs")) is not None:
         number = 0 if logprobs == "off" else int(logprobs) if logprobs.isdecimal() else -1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +11,7 @@ from weft.app import App
 from weft.cli.commands.table import money
 from weft.cli.exit_codes import FAILED, OK, USAGE
 from weft.cli.loom.branch_text import short_model, tree_name, write_rows
-from weft.cli.loom.given_text import file_bytes
+from weft.cli.loom.given_text import file_bytes, piped_bytes
 from weft.cli.loom.node_references import NO_TREES, find_node, one_reference, short_id
 from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import complain, tell, write, write_line, write_pretty
@@ -89,7 +88,7 @@ async def import_files(app: App, arguments: ParsedArguments) -> int:
     problems: list[str] = []
     for path in arguments.words:
         try:
-            data = _piped() if path == "-" else file_bytes(path, MOST_BYTES)
+            data = piped_bytes(MOST_BYTES) if path == "-" else file_bytes(path, MOST_BYTES)
             found = await import_trees(app.loom, data)
         except UsageError as error:
             # The others are read all the same.
@@ -107,15 +106,6 @@ async def import_files(app: App, arguments: ParsedArguments) -> int:
     if not problems:
         return OK
     return FAILED if done else USAGE
-
-
-def _piped() -> bytes:
-    if sys.stdin is None or sys.stdin.isatty():
-        raise UsageError("nothing is piped in")
-    data = sys.stdin.buffer.read(MOST_BYTES + 1)
-    if not data:
-        raise UsageError("nothing is piped in")
-    return data
 
 
 def _tell_import(done: dict[str, Any]) -> None:
