@@ -67,11 +67,11 @@ def test_an_evening_with_a_tree(
     weft: WeftProgram, window_of: Callable[..., TmuxTerminal], columns: int
 ) -> None:
     window = window_of(columns, 30)
-    name = model(weft, *[[text(each, 6)] for each in BRANCHES], pace=0.02)
+    name = model(weft, *[[text(each, 6)] for each in BRANCHES], pace=0.04)
     window.start("loom", "view", BEGINNING, "--set", f"model.default={name}")
     window.wait_for("Once upon a time", "1 node", "n 3 · 40 tok")
     window.keys("Space")
-    window.wait_for("1 ○ kept", "3 ○ wove", "3 growing")
+    window.wait_for("1 ○ kept every thread", "3 ○ wove two stories", "3 growing")
     keep_picture(window, f"loom-grows-{columns}", "Three branches grow at once", columns)
     # Another size in mid-stream; then back again.
     window.resize(columns + 20, 24)

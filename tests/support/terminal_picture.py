@@ -54,7 +54,8 @@ def picture(screen: str, title: str, columns: int) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" '
         f'width="{width:.0f}" height="{height}" font-family="DejaVu Sans Mono, Menlo, '
-        f'Consolas, monospace" font-size="14" xml:space="preserve">\n'
+        f'Consolas, monospace" font-size="14" xml:space="preserve" '
+        f'style="white-space: pre">\n'
         f"<title>{escape(title)}</title>\n"
         f'<rect width="100%" height="100%" rx="6" fill="{PAPER}"/>\n{drawn}\n</svg>\n'
     )
@@ -162,7 +163,9 @@ def _run(cells: list[StyledCell], top: float) -> str:
     )
     at = f'y="{top + 13}" fill="{ink}"{looks}'
     if all(len(cell.text) == cell.width == 1 for cell in cells):
-        runs = [f'<text x="{left:.1f}" {at} textLength="{width:.1f}">{escape(words)}</text>']
+        # Browsers drop spaces at the ends, and stretch what is left over the whole length.
+        kept = escape(words).replace(" ", "\N{NO-BREAK SPACE}")
+        runs = [f'<text x="{left:.1f}" {at} textLength="{width:.1f}">{kept}</text>']
     else:
         # Each in its own place: fonts differ in the width of wide and joined characters.
         runs = [
