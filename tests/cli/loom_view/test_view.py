@@ -144,6 +144,8 @@ async def test_a_failed_branch_says_why_and_one_that_broke_off_too(plain_world: 
             text = await view.press(" ", "▸1 ● fine", "2 ✗ ", "the key was refused", "2 failed")
             assert "3 ◐ (partial: " in text
             assert "the line broke" in text
+            await view.press(ESC, "2 ◐ (partial) half a")
+            await view.gone("✗")
 
 
 async def test_the_word_cursor_cuts_and_grows(plain_world: World) -> None:
@@ -332,6 +334,11 @@ async def test_blind_hides_who_wrote_what_and_in_which_order(plain_world: World)
             assert re.search(r"model\d", text) is None
             assert "$." not in text.replace("$0.", "")
             assert re.findall(r"text(\d)", text) != list("012345")
+            order = re.findall(r"text(\d)", text)
+            outline = await view.press("v", "┌ Tree", "text5")
+            assert re.findall(r"text(\d)", outline) == order
+            assert re.search(r"model\d", outline) is None
+            await view.press("v", "└ ")
             text = await view.press("M", "names are shown", "model5")
             assert re.findall(r"text(\d)", text) == list("012345")
 
@@ -378,6 +385,19 @@ async def test_a_tree_that_another_process_has_is_read(shared_world: World) -> N
                 await view.press(key, "can only be read")
                 await view.press("j", "read only")
             await view.press("v", "┌ Tree")
+
+
+async def test_what_another_process_adds_is_shown_without_a_key(shared_world: World) -> None:
+    async with shared_world.open() as owner, shared_world.open() as guest:
+        root, _, _ = await grown(owner)
+        other = await owner.loom.create_root("Another tree")
+        async with shown_view(guest, root.id) as view:
+            await view.shows("▸1 ● kept")
+            await owner.loom.add_child(root.id, " danced.", **HOW)
+            await view.shows("4 ● danced.", "6 nodes")
+            await view.press("\tAnother" + ENTER, "Another tree▏")
+            await owner.loom.add_child(other.id, " grows.", **HOW)
+            await view.shows("▸1 ● grows.")
 
 
 async def test_a_new_size_is_drawn_in_mid_stream(plain_world: World) -> None:
@@ -476,3 +496,23 @@ async def test_trees_are_listed_in_several_orders_and_typing_ahead_counts(
             assert text.index("alpha") < text.index("beta") < text.index("gamma")
             await view.press("\t", "Trees of this folder", "by name")
             await view.press("be" + ENTER, "The text of beta▏")
+
+
+async def test_an_imported_tree_is_opened_from_the_list(plain_world: World) -> None:
+    async with plain_world.open() as app:
+        await app.loom.create_root("Another tree")
+        await app.loom.import_nodes([{"id": "r1", "parent_id": None, "text": "An imported tale"}])
+        async with shown_view(app, None) as view:
+            await view.shows("Trees", "imported")
+            await view.press("imported" + ENTER, "An imported tale▏")
+
+
+async def test_a_tree_that_was_unloaded_is_opened_again(world: World) -> None:
+    async with world.open() as app:
+        root, (_, second, _), _ = await grown(app)
+        async with shown_view(app, root.id) as view:
+            await view.press("j", "▸2 ● sang")
+            await app.sessions.stop_session(await app.loom.session_of(root.id))
+            await view.press("l", "it is opened again")
+            await view.press("l", "The loom sang at night.▏")
+        assert second.id

@@ -24,6 +24,8 @@ BELOW_TEXT: Final = 600
 PATH_NODES: Final = 300
 """Nodes above the current one that are looked at for names."""
 TITLE: Final = 40
+MOST_ORDERED: Final = 4_000
+"""Nodes whose children are remembered in the order in which they are shown."""
 _UNNAMED: Final = ("", "Loom")
 
 
@@ -32,8 +34,8 @@ class SceneReader:
 
     def __init__(self, session: LoomSession) -> None:
         self._session = session
-        self._ordered: tuple[tuple[NodeId, ...], list[tuple[NodeId, int, int]]] = ((), [])
-        """The children that were ordered last."""
+        self._ordered: dict[NodeId, tuple[tuple[NodeId, ...], list[tuple[NodeId, int, int]]]] = {}
+        """By parent: children as the tree has them, and as they are shown."""
 
     def read(
         self,
@@ -102,9 +104,14 @@ class SceneReader:
         """
         tree = self._session.loom_tree
         children = tree.children(node)
-        if children != self._ordered[0]:
-            self._ordered = children, self._by_plan(children)
-        found = self._ordered[1]
+        if len(children) < 2:
+            return list(children)
+        known = self._ordered.get(node)
+        if known is None or known[0] != children:
+            if len(self._ordered) > MOST_ORDERED:
+                self._ordered.clear()
+            known = self._ordered[node] = children, self._by_plan(children)
+        found = known[1]
         if self._session.show_model_names:
             return [child for child, _, _ in found]
         # They grew model by model: where nobody is to know who wrote what, the order must not tell.

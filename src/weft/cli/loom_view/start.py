@@ -113,7 +113,7 @@ class _ViewRun:
         found = await self._app.loom.catalogue(limit=2)
         if not found.total:
             raise UsageError(_NO_TREE)
-        return "" if found.total > 1 else f"ses_{found.entries[0].root_id.removeprefix('nod_')}"
+        return "" if found.total > 1 else found.entries[0].root_id
 
     async def _look(self, reference: str) -> None:
         # A tree that is named is opened first: if it is not there, nothing has been drawn.
@@ -156,6 +156,7 @@ class _ViewRun:
         try:
             async with anyio.create_task_group() as group:
                 driver.group = group
+                group.start_soon(driver.follow)
                 await terminal.show(_ViewClient(driver))
                 # Before its tasks are cancelled: what has come of the branches is to be kept.
                 await driver.settle()

@@ -4,7 +4,7 @@ at, so that a step takes the same in any tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -18,11 +18,18 @@ LEVELS: Final = 12
 class TreeWalk:
     """The nodes below one, each after its parent."""
 
-    def __init__(self, tree: LoomTree, top: NodeId) -> None:
+    def __init__(
+        self,
+        tree: LoomTree,
+        top: NodeId,
+        order: Callable[[NodeId], Sequence[NodeId]] | None = None,
+    ) -> None:
+        """`order` gives the children of a node in the order of the walk; as they came without."""
         # As it is now: to ask for it again at each of thousands of steps takes longer than these.
         self._tree = tree.tree
         self._nodes = self._tree.nodes
         self._top = top
+        self._order = order or self._tree.children
 
     def after(self, node: NodeId) -> Iterator[NodeId]:
         """The nodes that come after one."""
@@ -39,7 +46,7 @@ class TreeWalk:
 
     def _children(self, node: NodeId) -> Sequence[NodeId]:
         # Most have none, deleted ones included: then nothing has to be left out.
-        return self._tree.children(node) if self._nodes[node].children else ()
+        return self._order(node) if self._nodes[node].children else ()
 
     def _next_beside(self, at: NodeId) -> NodeId | None:
         """The next sibling of a node, or of the nearest one above that has one."""

@@ -7,6 +7,8 @@ the user's editor) is a task of its own, and the view goes on meanwhile.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -18,7 +20,7 @@ from weft.cli.chat.screens.terminal.region_painter import ScreenSize
 from weft.cli.chat.screens.terminal.region_rows import FRAMES_PER_SECOND, SPINNER, STILL
 from weft.cli.loom_view.focus import TokenCursor
 from weft.cli.loom_view.growth import BranchGrowth
-from weft.cli.loom_view.panels.list_panels import SearchPanel, waiting_list
+from weft.cli.loom_view.panels.list_panels import PickPanel, SearchPanel, WaitingPanel
 from weft.cli.loom_view.panels.panel_maker import PanelMaker
 from weft.cli.loom_view.panels.plan_panel import LOGPROBS as ALTERNATIVES
 from weft.cli.loom_view.panels.plan_panel import PlanPanel
@@ -28,7 +30,7 @@ from weft.cli.loom_view.tree_walk import TreeWalk
 from weft.cli.loom_view.view_command import ViewCommand
 from weft.cli.loom_view.view_screen import ViewScreen
 from weft.clock import Clock, SystemClock
-from weft.errors import UsageError, WeftError
+from weft.errors import SessionStopped, UsageError, WeftError
 from weft.ids import NodeId
 from weft.loom import LoomSession
 
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from weft.loom.branches.generation import GenerationRun
 
 SHORT_TOKENS: Final = 10
+LOOK_SECONDS: Final = 0.5
+"""How often it is looked whether others have changed the tree."""
 SEARCH_SECONDS: Final = 0.12
 """So long after the last key the words are looked for."""
 
@@ -108,12 +112,26 @@ class ViewDriver:
         for command in commands:
             try:
                 getattr(self, f"_do_{command.do}")(command)
+            except SessionStopped:
+                # Unloaded, because nothing was done for long: it is opened again where we are.
+                self.screen.refuse("the tree was put away; it is opened again, press once more")
+                self._start(partial(self._open, self.session.current_node_id))
             except WeftError as error:
                 self.screen.refuse(str(error))
 
     def _start(self, work: Callable[[], Awaitable[None]]) -> None:
         assert self.group is not None
         self.group.start_soon(self._guarded, work)
+
+    async def follow(self) -> None:
+        """Show what others do to the tree: another process that has it, a turn of its session."""
+        seen = -1
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            now = self.session.loom_tree.state.seq
+            if now != seen:
+                seen = now
+                self._changed()
 
     async def settle(self) -> None:
         """Stop what grows, and wait until what has come of it is stored."""
@@ -161,7 +179,7 @@ class ViewDriver:
 
     def _do_fork(self, command: ViewCommand) -> None:
         tree = self.session.loom_tree
-        walk = TreeWalk(tree, self._hoist or tree.root_id)
+        walk = TreeWalk(tree, self._hoist or tree.root_id, self._reader.ordered)
         found = walk.next_fork(self.session.current_node_id, command.number)
         if found is None:
             self.screen.notice = "there is no other fork"
@@ -208,8 +226,9 @@ class ViewDriver:
         before, self.session = self.session, session
         self._reader = SceneReader(session)
         self._growth = self._hoist = self.screen.marked = None
-        self.screen.notice = said
-        await before.aclose()
+        self.screen.notice = said or self.screen.notice
+        with suppress(SessionStopped):
+            await before.aclose()
 
     # -- growing
 
@@ -254,6 +273,9 @@ class ViewDriver:
 
     def _do_stop(self, command: ViewCommand) -> None:
         self.session.cancel()
+        if self._growth is not None and self._growth.is_over:
+            # The rows of those that failed have been read.
+            self._growth = None
 
     def _do_open_tokens(self, command: ViewCommand) -> None:
         if command.node is None:
@@ -366,25 +388,33 @@ class ViewDriver:
         panel = self.screen.panel
         if not isinstance(panel, PlanPanel):
             return
-        add, waiting = panel.add, waiting_list("Add a model")
+        add, waiting = panel.add, WaitingPanel("Add a model")
         self.screen.open(waiting, over=True)
 
         async def choose() -> None:
             models = await self._app.host.available_models()
-            self.screen.replace(waiting, model_question(models, waiting.words, add))
+            self._arrived(waiting, model_question(models, add))
 
         self._start(choose)
 
     def _do_open_trees(self, command: ViewCommand) -> None:
-        waiting = waiting_list("Trees", command.trees.words)
+        waiting = WaitingPanel("Trees", command.trees.words)
         self.screen.open(waiting)
 
         async def choose() -> None:
             found = await tree_question(self._app, command.trees, self.session.root_id)
-            found.filter(waiting.words)
-            self.screen.replace(waiting, found)
+            self._arrived(waiting, found)
 
         self._start(choose)
+
+    def _arrived(self, waiting: WaitingPanel, found: PickPanel) -> None:
+        """The rows of a list have come; one that was left meanwhile is not opened again."""
+        if self.screen.panel is not waiting:
+            return
+        found.filter(waiting.words)
+        self.screen.panel = found
+        if waiting.is_entered:
+            self.carry_out(self.screen.press("enter"))
 
     def _do_open_tree(self, command: ViewCommand) -> None:
         self.screen.open(self._panels.tree(self._hoist))

@@ -113,11 +113,6 @@ class ViewScreen:
         self.under = self.panel if over else None
         self.panel = panel
 
-    def replace(self, waiting: ViewPanel, panel: ViewPanel) -> None:
-        """What a panel was waiting for is there; one that was left is not opened again."""
-        if self.panel is waiting:
-            self.panel = panel
-
     def refuse(self, words: str) -> None:
         """What was asked for could not be done.  A text that was typed for it is not lost."""
         closed = self._closed
@@ -235,6 +230,8 @@ class ViewScreen:
         elif self.marked is not None:
             self.marked = None
             self.notice = "the mark is gone"
+        elif any(row.state == "failed" for row in self.scene.rows):
+            return (ViewCommand("stop"),)
         else:
             self.notice = f"nothing grows; {self._keys.shown('quit')} quits"
         return _NONE

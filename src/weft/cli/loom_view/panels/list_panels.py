@@ -63,10 +63,17 @@ class PickPanel(ViewPanel):
         return ViewFrame(_filled(rows, size))
 
 
-def waiting_list(title: str, words: str = "") -> PickPanel:
-    """A list whose rows are on their way: what is typed meanwhile narrows them down then."""
-    question = ListQuestion(title=title, rows=(), words=words, empty="looking…")
-    return PickPanel(question, lambda answer: NOTHING)
+class WaitingPanel(PickPanel):
+    """A list whose rows are on their way: what is typed meanwhile counts when they have come."""
+
+    def __init__(self, title: str, words: str = "") -> None:
+        question = ListQuestion(title=title, rows=(), words=words, empty="looking…")
+        super().__init__(question, lambda answer: NOTHING)
+        self.is_entered = False
+
+    def press(self, key: str) -> Sequence[ViewCommand]:
+        self.is_entered = self.is_entered or key == "enter"
+        return NOTHING if self.is_entered and key != "escape" else super().press(key)
 
 
 class SearchPanel(ViewPanel):

@@ -36,6 +36,7 @@ class PanelMaker:
             session.loom_tree,
             session.current_node_id,
             current=lambda: session.current_node_id,
+            order=self._reader.ordered,
             top=hoist,
             is_blind=not session.show_model_names,
         )

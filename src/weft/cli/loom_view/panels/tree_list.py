@@ -15,9 +15,9 @@ from weft.cli.loom_view.panels.list_panels import MOST_HITS, PickPanel
 from weft.cli.loom_view.text_rows import money, short_model
 from weft.cli.loom_view.view_command import TreeListQuery, TreeSort, ViewCommand
 from weft.cli.sanitize import clean_line
-from weft.errors import UsageError
+from weft.errors import NodeNotFound, UsageError
 from weft.ids import NodeId
-from weft.loom import CatalogueEntry, LoomSession
+from weft.loom import LoomSession
 
 MOST_TREES: Final = 500
 _LABEL: Final = 80
@@ -30,19 +30,17 @@ _ORDERS: Final = {
 _SORTS: Final[tuple[TreeSort, ...]] = ("updated", "created", "name", "nodes")
 
 
-def session_of(entry: CatalogueEntry) -> str:
-    """What opens a tree of the catalogue: a root that was imported has an id of its own, which no
-    list has.
-    """
-    return "ses_" + entry.root_id.removeprefix("nod_")
-
-
 async def open_tree(app: App, reference: str) -> tuple[LoomSession, str]:
     """A view of a tree, and what the user is told of it; one that another process has is opened to
     be read.
     """
     try:
         return await app.loom.open(reference), ""
+    except NodeNotFound:
+        # A list names a tree by its session; the root of one that was imported has another id.
+        if not reference.startswith("nod_"):
+            raise
+        return await open_tree(app, f"ses_{reference.removeprefix('nod_')}")
     except UsageError as error:
         if "another process" not in str(error):
             raise
@@ -70,7 +68,7 @@ async def tree_question(app: App, asked: TreeListQuery, current: str = "") -> Pi
 
     def picked(answer: ListAnswer) -> Sequence[ViewCommand]:
         if answer.key == "enter":
-            return (ViewCommand("switch", text=session_of(found.entries[answer.row])),)
+            return (ViewCommand("switch", text=found.entries[answer.row].root_id),)
         changed = replace(asked, words=answer.words)
         if answer.key == "tab":
             changed = replace(changed, is_here=not asked.is_here)
@@ -111,10 +109,8 @@ async def hit_rows(
     ]
 
 
-def model_question(
-    models: Iterable[ModelInfo], words: str, picked: Callable[[str], None]
-) -> PickPanel:
-    """The models that there are, narrowed down by words; `picked` gets the name of one."""
+def model_question(models: Iterable[ModelInfo], picked: Callable[[str], None]) -> PickPanel:
+    """The models that there are; `picked` gets the name of one."""
     names = [f"{info.provider}:{info.name}" for info in models if info.name]
 
     def take(answer: ListAnswer) -> Sequence[ViewCommand]:
@@ -125,7 +121,5 @@ def model_question(
         ListRow(name.partition(":")[2].rpartition("/")[2], (name.partition(":")[0],), words=name)
         for name in names
     )
-    question = ListQuestion(
-        title="Add a model", rows=rows, words=words, enter="adds it, or the name as typed"
-    )
+    question = ListQuestion(title="Add a model", rows=rows, enter="adds it, or the name as typed")
     return PickPanel(question, take, typed=picked)

@@ -25,11 +25,13 @@ class TreePanel(ViewPanel):
         at: NodeId,
         *,
         current: Callable[[], NodeId],
+        order: Callable[[NodeId], Sequence[NodeId]] | None = None,
         top: NodeId | None = None,
         is_blind: bool = False,
     ) -> None:
         self._tree = tree
         self._current = current
+        self._order = order
         self._is_blind = is_blind
         self._top = top if top is not None else tree.root_id
         self._at = at
@@ -43,7 +45,7 @@ class TreePanel(ViewPanel):
 
     @property
     def _walk(self) -> TreeWalk:
-        return TreeWalk(self._tree, self._top)
+        return TreeWalk(self._tree, self._top, self._order)
 
     def press(self, key: str) -> Sequence[ViewCommand]:
         page = max(1, self._height - 1)
