@@ -10,6 +10,7 @@ from tests.support.loom_views import HOW, events_of, scripted, view_of
 from tests.support.world import World
 from weft.errors import UsageError
 from weft.loom import CatalogueEntry
+from weft.loom.tree_scores import facts_of, model_scores, subtree_shape
 from weft.loom.trees.tree_catalogue import catalogue_page
 from weft.messages import Usage
 from weft.providers.script import SayText, Spend
@@ -122,3 +123,26 @@ async def test_row_store_stats_say_what_became_of_each_models_branches(world: Wo
         assert (best.win_rate, best.kept_rate, best.cost_usd) == (0.5, 0.5, 0.5)
         assert (other.model, other.win_rate, other.kept_rate) == ("scripted:b", 0.0, 0.0)
         assert (other.cost_usd, other.output_tokens) == (0.5, 200)
+
+
+async def test_row_store_shape_and_stats_agree_with_the_scores_of_files(world: World) -> None:
+    async with world.open() as app:
+        loom = app.loom
+        root, (first, _) = await loom.save_continuations(
+            "Root", ["a", "b"], **{**HOW, "model": "x"}
+        )
+        await loom.save_continuations("", ["c", "d"], parent_id=first.id, **{**HOW, "model": "y"})
+        await loom.update_metadata(first.id, {"rating": 2, "generation_id": "g"})
+        facts = facts_of(await loom.tree_record(root.id))
+        stats = await loom.stats(root.id)
+        scores = model_scores(facts)
+        assert [each.model for each in stats.models] == [each.model for each in scores]
+        assert [each.utility for each in stats.models] == [each.discounted.mean for each in scores]
+        assert [each.kept_rate for each in stats.models] == [each.kept for each in scores]
+        shape, known = await loom.shape(root.id), subtree_shape(facts, root.id)
+        assert (shape.size, shape.leaves, shape.width) == (known.size, known.leaves, known.width)
+        assert (shape.branching, shape.branchiness) == (known.branching, known.branchiness)
+        line = await loom.create_root("a line")
+        below = await loom.add_child(line.id, " b", **HOW)
+        await loom.add_child(below.id, " c", **HOW)
+        assert (await loom.shape(line.id)).branchiness == 0.0

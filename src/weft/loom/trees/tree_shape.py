@@ -1,14 +1,18 @@
-"""The shape of a tree, and how useful each model's branches were."""
+"""The shape of a tree, and how useful each model's branches were: the scores of `tree_scores` for a
+tree that is open.
+"""
 
 from __future__ import annotations
 
-from math import log2
+from collections.abc import Sequence
 
 import msgspec
 
 from weft.ids import NodeId
 from weft.loom.node import BOOKMARK
+from weft.loom.tree_scores import ModelScore, NodeFacts, model_scores
 from weft.loom.trees.loom_tree import LoomTree
+from weft.messages import Usage
 
 
 class TreeShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,8 +26,10 @@ class TreeShape(msgspec.Struct, frozen=True, kw_only=True):
     leaves: int
     forks: int
     """Nodes with several children."""
+    branching: float
+    """Children of a node that has any, on average: 1 for a line."""
     branchiness: float
-    """Children of a node that has any, on average."""
+    """0 for a line, 1 where every node below the first is a leaf."""
 
 
 class ModelStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,11 +40,17 @@ class ModelStats(msgspec.Struct, frozen=True, kw_only=True):
     expanded: int
     """Those that were gone on from."""
     bookmarked: int
+    hidden: int
     win_rate: float | None
-    """Of its nodes that had siblings, the share with the best score among them."""
+    """Of its nodes that were made at once with others, the share that did best; what several share
+    counts in parts.  None where none was."""
+    peer_score: float | None
+    """What its nodes and those below them were worth against those made at once with them: 1 is the
+    mean.  None where none can be compared."""
     kept_rate: float
     """The share of its nodes that were gone on from, marked or rated well."""
     utility: float
+    """Of a node with those below it, the nearest counting most, on average."""
     cost_usd: float | None
     """None: a price is not known."""
     output_tokens: int
@@ -54,13 +66,13 @@ class TreeStats(msgspec.Struct, frozen=True, kw_only=True):
     characters: int
     shape: TreeShape
     models: tuple[ModelStats, ...]
-    """The most useful first."""
+    """Those that did best against others first."""
 
 
 def shape_of(tree: LoomTree, *tops: NodeId) -> TreeShape:
     """How the subtree of a node, or of several of the same depth, has grown."""
     levels: dict[int, int] = {}
-    leaves = forks = edges = inner = 0
+    leaves = forks = inner = 0
     base = tree.tree.nodes[tops[0]].depth
     for node in (node for top in tops for node in tree.subtree(top)):
         level = tree.tree.nodes[node].depth - base
@@ -69,28 +81,27 @@ def shape_of(tree: LoomTree, *tops: NodeId) -> TreeShape:
         leaves += not below
         forks += below > 1
         inner += below > 0
-        edges += below
+    size, first = sum(levels.values()), len(tops)
     return TreeShape(
-        size=sum(levels.values()),
+        size=size,
         depth=len(levels),
         width=max(levels.values()),
         leaves=leaves,
         forks=forks,
-        branchiness=edges / inner if inner else 0.0,
+        branching=(size - first) / inner if inner else 0.0,
+        branchiness=(leaves - first) / (size - 2 * first) if size > 2 * first else 0.0,
     )
 
 
 def stats_of(tree: LoomTree) -> TreeStats:
     """A tree in numbers."""
     nodes = tree.all_nodes()
-    scores = _scores(tree, nodes)
-    by_model: dict[str, list[NodeId]] = {}
+    used: dict[str, list[Usage]] = {}
     for node in nodes:
         head = tree.words.head(node, tree.tree.nodes[node])
-        if head.model:
-            by_model.setdefault(head.model, []).append(node)
-    models = [_model_stats(tree, model, own, scores) for model, own in by_model.items()]
-    models.sort(key=lambda each: each.utility, reverse=True)
+        if head.usage is not None:
+            used.setdefault(head.model, []).append(head.usage)
+    scores = model_scores(facts_in(tree))
     return TreeStats(
         root_id=tree.tree_id,
         nodes=len(nodes),
@@ -98,68 +109,43 @@ def stats_of(tree: LoomTree) -> TreeStats:
         partial=sum(tree.tree.nodes[node].partial for node in nodes),
         characters=sum(len(tree.text(node)) for node in nodes),
         shape=shape_of(tree, *(tree.tree.children(None) or (tree.root_id,))),
-        models=tuple(models),
+        models=tuple(_model_stats(score, used.get(score.model, ())) for score in scores),
     )
 
 
-def own_utility(tree: LoomTree, node: NodeId) -> float:
-    """What speaks for a node by itself: it was gone on from, marked, rated; nothing if hidden."""
-    marks = tree.marks(node)
-    if marks.get("hidden"):
-        return 0.0
-    rating = marks.get("rating")
-    return (
-        float(bool(tree.children(node)))
-        + float(bool(marks.get(BOOKMARK)))
-        + (float(rating) if isinstance(rating, int | float) else 0.0)
-    )
+def facts_in(tree: LoomTree) -> list[NodeFacts]:
+    """What is known of the nodes of a tree, each behind its parent."""
+    found: list[NodeFacts] = []
+    for top in tree.tree.children(None):
+        for node in tree.subtree(top):
+            marks, head = tree.marks(node), tree.words.head(node, tree.tree.nodes[node])
+            rating = marks.get("rating")
+            found.append(
+                NodeFacts(
+                    id=node,
+                    parent_id=tree.parent(node),
+                    model=head.model,
+                    generation_id=str(marks.get("gen_id") or marks.get("generation_id") or ""),
+                    bookmarked=bool(marks.get(BOOKMARK)),
+                    hidden=bool(marks.get("hidden")),
+                    rating=float(rating) if isinstance(rating, int | float) else None,
+                )
+            )
+    return found
 
 
-def _scores(tree: LoomTree, nodes: list[NodeId]) -> dict[NodeId, float]:
-    """The utility of each node with that of its descendants, the nearest counting most."""
-    # From the leaves up: each level hands its sums by distance to the one above, once.
-    sums: dict[NodeId, list[float]] = {}
-    scores: dict[NodeId, float] = {}
-    for node in sorted(nodes, key=lambda each: tree.tree.nodes[each].depth, reverse=True):
-        by_distance = [own_utility(tree, node), *sums.pop(node, [])][:64]
-        scores[node] = sum(value / log2(at + 2) for at, value in enumerate(by_distance))
-        parent = tree.parent(node)
-        if parent is not None:
-            above = sums.setdefault(parent, [])
-            above.extend([0.0] * (len(by_distance) - len(above)))
-            for at, value in enumerate(by_distance):
-                above[at] += value
-    return scores
-
-
-def _model_stats(
-    tree: LoomTree, model: str, nodes: list[NodeId], scores: dict[NodeId, float]
-) -> ModelStats:
-    used = [tree.words.head(node, tree.tree.nodes[node]).usage for node in nodes]
-    known = [each for each in used if each is not None]
-    costs = [each.cost_usd for each in known]
-    contests = wins = 0
-    for node in nodes:
-        siblings = _siblings(tree, node)
-        if len(siblings) > 1:
-            contests += 1
-            best = max(scores[each] for each in siblings)
-            wins += best > 0 and scores[node] == best
-    kept = sum(own_utility(tree, node) > 0 for node in nodes)
-    priced = [cost for cost in costs if cost is not None]
+def _model_stats(score: ModelScore, used: Sequence[Usage]) -> ModelStats:
+    priced = [usage.cost_usd for usage in used if usage.cost_usd is not None]
     return ModelStats(
-        model=model,
-        nodes=len(nodes),
-        expanded=sum(bool(tree.children(node)) for node in nodes),
-        bookmarked=sum(bool(tree.marks(node).get(BOOKMARK)) for node in nodes),
-        win_rate=wins / contests if contests else None,
-        kept_rate=kept / len(nodes),
-        utility=sum(scores[node] for node in nodes) / len(nodes),
-        cost_usd=sum(priced) if len(priced) == len(costs) else None,
-        output_tokens=sum(each.output_tokens for each in known),
+        model=score.model,
+        nodes=score.nodes,
+        expanded=score.expanded,
+        bookmarked=score.bookmarked,
+        hidden=score.hidden,
+        win_rate=score.win_rate.mean if score.win_rate.count else None,
+        peer_score=score.peer.mean if score.peer.count else None,
+        kept_rate=score.kept,
+        utility=score.discounted.mean,
+        cost_usd=sum(priced) if len(priced) == len(used) else None,
+        output_tokens=sum(usage.output_tokens for usage in used),
     )
-
-
-def _siblings(tree: LoomTree, node: NodeId) -> tuple[NodeId, ...]:
-    parent = tree.parent(node)
-    return (node,) if parent is None else tree.children(parent)
