@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CatalogueSort: TypeAlias = Literal["updated", "created", "oldest", "name", "nodes", "cost"]
 
 
-class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
+class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a list shows of a tree, read without opening it."""
 
     root_id: NodeId
