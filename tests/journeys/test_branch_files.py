@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
+import anyio
 import pytest
 
 from tests.support.rewind_project import INFO, open_world, start, write
-from tests.support.world import World
+from tests.support.world import World, crash, until_status
+from weft.api.branch_files import FileWeave
 from weft.api.session import Session
-from weft.errors import StaleInput, UsageError
+from weft.errors import SessionStopped, StaleInput, UsageError
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel
 
@@ -195,3 +198,54 @@ async def test_a_weave_that_comes_again_changes_nothing_and_answers_the_same(
         with pytest.raises(StaleInput):
             await session.weave_files(second, first, input_id="i")
         assert (await session.editor_snapshot()).seq == before
+
+
+async def test_woven_files_wait_for_the_user_where_the_session_asks(plain_world: World) -> None:
+    world = plain_world
+    world.write("a.txt", LINES)
+    model = parted([changed("a.txt", "line 2\n", "two\n")], [write("b.txt", "b\n")])
+    async with open_world(world, model) as app:
+        session = await start(app)
+        _, first, second = await two_branches(session)
+        asking = await app.sessions.fork_session(session.id)
+        await asking.set_permission_mode("default")
+        for answer, text in (("deny", LINES), ("allow_once", LINES.replace("line 2\n", "two\n"))):
+            results: list[FileWeave] = []
+
+            async def weave(found: list[FileWeave] = results) -> None:
+                found.append(await asking.weave_files(first, second))
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(weave)
+                await until_status(asking, "awaiting_permission")
+                assert (await asking.editor_snapshot()).pending_approval is not None
+                assert world.read("a.txt") == LINES
+                await asking.respond_to_permission(answer)
+            assert world.read("a.txt") == text
+            assert results[0].written == (() if answer == "deny" else ("a.txt",))
+
+
+async def test_a_weave_that_a_crash_cut_off_leaves_a_session_that_goes_on(world: World) -> None:
+    world.write("a.txt", LINES)
+    model = parted([changed("a.txt", "line 2\n", "two\n")], [write("b.txt", "b\n")])
+    app = open_world(world, model)
+    async with anyio.create_task_group() as group:
+        await app.__aenter__()
+        session = await app.sessions.start_session(session_id="s", permission_mode="accept_edits")
+        _, first, second = await two_branches(session)
+        await session.set_permission_mode("default")
+
+        async def weave() -> None:
+            with suppress(SessionStopped):
+                await session.weave_files(first, second)
+
+        group.start_soon(weave)
+        await until_status(session, "awaiting_permission")
+        await crash(app)
+    async with open_world(world, ScriptedModel(["Hello again."], info=INFO)) as app:
+        session = await app.sessions.get("s")
+        await session.abort()
+        assert (await session.send_message("Are you there?")).text == "Hello again."
+        assert world.read("a.txt") == LINES
+        done = await session.compare_files(first, second)
+        assert [file.path for file in done.files] == ["a.txt", "b.txt"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +47,7 @@ class UndecidedModel:
         self.info = ModelInfo(provider="scripted", name="undecided")
         self._answers = answers
         self.shown: list[str] = []
+        self.fails = 0
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[StreamEvent]]:
@@ -54,7 +56,12 @@ class UndecidedModel:
         yield self._pieces(self._answers[self.shown[-1].split()[-1]])
 
     async def _pieces(self, tokens: Sequence[TokenLogprob]) -> AsyncIterator[StreamEvent]:
+        self.fails -= 1
+        if self.fails == 0:
+            raise RuntimeError
         for each in tokens:
+            # As a vendor does: what can be cancelled waits.
+            await anyio.lowlevel.checkpoint()
             yield ScoredPiece(each.text, (each,))
         yield StreamFinished()
 
@@ -125,6 +132,32 @@ async def test_without_probabilities_or_doubts_branches_are_independent(
         for wrong in (-1.0, 0.0, 100.0):
             with pytest.raises(UsageError):
                 view.generate(adaptive=wrong)
+
+
+async def test_a_cancel_before_the_others_began_leaves_the_first_alone(world: World) -> None:
+    async with world.open() as app:
+        view = await view_of(app, text="Once upon a time")
+        view.set_model(UndecidedModel(time=TALE, lived=LIVED))
+        view.set_n_branches(3)
+        async for event in view.generate(adaptive=True):
+            if isinstance(event, TokenReceived):
+                view.cancel()
+        [child] = await app.loom.children(view.root_id)
+        assert child.partial
+        # Nobody paid for what was never sent.
+        assert view.get_state().usage.output_tokens == (child.usage and child.usage.output_tokens)
+
+
+async def test_where_the_first_fails_the_others_are_independent(plain_world: World) -> None:
+    model = UndecidedModel(time=TALE)
+    model.fails = 1
+    async with plain_world.open() as app:
+        view = await view_of(app, text="Once upon a time")
+        view.set_model(model)
+        view.set_n_branches(2)
+        done = complete(await events_of(view.generate(adaptive=True)))
+        assert done.completions == (" there was a fox",)
+        assert [failure.category for failure in done.failures] == ["provider_error"]
 
 
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=4), st.text(max_size=4)), max_size=8))
