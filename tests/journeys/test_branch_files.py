@@ -13,6 +13,7 @@ from tests.support.world import World, crash, until_status
 from weft.api.branch_files import FileWeave
 from weft.api.session import Session
 from weft.errors import SessionStopped, StaleInput, UsageError
+from weft.events import PermissionAction
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel
 
@@ -209,7 +210,9 @@ async def test_woven_files_wait_for_the_user_where_the_session_asks(plain_world:
         _, first, second = await two_branches(session)
         asking = await app.sessions.fork_session(session.id)
         await asking.set_permission_mode("default")
-        for answer, text in (("deny", LINES), ("allow_once", LINES.replace("line 2\n", "two\n"))):
+        woven = LINES.replace("line 2\n", "two\n")
+        answers: list[tuple[PermissionAction, str]] = [("deny", LINES), ("allow_once", woven)]
+        for answer, text in answers:
             results: list[FileWeave] = []
 
             async def weave(found: list[FileWeave] = results) -> None:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 from bench.logs import answered_turn
-from hypothesis import assume, given
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.call_count import calls_made
 from tests.support.history_generator import A, History
 from tests.support.strategies import forks, histories
-from weft.events import ChildFinished, ChildStarted, NodesJoined, NodeSplit, UsageRecorded
+from weft.events import (
+    ChildFinished,
+    ChildStarted,
+    Fact,
+    MovedNode,
+    NewMessage,
+    NodesJoined,
+    NodeSplit,
+    UsageRecorded,
+)
 from weft.ids import NodeId, SessionId
-from weft.messages import NOTHING_USED, Usage
+from weft.messages import NOTHING_USED, Node, Usage
 from weft.state import SessionState, UsageLedger, fold
 
 
@@ -44,17 +55,99 @@ def test_all_sums_agree_with_what_was_recorded(history: History) -> None:
 
 @given(history=histories() | forks())
 def test_every_line_costs_what_made_its_nodes_whenever_that_was_recorded(history: History) -> None:
-    """Over trees with deletions, aborts and compactions, costs that come late or before their node,
-    and the costs of what a fork shares, which are not its own.
+    """Over trees with deletions, aborts and compactions, nodes that were split or joined, costs
+    that come late or before their node, and the costs of what a fork shares, which are not its own.
     """
-    # Where nodes are joined, the lines below keep what the lost node cost: its text is in them.
-    facts = [each for each in history.facts if not isinstance(each, NodeSplit | NodesJoined)]
-    assume(len(facts) == len(history.facts))
     state = fold(history.facts, history.empty())
+    assert_lines_add_up(state, history)
+
+
+@given(history=histories() | forks(), data=st.data())
+def test_a_line_costs_the_same_whenever_it_is_asked_for(
+    history: History, data: st.DataObject
+) -> None:
+    every = data.draw(st.integers(1, 5), label="asked after so many facts")
+    state = history.empty()
+    for number, fact in enumerate(history.facts):
+        state.apply(fact)
+        if not number % every:
+            for tip in state.tree.nodes:
+                state.ledger.on_line(tip, state.tree)
+    assert_lines_add_up(state, history)
+
+
+def assert_lines_add_up(state: SessionState, history: History) -> None:
+    joined: dict[NodeId, NodeId] = {}
+    for fact in history.facts:
+        # What a fork shares was paid for by its source.
+        if fact.session_id == state.session_id:
+            match fact:
+                case NodesJoined(node=node, child=child):
+                    joined[child] = node
+                case NodeSplit(tail=tail):
+                    joined.pop(tail.id, None)
+                case _:
+                    pass
     for tip in (None, *state.tree.nodes):
-        line = state.tree.line(tip)
+        line = set(state.tree.line(tip))
+        # The text of a node that was joined is in the other, whichever line that is on.
+        while more := {gone for gone, into in joined.items() if into in line} - line:
+            line |= more
         paid = [each.usage for each in history.plain.usages if each.usage and each.node in line]
         assert state.ledger.on_line(tip, state.tree) == added(paid)
+
+
+def test_what_a_joined_node_cost_goes_with_its_text_and_comes_back_when_they_are_parted() -> None:
+    facts: list[Fact] = [
+        said("a"),
+        paid("a", 1.0),
+        said("b", "a"),
+        paid("b", None),
+        said("c", "b"),
+        paid("c", 4.0),
+        said("d", "a"),
+        paid("d", 8.0),
+    ]
+    join = NodesJoined(
+        node=NodeId("a"), revision=1, child=NodeId("b"), moves=(MovedNode(node=NodeId("c")),)
+    )
+    part = NodeSplit(
+        node=NodeId("a"),
+        revision=2,
+        tail=said("b", "a").node,
+        moves=(MovedNode(node=NodeId("c")),),
+    )
+    state = SessionState(session_id=A)
+    apply_all(state, facts)
+    before = costs(state)
+    assert before == {"a": 1.0, "b": None, "c": None, "d": 9.0}
+    apply_all(state, [join])
+    assert costs(state) == {"a": None, "b": None, "c": None, "d": None}
+    assert state.ledger.on_line(NodeId("c"), state.tree).input_tokens == 3
+    assert state.ledger.on_line(NodeId("d"), state.tree).input_tokens == 3
+    apply_all(state, [part])
+    assert costs(state) == before
+
+
+def said(node: str, parent: str | None = None) -> NewMessage:
+    above = None if parent is None else NodeId(parent)
+    return NewMessage(node=Node(id=NodeId(node), role="assistant", parent=above))
+
+
+def paid(node: str, cost: float | None) -> UsageRecorded:
+    usage = Usage(input_tokens=1, cost_usd=cost)
+    return UsageRecorded(usage=usage, model="a:m", node=NodeId(node))
+
+
+def apply_all(state: SessionState, facts: Sequence[Fact]) -> None:
+    for fact in facts:
+        state.apply(msgspec.structs.replace(fact, session_id=A, seq=state.seq + 1))
+
+
+def costs(state: SessionState) -> dict[str, float | None]:
+    return {
+        node: state.ledger.on_line(node, state.tree).cost_usd for node in sorted(state.tree.nodes)
+    }
 
 
 @given(history=histories())

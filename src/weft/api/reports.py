@@ -229,7 +229,7 @@ async def prefix_zones(
 def last_answer(state: SessionState) -> NodeSkeleton | None:
     """The message that the newest counted call gave."""
     # Each answer is entered once, when it is paid for: the last entry is the newest.
-    return state.tree.nodes.get(next(reversed(state.ledger.lines), NodeId("")))
+    return state.tree.nodes.get(next(reversed(state.ledger.nodes), NodeId("")))
 
 
 def may_be_outdated(state: SessionState) -> Literal["no", "yes", "undone"]:
@@ -240,7 +240,7 @@ def may_be_outdated(state: SessionState) -> Literal["no", "yes", "undone"]:
     tree, last = state.tree, last_answer(state)
     if last is None:
         return "no"
-    if next(reversed(state.ledger.lines)) not in tree.walk_up(tree.head):
+    if next(reversed(state.ledger.nodes)) not in tree.walk_up(tree.head):
         return "yes"
     made = (tree.compaction_for(tree.head), tree.clearing_for(tree.head))
     if any(each and each.at.log == last.at.log and each.at.seq > last.at.seq for each in made):

@@ -11,11 +11,24 @@ from typing import Final
 
 import msgspec
 
-from weft.events import AnyFact, ChildFinished, ModelCallStarted, NewMessage, Purpose, UsageRecorded
+from weft.events import (
+    AnyFact,
+    ChildFinished,
+    ModelCallStarted,
+    NewMessage,
+    NodesJoined,
+    NodeSplit,
+    Purpose,
+    UsageRecorded,
+)
 from weft.ids import NodeId, TurnId
 from weft.messages import NOTHING_USED, Usage
 from weft.tree import ConversationTree
 
+MOST_SUMS: Final = 64
+"""Lines whose sums are at hand: those that were paid for last."""
+MOST_STEPS: Final = 8
+"""Nodes of a line that are walked for a cost that came."""
 LEAST_COUNTED: Final = 500
 """Tokens of a request from which on it tells how a vendor counts: in a short one the vendor's own
 frame is most of it."""
@@ -34,8 +47,8 @@ class SideCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """About how many tokens it is sent."""
 
 
-class UsageLedger(msgspec.Struct, kw_only=True):
-    """What was used: in all, and cut by model, turn, purpose and line."""
+class UsageLedger(msgspec.Struct, kw_only=True, dict=True):
+    """What was used: in all, and cut by model, turn, purpose and node."""
 
     total: Usage = NOTHING_USED
     calls: int = 0
@@ -45,10 +58,13 @@ class UsageLedger(msgspec.Struct, kw_only=True):
     """The empty name holds what belongs to no turn."""
     purposes: dict[str, Usage] = {}
     """The empty name holds what child sessions used."""
-    lines: dict[NodeId, Usage] = {}
-    """For each node that used something: what its line used, down to it and with it."""
+    nodes: dict[NodeId, Usage] = {}
+    """What was used for each node, in the order in which they were first paid for."""
     shallowest: int = 0
-    """The least depth of a node in `lines`: above it no line has used anything."""
+    """The least depth of a node in `nodes`: above it no line has used anything."""
+    joined: dict[NodeId, NodeId] = {}
+    """Nodes that were joined with others, by those that are gone: their text is in the other, and
+    so is what they cost."""
     loose: dict[NodeId, Usage] = {}
     """What was used for a node that the tree does not have: not yet, or as for a summary never."""
     last_call: Usage | None = None
@@ -136,8 +152,46 @@ class UsageLedger(msgspec.Struct, kw_only=True):
                     self._place(node, used, tree)
             case NewMessage(node=new) if new.id in self.loose:
                 self._place(new.id, self.loose.pop(new.id), tree)
+            case NodesJoined(node=node, child=child) if node in tree.nodes:
+                self._part(child)
+                self.joined[child] = node
+                self._gone.setdefault(node, {})[child] = True
+                self._restart()
+            case NodeSplit(tail=tail):
+                self._part(tail.id)
+                self._restart()
+                if tail.id in self.loose and tail.id in tree.nodes:
+                    self._place(tail.id, self.loose.pop(tail.id), tree)
             case _:
                 pass
+
+    def _part(self, gone: NodeId) -> None:
+        into = self.joined.get(gone)
+        if into is not None:
+            self._gone[into].pop(gone, None)
+            del self.joined[gone]
+
+    def _restart(self) -> None:
+        """Lines have other nodes now, which may be less deep than they were."""
+        self._sums.clear()
+        self.shallowest = min(self.shallowest, 1)
+
+    # Beside the fields: it is neither stored nor compared.
+    @property
+    def _sums(self) -> dict[NodeId, Usage]:
+        """What some lines have used: a line is walked up to the nearest of them."""
+        known: dict[NodeId, Usage] = self.__dict__.setdefault("sums", {})
+        return known
+
+    @property
+    def _gone(self) -> dict[NodeId, dict[NodeId, bool]]:
+        """The other way round than `joined`."""
+        known: dict[NodeId, dict[NodeId, bool]] | None = self.__dict__.get("gone")
+        if known is None:
+            known = self.__dict__["gone"] = {}
+            for gone, into in self.joined.items():
+                known.setdefault(into, {})[gone] = True
+        return known
 
     def _place(self, node: NodeId, usage: Usage, tree: ConversationTree) -> None:
         holder = tree.nodes.get(node)
@@ -145,29 +199,66 @@ class UsageLedger(msgspec.Struct, kw_only=True):
             known = self.loose.get(node)
             self.loose[node] = usage if known is None else known + usage
             return
-        self.lines[node] = self.on_line(node, tree) + usage
+        known = self.nodes.get(node)
+        self.nodes[node] = usage if known is None else known + usage
         if holder.depth < self.shallowest or not self.shallowest:
-            self.shallowest = holder.depth
+            self.shallowest = 1 if self.joined else holder.depth
         # A node is paid for before anything follows it, except by a child that worked in the
-        # background: what has come below it meanwhile is walked once.
-        ahead = list(holder.children)
-        while ahead:
-            below = ahead.pop()
-            if below in self.lines:
-                self.lines[below] = self.lines[below] + usage
-            ahead += tree.nodes[below].children
+        # background.
+        if holder.children or node in self._sums or node in self.joined:
+            self._sums.clear()
+        # Nearly always the line above was paid for just now. Where it was not, it is walked when
+        # it is asked for, and not with every cost.
+        self._sum(node, tree, most=MOST_STEPS)
 
     def on_line(self, tip: NodeId | None, tree: ConversationTree) -> Usage:
-        """Sum of the calls that made the line that ends at `tip`."""
-        lines, nodes = self.lines, tree.nodes
-        while lines and tip is not None and (holder := nodes.get(tip)) is not None:
-            if tip in lines:
-                return lines[tip]
+        """Sum of the calls that made the line that ends at `tip`: its nodes, and those that were
+        joined with them.
+        """
+        if tip is None or not self.nodes or tip not in tree.nodes:
+            return NOTHING_USED
+        return self._sum(tip, tree, most=None) or NOTHING_USED
+
+    def _sum(self, tip: NodeId, tree: ConversationTree, most: int | None) -> Usage | None:
+        """The same, which is at hand then; None where it takes more steps up the line than that."""
+        nodes, sums = tree.nodes, self._sums
+        line: list[NodeId] = []
+        total = NOTHING_USED
+        at: NodeId | None = tip
+        while at is not None and (holder := nodes.get(at)) is not None:
+            if at in sums:
+                total = sums[at]
+                break
+            if len(line) == most:
+                return None
+            line.append(at)
             # A fork's line is its source's for thousands of nodes, which the source has paid for.
             if holder.depth <= self.shallowest:
                 break
-            tip = holder.parent
-        return NOTHING_USED
+            at = holder.parent
+        for node in reversed(line):
+            total += self._of_node(node, tree)
+        sums[tip] = total
+        if len(sums) > MOST_SUMS:
+            del sums[next(iter(sums))]
+        return total
+
+    def _of_node(self, node: NodeId, tree: ConversationTree) -> Usage:
+        """What a node of a line adds to it."""
+        if not self.joined:
+            return self.nodes.get(node, NOTHING_USED)
+        # One that is gone stands below the one that it was joined with, which counts it already.
+        if (into := self.joined.get(node)) is not None and into in tree.walk_up(node):
+            return NOTHING_USED
+        total = NOTHING_USED
+        ahead, seen = [node], {node}
+        while ahead:
+            each = ahead.pop()
+            total += self.nodes.get(each, NOTHING_USED)
+            more = [gone for gone in self._gone.get(each, ()) if gone not in seen]
+            seen.update(more)
+            ahead += more
+        return total
 
 
 def used_by(fact: AnyFact) -> Mapping[str, Usage]:

@@ -89,7 +89,7 @@ from weft.tree import ConversationTree
 # and no error would show it: raise this with every change of what a fold computes.
 REMEMBERED: Final = 10_000
 """How many files that the model has seen are remembered; the one seen longest ago goes first."""
-FOLD_VERSION: Final = "26"
+FOLD_VERSION: Final = "27"
 """Changes whenever a fold does; a snapshot of another version is dropped."""
 
 # By type, so that a fact costs two or three calls and not one for every fold: opening a long
@@ -154,7 +154,7 @@ _FOLDED_BY: dict[type[Fact], tuple[str, ...]] = {
 A kind that is not here is kept and means nothing to the state (yet).
 """
 
-_ON_LINES = frozenset({NewMessage, UsageRecorded, ChildFinished})
+_ON_LINES = frozenset({NewMessage, UsageRecorded, ChildFinished, NodeSplit, NodesJoined})
 """What the sums of lines hang on."""
 
 # What is owed stays behind: queue, requests, open turn, usage and background commands are still the

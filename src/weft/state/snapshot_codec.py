@@ -1,7 +1,7 @@
 """Snapshots: a state as bytes, in slices, and back.
 
 A snapshot is one JSON document on each line: first the state without its long tables (the nodes of
-the tree, the sums of the ledger by turn and line), then these tables, a slice on each line.  No
+the tree, the sums of the ledger by turn and node), then these tables, a slice on each line.  No
 slice takes long, so that a thread that writes or reads a snapshot lets the event loop run in
 between; and what a slice repeats (the id of its log on every node) is freed before the next one is
 read.
@@ -45,7 +45,7 @@ class _Slice(msgspec.Struct, omit_defaults=True):
 
     nodes: dict[NodeId, NodeSkeleton] = {}
     turns: dict[str, Usage] = {}
-    lines: dict[NodeId, Usage] = {}
+    paid: dict[NodeId, Usage] = {}
 
 
 def snapshot(state: SessionState) -> bytes:
@@ -71,9 +71,9 @@ def pack(state: SessionState, *, paged_from: int = PAGED_FROM, page_size: int = 
 def _packed_pages(state: SessionState, page_size: int) -> bytes:
     from weft.state.snapshot_pages import joined, packed_tables  # few sessions are so long
 
-    tables = packed_tables(state.tree.nodes, state.ledger.lines, page_size)
+    tables = packed_tables(state.tree.nodes, state.ledger.nodes, page_size)
     tree = msgspec.structs.replace(state.tree, nodes={})
-    ledger = msgspec.structs.replace(state.ledger, lines={})
+    ledger = msgspec.structs.replace(state.ledger, nodes={})
     head = _encoder.encode(msgspec.structs.replace(state, tree=tree, ledger=ledger))
     return joined(tables, head, MAGIC)
 
@@ -83,8 +83,8 @@ def _unpacked_pages(data: bytes) -> SessionState:
 
     head, stored = parted(data, MAGIC)
     state = _decoder().decode(head)
-    nodes, lines, counts = paged_tables(stored)
-    state.tree.nodes, state.ledger.lines = nodes, lines
+    nodes, paid, counts = paged_tables(stored)
+    state.tree.nodes, state.ledger.nodes = nodes, paid
     state.tree.__dict__["counts"] = counts
     return state
 
@@ -95,14 +95,14 @@ def _lines(state: SessionState) -> Iterator[bytes]:
 
 def _documents(state: SessionState) -> Iterator[SessionState | _Slice]:
     tree = msgspec.structs.replace(state.tree, nodes={})
-    ledger = msgspec.structs.replace(state.ledger, turns={}, lines={})
+    ledger = msgspec.structs.replace(state.ledger, turns={}, nodes={})
     yield msgspec.structs.replace(state, tree=tree, ledger=ledger)
     for nodes in _sliced(state.tree.nodes):
         yield _Slice(nodes=nodes)
     for turns in _sliced(state.ledger.turns):
         yield _Slice(turns=turns)
-    for lines in _sliced(state.ledger.lines):
-        yield _Slice(lines=lines)
+    for paid in _sliced(state.ledger.nodes):
+        yield _Slice(paid=paid)
 
 
 def _sliced(table: Mapping[_K, _V]) -> Iterator[dict[_K, _V]]:
@@ -158,8 +158,8 @@ def _from_lines(lines: Iterator[bytes]) -> SessionState:
             part = _slice_decoder().decode(line)
             _take_nodes(part, nodes, names)
             state.ledger.turns |= part.turns
-            for node, used in part.lines.items():
-                state.ledger.lines[NodeId(names.get(node, node))] = used
+            for node, used in part.paid.items():
+                state.ledger.nodes[NodeId(names.get(node, node))] = used
     except (UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(f"no state: {error}") from error
     state.tree.nodes = nodes

@@ -4,7 +4,7 @@ A snapshot is a header, and sections behind it: the state without its long table
 nodes, an index from hashes of ids to numbers, how many nodes are below each, and the pages.  A
 number is the place of a node among all of them, and nodes that are asked for together have
 neighboring numbers: each line goes down into the largest subtree first (heavy paths), so that any
-line of the tree lies on few pages.  A page has the nodes, and what their lines have used.
+line of the tree lies on few pages.  A page has the nodes, and what was used for each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Page(msgspec.Struct, omit_defaults=True):
     """A page as it is stored."""
 
     nodes: dict[NodeId, NodeSkeleton] = {}
-    lines: dict[NodeId, Usage] = {}
+    paid: dict[NodeId, Usage] = {}
 
 
 class PagedTables(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class PagedTables(msgspec.Struct, frozen=True):
     sections: dict[str, bytes]
     pages: list[bytes]
     page_size: int
-    line_count: int
+    paid_count: int
 
 
 class _Header(msgspec.Struct):
@@ -51,7 +51,7 @@ class _Header(msgspec.Struct):
     """How many bytes each has."""
     pages: list[int]
     page_size: int
-    line_count: int
+    paid_count: int
 
 
 def joined(tables: PagedTables, head: bytes, magic: bytes) -> bytes:
@@ -62,7 +62,7 @@ def joined(tables: PagedTables, head: bytes, magic: bytes) -> bytes:
         {name: len(data) for name, data in sections.items()},
         [len(page) for page in tables.pages],
         tables.page_size,
-        tables.line_count,
+        tables.paid_count,
     )
     front = msgspec.json.encode(header)
     rest = b"".join([len(front).to_bytes(4, "little"), front, body])
@@ -92,7 +92,7 @@ def parted(data: bytes, magic: bytes) -> tuple[bytes, StoredPages]:
         pages.append(body[at : at + length])
         at += length
     return zlib.decompress(sections.pop("head")), StoredPages(
-        sections, pages, header.page_size, header.line_count
+        sections, pages, header.page_size, header.paid_count
     )
 
 
@@ -100,13 +100,13 @@ def parted(data: bytes, magic: bytes) -> tuple[bytes, StoredPages]:
 
 
 def packed_tables(
-    nodes: Mapping[NodeId, NodeSkeleton], lines: Mapping[NodeId, Usage], page_size: int
+    nodes: Mapping[NodeId, NodeSkeleton], paid: Mapping[NodeId, Usage], page_size: int
 ) -> PagedTables:
-    """The nodes of a tree and the sums of its lines, as pages and what leads to them.
+    """The nodes of a tree and what was used for them, as pages and what leads to them.
 
     Neither must change meanwhile.
     """
-    plain, sums = plain_table(nodes), plain_table(lines)
+    plain, sums = plain_table(nodes), plain_table(paid)
     came = list(plain)
     places = {node: place for place, node in enumerate(came)}
     held = list(plain.values())
@@ -124,7 +124,7 @@ def packed_tables(
         "hashes": _bytes_of(array("I", [each >> 32 for each in hashed])),
         "numbers": _bytes_of(array("I", [each & 0xFFFFFFFF for each in hashed])),
         "order": _packed(array("i", numbers)),
-        "lines": _packed(array("i", [numbers[places[node]] for node in sums])),
+        "paid": _packed(array("i", [numbers[places[node]] for node in sums])),
         "above": _packed(above),
         "below": _packed(_below([each.hidden for each in ordered], above)),
     }
@@ -142,7 +142,7 @@ def _pages(
         keys = ids[start : start + page_size]
         page = Page(
             nodes=dict(zip(keys, nodes[start : start + page_size], strict=True)),
-            lines={node: sums[node] for node in keys if node in sums},
+            paid={node: sums[node] for node in keys if node in sums},
         )
         yield zlib.compress(msgspec.json.encode(page), 1)
 
@@ -225,12 +225,12 @@ class StoredPages:
         sections: Mapping[str, memoryview],
         pages: Sequence[memoryview],
         page_size: int,
-        line_count: int,
+        paid_count: int,
     ) -> None:
         self._sections = sections
         self._pages = pages
         self.page_size = page_size
-        self.line_count = line_count
+        self.paid_count = paid_count
         """How many nodes have used something."""
 
     def ids(self) -> list[str]:
@@ -257,7 +257,7 @@ class StoredPages:
         return found
 
     def read(self, page: int) -> tuple[Mapping[str, Any], ...]:
-        """The nodes of a page, and what their lines have used."""
+        """The nodes of a page, and what was used for them."""
         found = _page_decoder().decode(zlib.decompress(self._pages[page]))
         # Ids repeat from node to node, and there is one string for each of them then.
         nodes: dict[str, NodeSkeleton] = {}
@@ -268,7 +268,7 @@ class StoredPages:
                 held.parent = NodeId(sys.intern(held.parent))
             if held.children:
                 held.children = tuple(NodeId(sys.intern(child)) for child in held.children)
-        return nodes, {sys.intern(node): used for node, used in found.lines.items()}
+        return nodes, {sys.intern(node): used for node, used in found.paid.items()}
 
 
 def paged_tables(
@@ -279,13 +279,13 @@ def paged_tables(
     nodes: PagedMap[NodeId, NodeSkeleton] = PagedMap(
         book, len(book), lambda: stored.unpacked("order")
     )
-    lines: PagedMap[NodeId, Usage] = PagedMap(
-        book, stored.line_count, lambda: stored.unpacked("lines")
+    paid: PagedMap[NodeId, Usage] = PagedMap(
+        book, stored.paid_count, lambda: stored.unpacked("paid")
     )
     counts = SubtreeCounts.restored(
         PagedNumbers(book), lambda: (stored.unpacked("below"), stored.unpacked("above"))
     )
-    return nodes, lines, counts
+    return nodes, paid, counts
 
 
 @cache
