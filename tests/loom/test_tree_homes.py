@@ -208,6 +208,23 @@ async def test_readers_take_no_lease(world: World) -> None:
         await loom.add_child(child, " by the reader, who writes now")
 
 
+async def test_what_another_process_has_deleted_is_gone_for_a_reader(world: World) -> None:
+    async with world.open() as app:
+        root, child = await grown(app.loom)
+        other, kept = await grown(app.loom)
+    async with world.open() as reader:
+        assert (await reader.loom.get(child)).id == child
+        assert (await reader.loom.get(kept)).id == kept
+        async with world.open() as writer:
+            await writer.loom.delete_tree(root)
+            await writer.loom.delete_subtree(kept)
+        for gone in (root, child, kept):
+            with pytest.raises(NodeNotFound):
+                await reader.loom.get(gone)
+        assert [node.id for node in await reader.loom.roots()] == [other]
+        assert [node.id for node in await reader.loom.recent()] == [other]
+
+
 async def test_a_view_that_reads_goes_on_when_its_process_begins_to_write(world: World) -> None:
     async with world.open() as app:
         root, child = await grown(app.loom)

@@ -262,8 +262,7 @@ class TreeStore:
         found: list[LoomNode] = []
         for row in await self.trees.rows(limit=limit):
             tree = await self.trees.reading(row.id)
-            newest = sorted(tree.all_nodes(), key=tree.age_of, reverse=True)[:limit]
-            found += [tree.node(node) for node in newest]
+            found += [tree.node(node) for node in tree.newest(limit)]
         # By time alone nodes of one moment would change places; what came later in a tree is first.
         found.sort(key=lambda node: node.created_at, reverse=True)
         return found[:limit]

@@ -30,7 +30,7 @@ from weft.tree import (
 )
 
 
-class Page(msgspec.Struct, omit_defaults=True):
+class NodePage(msgspec.Struct, omit_defaults=True):
     """A page as it is stored."""
 
     nodes: dict[NodeId, NodeSkeleton] = {}
@@ -140,7 +140,7 @@ def _pages(
 ) -> Iterator[bytes]:
     for start in range(0, len(ids), page_size):
         keys = ids[start : start + page_size]
-        page = Page(
+        page = NodePage(
             nodes=dict(zip(keys, nodes[start : start + page_size], strict=True)),
             paid={node: sums[node] for node in keys if node in sums},
         )
@@ -289,5 +289,5 @@ def paged_tables(
 
 
 @cache
-def _page_decoder() -> msgspec.json.Decoder[Page]:
-    return msgspec.json.Decoder(Page)
+def _page_decoder() -> msgspec.json.Decoder[NodePage]:
+    return msgspec.json.Decoder(NodePage)

@@ -12,7 +12,7 @@ import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import count
+from itertools import count, islice
 from typing import Any, Final, Protocol
 
 import anyio
@@ -443,6 +443,11 @@ class LoomTree:
     def all_nodes(self) -> list[NodeId]:
         """All nodes that are not deleted, in the order in which they came."""
         return [node for node, held in self.tree.nodes.items() if not held.hidden]
+
+    def newest(self, limit: int) -> list[NodeId]:
+        """The nodes that came last, the last one first."""
+        seen = (node for node in reversed(list(self.tree.nodes)) if self.find(node) is not None)
+        return list(islice(seen, limit))
 
     def bookmarks(self) -> list[NodeId]:
         """The marked nodes in the order in which they came."""

@@ -54,10 +54,11 @@ class OpenTrees:
         """
         async with self._alone(session_id):
             known = self._known(session_id)
-            if known is not None:
-                await known.refresh()
-            else:
+            if known is None:
                 known = await self._looked_at(session_id)
+            elif not known.is_writable:
+                await self._check_there(session_id)
+                await known.refresh()
             return await self._kept(session_id, known)
 
     async def writing(self, session_id: SessionId) -> LoomTree:
@@ -91,9 +92,7 @@ class OpenTrees:
             tree = LoomTree(port, self._host, self._live)
             tree.attach(port, actor)
         else:
-            # By the row: the log of a deleted session may be there still, as the past of forks.
-            if await self._host.store.row(session_id) is None:
-                raise SessionNotFound(session_id)
+            await self._check_there(session_id)
             stored = await StoredSession.load(session_id, self._host.store)
             tree = LoomTree(stored, self._host, self._live)
             if stored.state.generations.started:
@@ -101,6 +100,12 @@ class OpenTrees:
                 await stored.refresh()
         await tree.settle_lost()
         return tree
+
+    async def _check_there(self, session_id: SessionId) -> None:
+        # By the row: the log of a deleted session may be there still, as the past of forks.
+        if await self._host.store.row(session_id) is None:
+            self.forget(session_id)
+            raise SessionNotFound(session_id)
 
     async def _settle_free(self, session_id: SessionId) -> None:
         """Store what a dead process left of its branches, and give the session back.
@@ -228,8 +233,13 @@ class OpenTrees:
         if not reference:
             raise NodeNotFound(reference)
         for tree in self:
-            if tree.find(reference) is not None and tree.is_home_of(NodeId(reference)):
-                return await self.reading(tree.port.session_id), NodeId(reference)
+            if tree.find(reference) is None or not tree.is_home_of(NodeId(reference)):
+                continue
+            # Another process may have deleted it meanwhile, all of it or this node.
+            with suppress(SessionNotFound):
+                tree = await self.reading(tree.port.session_id)
+                if tree.find(reference) is not None:
+                    return tree, NodeId(reference)
         exact = await self._host.store.nodes_named([NodeId(reference)])
         for place in exact:
             tree_of = await self._home(place, deleted=deleted)
