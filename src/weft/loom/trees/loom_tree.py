@@ -383,6 +383,15 @@ class LoomTree:
                 found.append(node)
         return sorted(found, key=self.age_of, reverse=True)
 
+    def unstored(self) -> list[NodeId]:
+        """The nodes that are not durable yet, in the order in which they came."""
+        pending = [fact for batch in self._pending for fact in batch.facts]
+        return [
+            fact.node.id if isinstance(fact, NewMessage) else fact.tail.id
+            for fact in (*self._lost, *pending)
+            if isinstance(fact, NewMessage | NodeSplit)
+        ]
+
     def age_of(self, node: NodeId) -> tuple[float, int]:
         """By this, nodes are in the order in which they came."""
         held = self.tree.nodes[node]

@@ -320,9 +320,9 @@ class OpenTrees:
         store = self._host.store
         found = dict.fromkeys(await store.nodes_with_prefix(reference, limit=MOST_MATCHES))
         for tree in self:
-            # What is not stored yet is the newest.
-            ahead = [node for node in tree.with_prefix(reference) if tree.is_home_of(node)]
-            fresh = [NodePlace(node, tree.port.session_id) for node in ahead]
+            # What is not stored yet is the newest, and in no index.
+            ahead = [node for node in tree.unstored() if node.startswith(reference)]
+            fresh = [NodePlace(node, tree.port.session_id) for node in reversed(ahead)]
             found = dict.fromkeys([each for each in fresh if each not in found]) | found
         for session_id in (
             *await store.ids_with_prefix(_session_of(reference), limit=MOST_MATCHES),
