@@ -86,6 +86,16 @@ async def a_fork(app: App) -> None:
     await app.sessions.fork_session(await app.loom.session_of(root))
 
 
+async def a_fork_with_a_root_of_its_own(app: App) -> None:
+    root, _ = await grown(app.loom)
+    fork = (await app.sessions.fork_session(await app.loom.session_of(root))).id
+    view = await app.loom.open(fork)
+    view.edit_node_text(view.root_id, "Anew", fork=True)
+    await view.save()
+    await app.loom.delete_subtree(f"{fork}/{root}")
+    await view.aclose()
+
+
 async def an_import(app: App) -> None:
     records = [{"id": "1", "text": "a"}, {"id": "2", "parent_id": "1", "text": "b"}]
     await app.loom.import_nodes(records)
@@ -109,7 +119,16 @@ async def a_second_root(app: App) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [a_root, a_fork, an_import, two_imports, an_empty_root, a_second_root]
+    "make",
+    [
+        a_root,
+        a_fork,
+        a_fork_with_a_root_of_its_own,
+        an_import,
+        two_imports,
+        an_empty_root,
+        a_second_root,
+    ],
 )
 async def test_what_lists_name_is_the_same_everywhere_and_opens(
     world: World, make: Callable[[App], Awaitable[None]]
@@ -196,6 +215,8 @@ async def test_readers_take_no_lease(world: World) -> None:
             held = await reader.store.lease_of(session)
             assert held is not None
             assert held.owner.process_id == writer.store.owner.process_id
+            # Nor is the owner asked for anything.
+            assert reader.host.running(session) is None
             assert [node.id for node in await loom.children(child)] == [added.id]
             assert await loom.full_text(added.id) == "Root and more by another"
             assert [hit.node.id for hit in await loom.search("another", roots=[root])] == [added.id]

@@ -301,8 +301,8 @@ class LoomTree:
         """What lists call the tree by, and what opens it: the id of its root.  A fork shares that
         with the tree that it came from, and has its session's.
         """
-        root = self.root_id
-        return root if self.is_home_of(root) else NodeId(self.port.session_id)
+        is_fork = self.state.about.fork is not None
+        return NodeId(self.port.session_id) if is_fork else self.root_id
 
     def is_home_of(self, node: NodeId) -> bool:
         """Whether a node was written in this tree, and not in one that this is a fork of."""

@@ -396,10 +396,10 @@ class OpenTrees:
 
     async def tree_id(self, row: SessionRow) -> NodeId:
         """What opens the tree of a row, without its being loaded."""
+        if row.parent_id is not None and not row.is_child:
+            return NodeId(row.id)
         if row.root:
             return NodeId(row.root)
-        if row.parent_id is not None:
-            return NodeId(row.id)
         # Rows of programs that did not know the field.
         return (await self.reading(row.id)).tree_id
 
