@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.repo.words import (
+    IDENTIFIER,
     MOST_WORDS,
     RequestWords,
-    count_parts,
+    content_words,
     parts_in,
     parts_of,
     request_words,
@@ -36,9 +37,12 @@ def test_an_empty_request_asks_for_nothing() -> None:
     assert request_words("") == RequestWords({}, {})
 
 
-@given(st.lists(st.text("aBc_xY9é", min_size=2, max_size=12)))
-def test_counting_by_identifier_is_counting_by_occurrence(names: list[str]) -> None:
-    assert count_parts(Counter(names)) == parts_in(names)
+@given(st.text("aBc_xY9é…’\x85 \n.(+", max_size=80).map(str.encode) | st.binary(max_size=80))
+def test_the_words_of_a_file_are_those_of_its_identifiers(content: bytes) -> None:
+    names = IDENTIFIER.findall(content.decode("utf-8", "replace"))
+    whole, parts = content_words(content)
+    assert whole == Counter(name.lower() for name in names)
+    assert parts == parts_in(names)
 
 
 def test_a_long_message_has_no_more_words_than_a_ranking_can_look_at() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from typing import Final
 
 from weft.repo.definitions import EMPTY, MOST_BYTES, FileReading
 from weft.repo.parsers.extractors import extractor_of, reader_seed
-from weft.repo.words import IDENTIFIER, count_parts
+from weft.repo.words import content_words
 
 _LOOKED_AT: Final = 8192
 _LONG_LINE: Final = 2_000
@@ -27,13 +26,7 @@ def read_content(content: bytes, language: str) -> FileReading:
     extractor = extractor_of(language)
     if extractor is None or not _is_source(content):
         return EMPTY
-    identifiers = Counter(IDENTIFIER.findall(content.decode("utf-8", "replace")))
-    whole: dict[str, int] = {}
-    known = whole.get
-    for identifier, count in identifiers.items():
-        word = identifier.lower()
-        whole[word] = known(word, 0) + count
-    return FileReading(list(extractor.read(content)), whole, count_parts(identifiers))
+    return FileReading(list(extractor.read(content)), *content_words(content))
 
 
 def _is_source(content: bytes) -> bool:
