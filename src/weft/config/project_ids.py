@@ -106,6 +106,11 @@ class ProjectIds:
                 return known.path
         return path
 
+    @property
+    def has_related(self) -> bool:
+        """Whether any two projects may be of one repository; one look at the disk."""
+        return os.path.isdir(self._folder / _ROOTS)
+
     def related(self, path: str) -> list[RelatedProject]:
         """The other projects of the repository that a folder lies in.  Blocks."""
         root, _ = place = repository_place(path)

@@ -118,6 +118,8 @@ class DecisionsOnDemand:
         if not self._store.is_lasting:
             return 0
         ids = ProjectIds(self._services.places.projects)
+        if not ids.has_related:
+            return 0
         related = await DiskThreads.of(project_path).run(lambda: ids.related(project_path))
         ends = [await self._store.last_seq(project_stream(each.id)) for each in related]
         return max(ends, default=0)
