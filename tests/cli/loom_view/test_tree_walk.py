@@ -53,6 +53,23 @@ async def test_both_ways_give_the_order_of_the_outline(
                     assert shown == whole[at : at + len(shown)]
 
 
+@pytest.mark.parametrize(
+    "parents", [[0, 0, 1, 1, 0, 4, 4, 2, 2, 9, 9, 1], [0, 1, 1, 0, 4, 4, 6, 6]]
+)
+async def test_forks_come_in_the_order_of_the_outline_both_ways(
+    plain_world: World, parents: list[int]
+) -> None:
+    async with plain_world.open() as app:
+        view, ids = await made(app, parents)
+        for top in ids:
+            whole, walk = outline(view, top), TreeWalk(view.loom_tree, top)
+            for place, node in enumerate(whole):
+                round_trip = [*whole[place + 1 :], *whole[:place]]
+                forks = [each for each in round_trip if walk.is_fork(each)]
+                assert walk.next_fork(node, 1) == (forks[0] if forks else None)
+                assert walk.next_fork(node, -1) == (forks[-1] if forks else None)
+
+
 async def test_forks_are_found_round_the_ends_and_deleted_branches_are_none(
     plain_world: World,
 ) -> None:

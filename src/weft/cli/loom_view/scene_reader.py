@@ -120,14 +120,16 @@ class SceneReader:
 
     def _by_plan(self, children: Sequence[NodeId]) -> list[tuple[NodeId, int, int]]:
         """Children, each with the place of its generation and its own place in that."""
-        tree, places = self._session.loom_tree, dict[object, int]()
+        # Straight from the nodes: a walk through a tree comes here for each of thousands.
+        nodes, places = self._session.loom_tree.tree.nodes, dict[object, int]()
         found = []
         for number, child in enumerate(children):
-            marks = tree.marks(child)
+            marks = nodes[child].marked or {}
             slot = marks.get("slot")
             place = places.setdefault(marks.get("gen_id") or child, number)
             found.append((child, place, slot if isinstance(slot, int) else 0))
-        return sorted(found, key=lambda each: each[1:])
+        # Without a generation of several, they are in order as they came.
+        return sorted(found, key=_place_of) if len(places) < len(children) else found
 
     def _branches(
         self, node: NodeId, growth: BranchGrowth | None
@@ -212,6 +214,10 @@ def _slot_of(branch: BranchRow | NodeId, growth: BranchGrowth) -> int:
     if isinstance(branch, BranchRow):
         return branch.slot
     return next(n for n, each in enumerate(growth.branches) if each.node == branch)
+
+
+def _place_of(child: tuple[NodeId, int, int]) -> tuple[int, int]:
+    return child[1:]
 
 
 def _hash(slot: int) -> bytes:

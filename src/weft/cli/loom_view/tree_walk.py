@@ -79,17 +79,53 @@ class TreeWalk:
         """The nearest node with several children after (or before) one, round the ends; None where
         there is no other.
         """
-        ahead = self.after(node) if step > 0 else self.before(node)
-        found = self._first_fork(ahead)
-        if found is not None:
-            return found
-        start = self._top if step > 0 else self.last()
-        rest = self.after(start) if step > 0 else self.before(start)
-        found = start if self.is_fork(start) else self._first_fork(rest)
-        return None if found == node else found
+        ahead = self._forks_after(node) if step > 0 else self._forks_before(node)
+        return next((each for each in ahead if each != node), None)
 
-    def _first_fork(self, nodes: Iterator[NodeId]) -> NodeId | None:
-        return next((each for each in nodes if self.is_fork(each)), None)
+    def _forks_after(self, node: NodeId) -> Iterator[NodeId]:
+        """All forks after a node, then those from the top on.  Leaves are passed in one look."""
+        yield from self._forks_below(node)
+        at = node
+        while at != self._top and (parent := self._nodes[at].parent) is not None:
+            siblings = self._children(parent)
+            for each in siblings[siblings.index(at) + 1 :]:
+                yield from self._forks_below(each)
+            at = parent
+        yield from self._forks_below(self._top)
+
+    def _forks_before(self, node: NodeId) -> Iterator[NodeId]:
+        at = node
+        while at != self._top and (parent := self._nodes[at].parent) is not None:
+            siblings = self._children(parent)
+            for each in reversed(siblings[: siblings.index(at)]):
+                yield from self._forks_back(each)
+            if self.is_fork(parent):
+                yield parent
+            at = parent
+        yield from self._forks_back(self._top)
+
+    def _forks_below(self, top: NodeId) -> Iterator[NodeId]:
+        """The forks of a subtree, each before those below it."""
+        ahead = [top]
+        while ahead:
+            node = ahead.pop()
+            children = self._children(node)
+            if len(children) > 1:
+                yield node
+            ahead += [each for each in reversed(children) if self._nodes[each].children]
+
+    def _forks_back(self, top: NodeId) -> Iterator[NodeId]:
+        """The same from the end on."""
+        ahead = [(top, False)]
+        while ahead:
+            node, is_passed = ahead.pop()
+            if is_passed:
+                yield node
+                continue
+            children = self._children(node)
+            if len(children) > 1:
+                ahead.append((node, True))
+            ahead += [(each, False) for each in children if self._nodes[each].children]
 
     def is_fork(self, node: NodeId) -> bool:
         """Whether it has several children."""
