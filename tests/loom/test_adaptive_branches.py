@@ -47,12 +47,15 @@ class UndecidedModel:
         self.info = ModelInfo(provider="scripted", name="undecided")
         self._answers = answers
         self.shown: list[str] = []
+        self.asked: list[int | None] = []
+        """How many alternatives of each token, by request."""
         self.fails = 0
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[StreamEvent]]:
         part = request.messages[-1].parts[0]  # type: ignore[union-attr] # a message of the user
         self.shown.append(part.text)  # type: ignore[union-attr] # a text
+        self.asked.append(request.logprobs)
         yield self._pieces(self._answers[self.shown[-1].split()[-1]])
 
     async def _pieces(self, tokens: Sequence[TokenLogprob]) -> AsyncIterator[StreamEvent]:
@@ -90,6 +93,9 @@ async def test_branches_begin_where_the_model_was_undecided(world: World) -> Non
         assert third.text == " there was a crow there"
         assert (second.metadata["branched_from"], second.metadata["token"]) == (first.id, 1)
         assert len({node.parent_id for node in (first, second, third)}) == 1
+        # Without the tree's asking for them, they are asked for.
+        assert view.tree_settings().logprobs == 0
+        assert model.asked == [2, 2, 2]
         # What is shared was sent as text and not written again.
         assert [shown.split()[-1] for shown in model.shown] == ["time", "lived", "crow"]
         assert second.tokens is not None
