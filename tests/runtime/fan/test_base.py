@@ -6,14 +6,16 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from tests.support.fan_project import ViewedProject, git, viewed_project
 from weft.errors import UsageError
-from weft.runtime.fan import base_files, ignored_trees
+from weft.runtime.fan import base_files, base_watch, ignored_trees
 from weft.runtime.fan.base_files import make_base
 from weft.runtime.fan.base_watch import BaseWatch
 from weft.runtime.fan.candidate_changes import candidate_diff, touches_checks
@@ -36,9 +38,15 @@ async def watched(at: ViewedProject) -> AsyncIterator[BaseWatch]:
 
 
 async def settle(watch: BaseWatch) -> None:
-    """Take in what the kernel has told by now, and let go."""
-    with anyio.move_on_after(0.6):
-        await watch.run()
+    """Take in what the kernel has told by now: it queues an event before a change returns."""
+    kernel = watch._watch
+    assert kernel is not None
+    while kernel.is_whole and kernel.fd is not None and base_watch._is_readable(0, kernel.fd):
+        collect = partial(kernel.collect, watch._known, base_watch._is_readable)
+        await anyio.to_thread.run_sync(collect)
+        await watch._take(kernel)
+    if not kernel.is_whole:
+        await watch.look()
 
 
 async def test_while_the_user_edits_commits_and_switches_no_candidate_sees_it(

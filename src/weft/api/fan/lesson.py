@@ -4,7 +4,7 @@ conversation goes on with that.
 
 from __future__ import annotations
 
-from weft.api.session import Session
+from weft.api.handle import SessionBase
 from weft.api.summaries.questions import branch_summary
 from weft.api.summaries.session_summary import ask_beside
 from weft.errors import UsageError
@@ -22,7 +22,7 @@ async def bring_lesson(
         UsageError: it has said nothing.
         WeftError: the model could not be asked.
     """
-    session = Session(session_id, host)
+    session = SessionBase(session_id, host)
     state = (await session._port()).state
     shared = set(state.tree.line(state.tree.head))
     line = [entry for entry in await (await host.port(child)).line() if entry.node.id not in shared]
