@@ -130,7 +130,9 @@ def state_of(project: Path) -> str:
 def attempt(seed: int, number: int) -> str:
     """One try; empty when all held."""
     dice = random.Random(f"{seed}:{number}")
-    with tempfile.TemporaryDirectory(prefix="weft-fan-", dir="/var/tmp") as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="weft-fan-", dir="/var/tmp", ignore_cleanup_errors=True
+    ) as folder:
         base = Path(folder)
         project = make_project(base)
         at_put = number % 2 == 1

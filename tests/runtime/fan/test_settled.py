@@ -25,6 +25,7 @@ from tests.support.fan_stage import (
 from tests.support.world import PATIENCE, World
 from weft.errors import UsageError
 from weft.runtime.fan.fan_marks import FanMark, marked
+from weft.runtime.fan.fan_places import FanPlaces
 from weft.runtime.fan.kept_candidate import CandidateKeeper
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(90)]
@@ -111,6 +112,21 @@ async def test_what_was_never_put_on_record_is_removed(stage: World) -> None:
     async with open_stage(stage, right("script")):
         assert not folder.exists()
     assert not marked(str(stage.base / "fans" / "unsettled"))
+
+
+def test_what_a_program_still_writes_is_removed_when_it_is_done(tmp_path: Path) -> None:
+    places = FanPlaces(lambda: None, str(tmp_path))
+    place = tmp_path / "fans" / "fan_1" / ".git-x"
+    place.mkdir(parents=True)
+    line = f"cd {place.parent}; for i in $(seq 300); do mkdir -p .git-x; echo > .git-x/$i; done"
+    writer = subprocess.Popen(["/bin/sh", "-c", f"{line} 2> /dev/null"])
+    try:
+        assert places.clear_checks("fan_1") or writer.poll() is None
+        writer.wait()
+        assert places.clear_checks("fan_1")
+        assert not place.exists()
+    finally:
+        writer.kill()
 
 
 async def test_a_mark_stays_for_the_next_start_where_the_work_fails(tmp_path: Path) -> None:

@@ -197,21 +197,17 @@ class BaseFiles:
         Raises:
             FinalToolError: the repository cannot be read.
         """
-        into = f"{self.folder}/compared-{secrets.token_hex(4)}"
-        try:
-            async with self._git() as git:
-                done = await git.save(
-                    *("diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=all"),
-                    *(self.record.commit, "--"),
-                    into=into,
-                    work_tree=git.repository.top,
-                )
+        async with self._git() as git:
+            into = _passing(git)
+            done = await git.save(
+                *("diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=all"),
+                *(self.record.commit, "--"),
+                into=into,
+                work_tree=git.repository.top,
+            )
             if done.exit_code:
                 raise FinalToolError(f"the project cannot be compared: {done.errors[-300:]}")
             data = await anyio.Path(into).read_bytes()
-        finally:
-            with suppress(OSError):
-                os.unlink(into)
         prefix = self.record.prefix
         names = [os.fsdecode(name) for name in data.split(b"\0") if name]
         return {name[len(prefix) :] for name in names if name.startswith(prefix)}
@@ -230,21 +226,24 @@ class BaseFiles:
         # The size that git could print before a content is that of the stored object, before the
         # filters; a word that no file holds parts them as well.
         mark = secrets.token_hex(16)
-        into = f"{self.folder}/blobs-{mark}"
-        try:
-            async with self._git() as git:
-                done = await git.save(
-                    *("cat-file", f"--batch={mark} %(objectname)", "--filters"),
-                    into=into,
-                    stdin=b"".join(asked),
-                    work_tree=git.repository.top,
-                )
+        async with self._git() as git:
+            into = _passing(git)
+            done = await git.save(
+                *("cat-file", f"--batch={mark} %(objectname)", "--filters"),
+                into=into,
+                stdin=b"".join(asked),
+                work_tree=git.repository.top,
+            )
             if done.exit_code:
                 raise FinalToolError(f"the commit of the base cannot be read: {done.errors[-300:]}")
             return await anyio.to_thread.run_sync(_read_blobs, into, mark, wanted)
-        finally:
-            with suppress(OSError):
-                os.unlink(into)
+
+
+def _passing(git: SafeGit) -> str:
+    """A file for what git prints, which goes with the folder of its stand-in: a git that outlives
+    our process by a moment can leave nothing once that is removed.
+    """
+    return str(git.common.parent / "printed")
 
 
 class _SafeGitContext:

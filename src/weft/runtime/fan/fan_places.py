@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
@@ -112,21 +113,24 @@ class FanPlaces:
             else:
                 os.mknod(target, stat.S_IFCHR, os.makedev(0, 0))
 
-    def remove(self, fan_id: str, name: str = "") -> None:
-        """Remove a fan-out, or one thing of it.  Blocks."""
-        remove(self.folder(fan_id, name))
+    def remove(self, fan_id: str, name: str = "") -> bool:
+        """Remove a fan-out, or one thing of it; False where something goes on writing there.
 
-    def clear_checks(self, fan_id: str) -> None:
-        """Remove what checks and comparisons left behind when their process died.  Blocks."""
-        with suppress(OSError):
-            for name in os.listdir(self.folder(fan_id)):
-                if not name.startswith(_PASSING):
-                    continue
-                path = self.folder(fan_id, name)
-                if os.path.isdir(path):
-                    remove(path)
-                else:
-                    os.unlink(path)
+        Blocks.
+        """
+        return _removed(self.folder(fan_id, name))
+
+    def clear_checks(self, fan_id: str) -> bool:
+        """Remove what checks and comparisons left behind when their process died; False where
+        something goes on writing there.  Blocks.
+        """
+        try:
+            names = os.listdir(self.folder(fan_id))
+        except OSError:
+            return True
+        passing = [name for name in names if name.startswith(_PASSING)]
+        cleared = [_removed(self.folder(fan_id, name)) for name in passing]
+        return all(cleared)
 
     def present(self) -> list[str]:
         """The fan-outs that have something on disk.  Blocks."""
@@ -160,6 +164,20 @@ class FanPlaces:
             finally:
                 os.close(lock)
         return False
+
+
+def _removed(path: str) -> bool:
+    """Remove a file or a folder.  A program that a dead process had started may live a moment
+    longer, and write there.
+    """
+    for pause in (*(0.02, 0.05, 0.1), *(0.2,) * 10, 0.0):
+        with suppress(OSError):
+            os.unlink(path)
+        remove(path)
+        if not os.path.lexists(path):
+            return True
+        time.sleep(pause)
+    return False
 
 
 def move_into(layer: str, upper: str) -> None:

@@ -120,8 +120,7 @@ async def _settle(host: FanHost, mark: FanMark) -> bool:
     entries = {each.fan_id: each for each in await anyio.to_thread.run_sync(index.entries)}
     entry = entries.get(mark.fan_id)
     if entry is None:
-        await anyio.to_thread.run_sync(places.remove, mark.fan_id)
-        return True
+        return await anyio.to_thread.run_sync(places.remove, mark.fan_id)
     async with _opened_store(host, entry) as is_there:
         if not is_there:
             return False
@@ -130,15 +129,15 @@ async def _settle(host: FanHost, mark: FanMark) -> bool:
         except UsageError:
             if not await _is_of_known_store(host, entry):
                 return False
-            await anyio.to_thread.run_sync(places.remove, entry.fan_id)
+            if not await anyio.to_thread.run_sync(places.remove, entry.fan_id):
+                return False
             await anyio.to_thread.run_sync(index.forget, entry.fan_id)
             return True
         if record.is_closed:
-            await anyio.to_thread.run_sync(places.remove, entry.fan_id)
             await anyio.to_thread.run_sync(index.close, entry.fan_id)
-            return True
-        await anyio.to_thread.run_sync(places.clear_checks, entry.fan_id)
-        return await _finish_keeps(host, entry, record)
+            return await anyio.to_thread.run_sync(places.remove, entry.fan_id)
+        is_clear = await anyio.to_thread.run_sync(places.clear_checks, entry.fan_id)
+        return await _finish_keeps(host, entry, record) and is_clear
 
 
 @asynccontextmanager
