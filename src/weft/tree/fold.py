@@ -276,7 +276,8 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         nodes = self.nodes
         assert isinstance(nodes, _TABLES)
         nodes[node.id] = holder
-        self._pin(node.id, holder)
+        if holder.marked is not None:
+            self._pin(node.id, holder)
         # A message whose parent is not in the log becomes a root: better than one that cannot be
         # found, or whose line cannot be walked.
         if above is None:
