@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.support.world import World
 from weft.errors import InvalidPlan, NodeElsewhere, NodeNotFound, UsageError
-from weft.ids import NodeId
+from weft.ids import NodeId, SessionId
 from weft.loom import GenerationStore, LoomNode, LoomSession
+from weft.runtime.ports.local import LocalPort
 from weft.session import ChangeSetting
 
 pytestmark = pytest.mark.anyio
@@ -418,3 +420,17 @@ async def test_row_any_node_can_be_bookmarked(plain_world: World) -> None:
         assert (await app.loom.get(first.id)).bookmarked
         assert not (await app.loom.get(root.id)).bookmarked
         assert not view.toggle_bookmark(first.id)
+
+
+async def test_row_opening_a_session_stays_loaded_while_a_view_is_open(plain_world: World) -> None:
+    async with plain_world.open() as app:
+        root = await app.loom.create_root("Root")
+        view = await app.loom.open(root.id)
+        port = app.host.running(SessionId(await app.loom.session_of(root.id)))
+        assert isinstance(port, LocalPort)
+        # Its subscription ends at the log's end where it is not told to stay.
+        await anyio.wait_all_tasks_blocked()
+        assert port.actor.is_watched
+        await view.aclose()
+        await anyio.wait_all_tasks_blocked()
+        assert not port.actor.is_watched

@@ -161,7 +161,7 @@ class LoomTree:
             port = self.port
             self.host.start(lambda: port.follow(self.words.take), name)
         else:
-            self._events = self.port.subscribe(after=self.state.seq, live=False)
+            self._events = self.port.subscribe(after=self.state.seq, live="status")
             self.host.start(self._follow, name)
 
     async def _follow(self) -> None:
