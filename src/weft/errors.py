@@ -4,6 +4,7 @@
       UsageError              the caller erred: fix the call (also a ValueError)
         StaleInput            an input_id came back with other arguments
         HookRefused           a hook of the user's does not let the message pass
+        ViewerRefused         a client that only watches tried to drive
         NodeElsewhere         the node belongs to another tree
         InvalidPlan           fields of a plan of models are wrong
       ToolError               the model gets it as the result of its call
@@ -73,6 +74,10 @@ class StaleInput(UsageError):
 
 class HookRefused(UsageError):
     """A hook did not let a message pass; nothing was sent."""
+
+
+class ViewerRefused(UsageError):
+    """A client that attached as a viewer tried to change something; nothing was."""
 
 
 class NodeElsewhere(UsageError):

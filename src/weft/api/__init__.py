@@ -26,54 +26,122 @@ from weft.session import Branch, RewindItem, RewindPlan
 from weft.view.snapshot import ChildInfo, ContextZone, EditorSnapshot, HistoryMessage, PlanProgress
 
 if TYPE_CHECKING:  # loaded when they are first used
+    from weft.api.decisions.project import DecisionFormat, ProjectDecisions, WhyReport
+    from weft.api.fan import Fan, FanSummary
+    from weft.api.fan.handle import FanCandidate
     from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
     from weft.api.pages import Page
+    from weft.api.reports import CompactionReport
+    from weft.project.agent_definitions import AgentDefinition
+    from weft.project.markdown_commands import MarkdownCommand
+    from weft.project.memory import MemoryNote
+    from weft.project.skills import SkillFile
+    from weft.project.trust import TrustQuestion
+    from weft.providers import ModelInfo
+    from weft.repo.definitions import Definition
+    from weft.repo.project_index import IndexStatus, Symbol
+    from weft.runtime.fan.kept_candidate import KeepOutcome
+    from weft.runtime.session_topic import SessionsChanged
+    from weft.runtime.workspaces.file_view import ProjectFile
+    from weft.runtime.workspaces.language_status import ServerStatus
+    from weft.session import AbortReceipt, Accepted, Subscription
+    from weft.store import Draft, SessionRow
 
 __all__ = [
+    "AbortReceipt",
+    "Accepted",
+    "AgentDefinition",
     "Answer",
     "AnswerStream",
     "BackgroundWork",
     "Branch",
     "ChildInfo",
+    "CompactionReport",
     "ContextZone",
+    "DecisionFormat",
+    "Definition",
     "Delta",
+    "Draft",
     "EditorSnapshot",
     "ExportFormat",
+    "Fan",
+    "FanCandidate",
+    "FanSummary",
     "HistoryMessage",
     "ImportReport",
+    "IndexStatus",
     "Joined",
+    "KeepOutcome",
+    "MarkdownCommand",
+    "MemoryNote",
     "MessageOptions",
+    "ModelInfo",
     "Page",
     "PlanProgress",
+    "ProjectDecisions",
+    "ProjectFile",
     "QueryOptions",
     "Reply",
     "Result",
     "RewindItem",
     "RewindPlan",
     "SavedSessions",
+    "ServerStatus",
     "Session",
     "SessionDefaults",
     "SessionInfo",
     "SessionManager",
     "SessionMetadata",
     "SessionRecord",
+    "SessionRow",
+    "SessionsChanged",
+    "SkillFile",
+    "Subscription",
+    "Symbol",
+    "TrustQuestion",
     "UsageReport",
+    "WhyReport",
     "query",
     "stream",
 ]
 
 
 _HOMES = {
-    "Answer": "model_query",
-    "AnswerStream": "model_query",
-    "Delta": "model_query",
-    "Page": "pages",
-    "query": "model_query",
-    "stream": "model_query",
+    "AbortReceipt": "weft.session",
+    "Accepted": "weft.session",
+    "AgentDefinition": "weft.project.agent_definitions",
+    "Answer": "weft.api.model_query",
+    "AnswerStream": "weft.api.model_query",
+    "CompactionReport": "weft.api.reports",
+    "DecisionFormat": "weft.api.decisions.project",
+    "Definition": "weft.repo.definitions",
+    "Delta": "weft.api.model_query",
+    "Draft": "weft.store",
+    "Fan": "weft.api.fan",
+    "FanCandidate": "weft.api.fan.handle",
+    "FanSummary": "weft.api.fan",
+    "IndexStatus": "weft.repo.project_index",
+    "KeepOutcome": "weft.runtime.fan.kept_candidate",
+    "MarkdownCommand": "weft.project.markdown_commands",
+    "MemoryNote": "weft.project.memory",
+    "ModelInfo": "weft.providers",
+    "Page": "weft.api.pages",
+    "ProjectDecisions": "weft.api.decisions.project",
+    "ProjectFile": "weft.runtime.workspaces.file_view",
+    "ServerStatus": "weft.runtime.workspaces.language_status",
+    "SessionRow": "weft.store",
+    "SessionsChanged": "weft.runtime.session_topic",
+    "SkillFile": "weft.project.skills",
+    "Subscription": "weft.session",
+    "Symbol": "weft.repo.project_index",
+    "TrustQuestion": "weft.project.trust",
+    "WhyReport": "weft.api.decisions.project",
+    "query": "weft.api.model_query",
+    "stream": "weft.api.model_query",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(_HOMES[name]), name)

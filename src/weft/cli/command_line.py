@@ -38,6 +38,8 @@ _MODULES = {
     "doctor": "weft.cli.commands.doctor",
     "auth": "weft.cli.commands.auth",
     "lsp": "weft.cli.commands.lsp",
+    "serve": "weft.cli.server.serve",
+    "web": "weft.cli.server.serve",
     "completion": "weft.cli.commands.completion",
 }
 """Where each command lives; its `run` takes the arguments and returns the exit code."""

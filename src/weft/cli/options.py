@@ -314,6 +314,24 @@ _FAN = (
     JSON,
 )
 
+_PORT = CommandOption(("--port",), "The port; 7717 without it.", "whole", "N")
+_SERVE = (
+    _PORT,
+    CommandOption(("--host",), "The address to listen on; 127.0.0.1 without it.", "text", "HOST"),
+    CommandOption(("--unix",), "Listen on a unix socket at this path instead.", "text", "FILE"),
+    CommandOption(
+        ("--public",),
+        "Let other machines in; needs --cert, --key and a password (WEFT_SERVER_PASSWORD).",
+    ),
+    CommandOption(("--cert",), "The certificate, as PEM.", "text", "FILE"),
+    CommandOption(("--key",), "Its private key, as PEM.", "text", "FILE"),
+    CommandOption(("--password-file",), "A file with the password.", "text", "FILE"),
+    CommandOption(
+        ("--name",), "A name that the server is reached by; may be repeated.", "many", "NAME"
+    ),
+    CommandOption(("--forget",), "Forget the tokens of all pages and programs."),
+)
+
 
 def _loom_verbs() -> tuple[CommandSpec, ...]:
     from weft.cli.loom.loom_options import LOOM_VERBS  # most who start the program grow no tree
@@ -747,6 +765,34 @@ VERBS: tuple[CommandSpec, ...] = (
             ),
             CommandSpec("restart", "Stop all that run; they start again when they are needed"),
         ),
+    ),
+    CommandSpec(
+        "serve",
+        "Serve sessions over HTTP to programs and to the page",
+        options=(
+            *_SERVE,
+            CommandOption(("--detach",), "Go on in the background."),
+        ),
+        default="start",
+        verbs=(
+            CommandSpec(
+                "start",
+                "Serve until it is stopped",
+                "",
+                (
+                    *_SERVE,
+                    CommandOption(("--detach",), "Go on in the background."),
+                ),
+            ),
+            CommandSpec("status", "Show the servers that run", "", (JSON,)),
+            CommandSpec("stop", "Stop the server; turns that run are suspended", "", (_PORT,)),
+        ),
+    ),
+    CommandSpec(
+        "web",
+        "Open the page in a browser, with a server of its own if none runs",
+        "",
+        (*_SERVE, CommandOption(("--no-open",), "Only print the link.")),
     ),
     CommandSpec("completion", "Print a completion script for bash, zsh or fish", "SHELL"),
     CommandSpec("help", "Explain a command, or 'exit-codes', 'slash' or 'keys'", "[topic]"),

@@ -55,14 +55,19 @@ def project_folder(arguments: ParsedArguments) -> str:
 
 
 def make_app(
-    arguments: ParsedArguments, hooks: HookTable | None = None, *, wakes_due: bool = False
+    arguments: ParsedArguments,
+    hooks: HookTable | None = None,
+    *,
+    wakes_due: bool = False,
+    folder: str | None = None,
 ) -> App:
-    """The application, not yet open; `hooks` are those of a program that drives us.
+    """The application, not yet open; `hooks` are those of a program that drives us, `folder` is
+    another than the one of the command line.
 
     Raises:
         UsageError: a folder or a setting is wrong.
     """
-    folder = project_folder(arguments)
+    folder = folder or project_folder(arguments)
     given: dict[str, Any] = dict(_setting(each) for each in arguments.many("set"))
     if (profile := arguments.text("profile")) is not None:
         given["profile"] = profile

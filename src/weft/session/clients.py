@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from weft.errors import UsageError
+from weft.errors import ViewerRefused
 from weft.events import ClientAttached, DriverChanged, Signal
 from weft.session.commands import AttachClient, Command, DetachClient
 
@@ -28,14 +28,14 @@ class AttachedClients:
         """A client that came to watch cannot drive.
 
         Raises:
-            UsageError: it tries to.
+            ViewerRefused: it tries to.
         """
         if isinstance(command, AttachClient | DetachClient) or not command.client:
             return
         # A client that never attached may drive: programs that hold a handle need not know of
         # roles.
         if self._roles.get(command.client) == "viewer":
-            raise UsageError("this client only watches; claim_driver() lets it drive")
+            raise ViewerRefused("this client only watches; claim_driver() lets it drive")
 
     def attach(self, command: AttachClient) -> None:
         """A client comes, or takes another role; who drove before watches."""

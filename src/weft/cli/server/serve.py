@@ -1,0 +1,220 @@
+"""`weft serve` and `weft web`: start the HTTP server, show it, stop it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+
+from weft.app import App
+from weft.cli.exit_codes import FAILED, OK, CommandExit, first_of
+from weft.cli.parse import ParsedArguments
+from weft.cli.session_options import make_app
+from weft.cli.signals import StopSignal
+from weft.cli.stdio import tell, write_line, write_pretty
+from weft.errors import UsageError, WeftError
+from weft.server import (
+    RecordLock,
+    ServerAddress,
+    ServerRecord,
+    WeftServer,
+    new_code_from,
+    running_servers,
+    stop_server,
+)
+
+DEFAULT_PORT: Final = 7717
+READY: Final = "weft serves "
+"""Begins the first line of a server; a process that started it in the background waits for it."""
+PASSWORD: Final = "WEFT_SERVER_PASSWORD"
+
+
+def run(arguments: ParsedArguments) -> int:
+    """Carry out a `serve` or `web` command."""
+    app = make_app(arguments, wakes_due=True)
+    folder = app.places.home / "server"
+    match arguments.verb:
+        case "serve status":
+            return _status(folder, arguments)
+        case "serve stop":
+            return _stop(folder, arguments)
+        case "web":
+            return _web(app, folder, arguments)
+        case _ if arguments.flag("detach"):
+            return _detach()
+    return _serve(app, arguments)
+
+
+def _serve(app: App, arguments: ParsedArguments, *, opens: bool = False) -> int:
+    program = _ServerProgram(app, arguments, opens=opens)
+    try:
+        return anyio.run(program.main)
+    except* (WeftError, CommandExit, OSError) as errors:
+        raise first_of(errors) from None
+
+
+class _ServerProgram:
+    """A server in this process, from its first line to its end."""
+
+    def __init__(self, app: App, arguments: ParsedArguments, *, opens: bool) -> None:
+        self._app = app
+        self._arguments = arguments
+        self._opens = opens
+
+    async def main(self) -> int:
+        address, password = server_address(self._arguments)
+        stop = StopSignal()
+        async with self._app:
+            server = WeftServer(
+                self._app,
+                lambda folder: make_app(self._arguments, folder=folder, wakes_due=True),
+                address,
+                password=password,
+                forget=self._arguments.flag("forget"),
+            )
+            record = RecordLock(self._app.places.home / "server", server.name)
+            try:
+                record.hold(self._record(server))
+                async with anyio.create_task_group() as group:
+                    await group.start(stop.watch, server.begin_stop)
+                    await group.start(self._say_when_ready, server)
+                    await server.run()
+                    group.cancel_scope.cancel()
+            finally:
+                record.release()
+        return stop.code
+
+    def _record(self, server: WeftServer) -> ServerRecord:
+        return ServerRecord(
+            pid=os.getpid(),
+            url=server.url,
+            project_path=self._app.project_path,
+            started=time.time(),
+            token_file=str(server.tokens.program_file),
+        )
+
+    async def _say_when_ready(
+        self, server: WeftServer, *, task_status: anyio.abc.TaskStatus[None]
+    ) -> None:
+        task_status.started()
+        await server.is_ready.wait()
+        write_line(f"{READY}{self._app.project_path} at {server.url}")
+        write_line(f"token for programs: {server.tokens.program_file}")
+        if server.address.unix:
+            return
+        page = server.pairing_url
+        write_line(f"page (this link works once, for a minute): {page}")
+        if self._opens:
+            _open_page(page)
+
+
+def server_address(arguments: ParsedArguments) -> tuple[ServerAddress, str]:
+    """Where to listen, and the password of a server that others can reach.
+
+    Raises:
+        UsageError: the options do not go together.
+    """
+    host = arguments.text("host") or "127.0.0.1"
+    is_public = arguments.flag("public")
+    unix = arguments.text("unix") or ""
+    if unix and (is_public or arguments.text("host") or arguments.whole("port")):
+        raise UsageError("--unix takes no --host, --port and --public")
+    address = ServerAddress(
+        host=host,
+        port=arguments.whole("port") or DEFAULT_PORT,
+        unix=os.path.abspath(unix) if unix else "",
+        names=arguments.many("name"),
+        certificate=arguments.text("cert") or "",
+        key=arguments.text("key") or "",
+    )
+    if not address.is_loopback and not is_public:
+        raise UsageError(
+            f"{host} can be reached from other machines: say --public, "
+            "which needs --cert, --key and a password"
+        )
+    return address, _password(arguments) if is_public else ""
+
+
+def _password(arguments: ParsedArguments) -> str:
+    path = arguments.text("password_file")
+    if path is None:
+        return os.environ.get(PASSWORD, "")
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _status(folder: Path, arguments: ParsedArguments) -> int:
+    found = running_servers(folder)
+    if arguments.flag("json"):
+        write_pretty([msgspec.to_builtins(record) for record in found])
+        return OK
+    for record in found:
+        write_line(f"{record.url}  process {record.pid}  {record.project_path}")
+    if not found:
+        tell("no server runs")
+    return OK if found else FAILED
+
+
+def _stop(folder: Path, arguments: ParsedArguments) -> int:
+    port = arguments.whole("port")
+    found = [
+        record
+        for record in running_servers(folder)
+        if port is None or record.url.endswith(f":{port}")
+    ]
+    if not found:
+        raise CommandExit(FAILED, "no server runs")
+    if len(found) > 1:
+        raise UsageError("several servers run; `weft serve stop --port N` stops one of them")
+    if not stop_server(folder, found[0]):
+        raise CommandExit(FAILED, f"process {found[0].pid} does not stop")
+    tell(f"stopped {found[0].url}")
+    return OK
+
+
+def _web(app: App, folder: Path, arguments: ParsedArguments) -> int:
+    running = [each for each in running_servers(folder) if each.url.startswith("http://")]
+    opens = not arguments.flag("no_open")
+    if not running:
+        return _serve(app, arguments, opens=opens)
+    page = f"{running[0].url}/#code={new_code_from(running[0])}"
+    write_line(f"page (this link works once, for a minute): {page}")
+    if opens:
+        _open_page(page)
+    return OK
+
+
+def _open_page(url: str) -> None:
+    import webbrowser  # only here
+
+    if not webbrowser.open(url):
+        tell("no browser could be opened; open the link yourself")
+
+
+def _detach() -> int:
+    """Start the same command in the background, and wait until it serves."""
+    words = [word for word in sys.argv[1:] if word != "--detach"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "weft", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        text=True,
+    )
+    assert child.stdout is not None
+    said = child.stdout.readline()
+    if not said.startswith(READY):
+        said += child.stdout.read()
+        child.wait()
+        raise CommandExit(FAILED, said.strip() or "the server did not start")
+    write_line(said.rstrip())
+    return OK

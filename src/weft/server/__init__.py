@@ -1,0 +1,50 @@
+"""The HTTP server: sessions over HTTP, server-sent events and WebSocket, for programs and the page.
+
+Owns the listener, the gate before every request, the table of operations that routes, OpenAPI and
+tests are made from, and the relay of events.  It calls the same API as any program: it knows no
+store, no model and no actor, and no other part of Weft imports it before a server is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # loaded when a server is started: it costs start-up time
+    from weft.server.operations import OPERATIONS
+    from weft.server.serve import ServerAddress, WeftServer
+    from weft.server.server_record import (
+        RecordLock,
+        ServerRecord,
+        new_code_from,
+        running_servers,
+        stop_server,
+    )
+
+__all__ = [
+    "OPERATIONS",
+    "RecordLock",
+    "ServerAddress",
+    "ServerRecord",
+    "WeftServer",
+    "new_code_from",
+    "running_servers",
+    "stop_server",
+]
+
+_HOMES = {
+    "OPERATIONS": "operations",
+    "RecordLock": "server_record",
+    "ServerAddress": "serve",
+    "ServerRecord": "server_record",
+    "WeftServer": "serve",
+    "new_code_from": "server_record",
+    "running_servers": "server_record",
+    "stop_server": "server_record",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

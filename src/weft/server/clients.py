@@ -1,0 +1,34 @@
+"""The clients that attached over HTTP, each with the handle that it drives or watches by."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from weft.api import Session
+
+MOST_CLIENTS: Final = 1_000
+"""Clients that are held; the one that was quiet for longest is forgotten, and attaches again."""
+
+
+class AttachedClients:
+    """Handles of clients, by the client's id."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[str, Session] = OrderedDict()
+
+    def keep(self, client: str, session: Session) -> None:
+        """A client has attached."""
+        self._held[client] = session
+        while len(self._held) > MOST_CLIENTS:
+            self._held.popitem(last=False)
+
+    def get(self, client: str) -> Session | None:
+        """The handle of a client; None when it is not known here."""
+        if client in self._held:
+            self._held.move_to_end(client)
+        return self._held.get(client)
+
+    def drop(self, client: str) -> None:
+        """A client has gone."""
+        self._held.pop(client, None)

@@ -1,0 +1,105 @@
+"""Operations of the server itself: is it there, pairing, the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from weft.server.errors import RequestRefusal
+from weft.server.operation import ApiCall, ApiOperation, ChangeBody
+from weft.server.page_tokens import TokenRole
+
+
+class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The server lives; it says nothing else to those without a token."""
+
+    status: Literal["ok"] = "ok"
+
+
+class PairBody(ChangeBody, frozen=True, kw_only=True):
+    """The code from the address that `weft web` opens, or the password of a public server."""
+
+    code: str
+
+
+class PairAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The token of a page."""
+
+    token: str
+
+
+class CodeBody(ChangeBody, frozen=True, kw_only=True):
+    """For what a code is made."""
+
+    role: TokenRole = "driver"
+
+
+class CodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A code for one pairing, good for a minute."""
+
+    code: str
+
+
+async def _health(call: ApiCall) -> HealthAnswer:
+    del call
+    return HealthAnswer()
+
+
+async def _pair(call: ApiCall) -> PairAnswer:
+    token = call.parts.tokens.pair(call.body.code)
+    if token is None:
+        raise RequestRefusal(401, "code", "this code is not known, was used, or is too old")
+    return PairAnswer(token=token)
+
+
+async def _new_code(call: ApiCall) -> CodeAnswer:
+    return CodeAnswer(code=call.parts.tokens.new_code(call.body.role))
+
+
+async def _openapi(call: ApiCall) -> Any:
+    del call
+    from weft.server.openapi import openapi_document  # it imports the whole table
+
+    return openapi_document()
+
+
+SERVER_CALLS: tuple[ApiOperation, ...] = (
+    ApiOperation(
+        method="GET",
+        path="/health",
+        name="health",
+        says="Whether the server lives.",
+        run=_health,
+        answer=HealthAnswer,
+        is_open=True,
+    ),
+    ApiOperation(
+        method="POST",
+        path="/pair",
+        name="pair",
+        says="Exchange a code for a token.",
+        run=_pair,
+        body=PairBody,
+        answer=PairAnswer,
+        is_open=True,
+    ),
+    ApiOperation(
+        method="POST",
+        path="/pair/codes",
+        name="new_code",
+        says="Make a code for another page, which may drive or only read.",
+        run=_new_code,
+        body=CodeBody,
+        answer=CodeAnswer,
+        remembers=False,
+    ),
+    ApiOperation(
+        method="GET",
+        path="/openapi.json",
+        name="openapi",
+        says="This API as an OpenAPI 3.1 document.",
+        run=_openapi,
+        answer=dict[str, Any],
+    ),
+)

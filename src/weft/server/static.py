@@ -1,0 +1,71 @@
+"""The files of the page, as they were built; it may be missing in a checkout."""
+
+from __future__ import annotations
+
+import mimetypes
+from pathlib import Path
+from typing import Final
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+import weft
+from weft.server.errors import error_response
+
+ICONS: Final = ("/icon.svg", "/favicon.ico")
+_TYPES: Final = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/svg+xml"}
+FOREVER: Final = "public, max-age=31536000, immutable"
+"""Of files whose name has the hash of their content."""
+
+
+def page_folder() -> Path:
+    """Where the built page lies."""
+    return Path(weft.__file__).parent / "web" / "page"
+
+
+class PageFiles:
+    """Answers with files of one folder, and of no other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def routes(self) -> list[Route]:
+        """What is served besides the API."""
+        return [
+            Route("/", self._index, methods=["GET"]),
+            *(Route(path, self._icon, methods=["GET"]) for path in ICONS),
+            Route("/assets/{name}", self._asset, methods=["GET"]),
+        ]
+
+    async def _index(self, request: Request) -> Response:
+        del request
+        return await self._file("index.html", "no-store")
+
+    async def _icon(self, request: Request) -> Response:
+        del request
+        return await self._file("icon.svg", "no-cache")
+
+    async def _asset(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        # One name, no path: what it stands for lies in the folder itself.
+        if name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
+            return error_response(404, "path", "there is no such file")
+        return await self._file(f"assets/{name}", FOREVER)
+
+    async def _file(self, name: str, caching: str) -> Response:
+        path = anyio.Path(self._folder / name)
+        try:
+            content = await path.read_bytes()
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            if not await anyio.Path(self._folder / "index.html").exists():
+                return error_response(404, "page", "the page is not built here: run `make web`")
+            return error_response(404, "path", "there is no such file")
+        kind = _TYPES.get(path.suffix) or mimetypes.guess_type(name)[0]
+        return Response(
+            content,
+            200,
+            {"cache-control": caching},
+            kind or "application/octet-stream",
+        )
