@@ -63,14 +63,15 @@ class World:
         config: dict[str, Any] | None = None,
         store: Store | Path | None = None,
         sleep: Callable[[float], Awaitable[None]] | None = None,
+        folder: str | None = None,
         **parts: Any,
     ) -> App:
         """The application as a new process would open it, with these models at hand (the first is
-        the default).
+        the default); `folder` is another project.
         """
         named = {model.info.name: model for model in models}
         return weft.open(
-            self.project,
+            folder or self.project,
             store or self.store(),
             # Journeys through the sandbox or with language servers say so: the others go the way
             # that there is on every machine.

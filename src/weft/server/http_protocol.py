@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
 
 MOST_HEADER_BYTES: Final = 64 * 1024
 """What the target and the headers of a request may weigh; the parser itself has no limit."""
@@ -53,3 +55,14 @@ class StrictHttpProtocol(HttpToolsProtocol):
         self._weight += more
         if self._weight > MOST_HEADER_BYTES:
             raise RefusedHead("the head of the request is too large")
+
+
+class AbortableWebSocket(WebSocketsSansIOProtocol):
+    """A WebSocket whose reader can be let go at once."""
+
+    def handle_connect(self, event: Request) -> None:
+        """The handshake."""
+        super().handle_connect(event)
+        scope: dict[str, Any] | None = getattr(self, "scope", None)
+        if scope is not None:
+            scope["extensions"]["weft.abort"] = {"abort": self.transport.abort}

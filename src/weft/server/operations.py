@@ -6,14 +6,18 @@ from typing import Final
 
 from weft.server.operation import ApiOperation
 from weft.server.routes.conversation import CONVERSATION
+from weft.server.routes.event_streams import EVENT_STREAMS
 from weft.server.routes.server_calls import SERVER_CALLS
 from weft.server.routes.sessions import SESSIONS
 from weft.server.routes.settings import SETTINGS
+from weft.server.routes.tree import TREE
 
 OPERATIONS: Final[tuple[ApiOperation, ...]] = (
     *SERVER_CALLS,
     *SESSIONS,
     *CONVERSATION,
     *SETTINGS,
+    *TREE,
+    *EVENT_STREAMS,
 )
 """Every operation there is."""

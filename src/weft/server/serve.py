@@ -18,24 +18,28 @@ import anyio
 import anyio.abc
 import msgspec
 import uvicorn
+from starlette.routing import WebSocketRoute
 
 from weft.app import App
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
 from weft.server.clients import AttachedClients
 from weft.server.gate import RequestGate, allowed_origins
-from weft.server.http_protocol import StrictHttpProtocol
+from weft.server.http_protocol import AbortableWebSocket, StrictHttpProtocol
 from weft.server.operations import OPERATIONS
 from weft.server.page_tokens import TokenStore
 from weft.server.projects import ServedProjects
+from weft.server.relay import RelayHub
 from weft.server.repeats import RepeatCache
 from weft.server.router import api_router
 from weft.server.static import PageFiles, page_folder
+from weft.server.web_socket import page_endpoint
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 GRACE_SECONDS: Final = 3
 MOST_CONNECTIONS: Final = 2_000
 BACKLOG: Final = 256
+SEND_BUFFER_BYTES: Final = 128 * 1024
 
 
 class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +74,7 @@ class ServerParts:
         self.tokens = tokens
         self.clients = AttachedClients()
         self.repeats = RepeatCache()
+        self.relays = RelayHub()
 
 
 class _QuietServer(uvicorn.Server):
@@ -142,13 +147,14 @@ class WeftServer:
             names = (self.address.host,)
         port = None if self.address.unix else self.port
         allowed = allowed_origins(names, port, self.address.scheme)
-        router = api_router(OPERATIONS, self.parts, self._page.routes())
+        page = WebSocketRoute("/api/ws", page_endpoint(self.parts))
+        router = api_router(OPERATIONS, self.parts, [page, *self._page.routes()])
         gate = RequestGate(router, allowed, self.tokens, self._clock)
         return uvicorn.Config(
             gate,
             loop="none",
             http=StrictHttpProtocol,
-            ws="websockets-sansio",
+            ws=AbortableWebSocket,
             ws_per_message_deflate=False,
             ws_max_size=64 * 1024,
             lifespan="off",
@@ -172,6 +178,7 @@ class WeftServer:
         """
         try:
             async with anyio.create_task_group() as group:
+                self.parts.relays.open(group)
                 group.start_soon(self._close_in_order)
                 # From now on callers wait in the backlog, and are answered.
                 self._socket.listen(BACKLOG)
@@ -190,6 +197,7 @@ class WeftServer:
     async def _close_in_order(self) -> None:
         await self._stopping.wait()
         self._server.should_exit = True
+        self.parts.relays.close()
         # Beside uvicorn's own end: requests that wait for a turn are answered when it is suspended.
         await self.parts.projects.aclose()
 
@@ -244,6 +252,8 @@ def _tcp_socket(address: ServerAddress) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it.  The kernel would let a reader that stalls hold megabytes.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         made.bind((address.host, address.port))
     except BaseException:
         made.close()

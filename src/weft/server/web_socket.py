@@ -1,0 +1,152 @@
+"""The WebSocket of a page: all sessions that it shows on one connection.
+
+Up: `{"follow": id, "after": seq}`, `{"drop": id}`.  Down: `{"s": id, "e": [event, …]}`, a frame a
+tick; `{"s": id, "closed": why}` when a session can be followed no more.  `sessions` in the place of
+an id follows the list of sessions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import anyio.abc
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from weft.errors import WeftError
+from weft.server.gate import SUBPROTOCOL, abort_of
+
+if TYPE_CHECKING:
+    from weft.server.serve import ServerParts
+
+logger = logging.getLogger(__name__)
+
+TOO_SLOW: Final = 4408
+BAD_FRAME: Final = 4400
+TOO_MANY: Final = 4429
+GOING_AWAY: Final = 1012
+MOST_FOLLOWED: Final = 200
+"""Sessions on one connection."""
+CLOSE_SECONDS: Final = 1.0
+LIST_TOPIC: Final = "sessions"
+
+
+class SocketOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a page asks for."""
+
+    follow: str | None = None
+    after: int | None = None
+    drop: str | None = None
+
+
+class PageSocket:
+    """One connection."""
+
+    def __init__(self, parts: ServerParts, socket: WebSocket) -> None:
+        self._parts = parts
+        self._socket = socket
+        self._sending = anyio.Lock()
+        self._followed: dict[str, anyio.CancelScope] = {}
+        self._close_code = 0
+        self._all: anyio.CancelScope | None = None
+
+    async def run(self) -> None:
+        """Serve the page until it goes, is too slow, or the server ends."""
+        await self._socket.accept(SUBPROTOCOL)
+        try:
+            async with anyio.create_task_group() as group:
+                self._all = group.cancel_scope
+                group.start_soon(self._watch_server)
+                await self._read(group)
+                group.cancel_scope.cancel()
+        except* (WebSocketDisconnect, OSError):
+            pass  # it went while something was sent
+        if not self._close_code:
+            return
+        with anyio.move_on_after(CLOSE_SECONDS) as limit:
+            await self._close()
+        if limit.cancelled_caught or self._close_code == TOO_SLOW:
+            # Closing would wait until it reads what it does not read.
+            abort_of(dict(self._socket.scope))
+
+    async def _close(self) -> None:
+        # It may be gone before.
+        with suppress(WebSocketDisconnect, OSError, RuntimeError):
+            await self._socket.close(self._close_code)
+
+    async def _read(self, group: anyio.abc.TaskGroup) -> None:
+        while True:
+            try:
+                text = await self._socket.receive_text()
+                order = msgspec.json.decode(text, type=SocketOrder)
+            except WebSocketDisconnect:
+                return
+            except (msgspec.MsgspecError, KeyError, RecursionError):
+                self._end(BAD_FRAME)
+                return
+            if order.drop is not None and order.drop in self._followed:
+                self._followed.pop(order.drop).cancel()
+            if order.follow is not None:
+                if len(self._followed) >= MOST_FOLLOWED:
+                    self._end(TOO_MANY)
+                    return
+                # Once at a time: to follow anew is to come back with a cursor.
+                if order.follow in self._followed:
+                    self._followed.pop(order.follow).cancel()
+                scope = self._followed[order.follow] = anyio.CancelScope()
+                group.start_soon(self._follow, order.follow, order.after, scope)
+
+    async def _follow(self, name: str, after: int | None, scope: anyio.CancelScope) -> None:
+        why = "ended"
+        with scope:
+            try:
+                await (self._list() if name == LIST_TOPIC else self._session(name, after))
+            except WeftError as error:
+                why = str(error)
+        if self._followed.get(name) is scope:
+            del self._followed[name]
+            await self._send(msgspec.json.encode({"s": name, "closed": why}).decode())
+
+    async def _session(self, name: str, after: int | None) -> None:
+        app, session = await self._parts.projects.session(name)
+        ticks = self._parts.relays.follow(app, session, after, self._too_slow)
+        try:
+            async for tick in ticks:
+                await self._send(tick.frame)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await ticks.aclose()  # type: ignore[attr-defined]  # a generator of ours
+
+    async def _list(self) -> None:
+        async for change in await self._parts.projects.main.subscribe(LIST_TOPIC):
+            frame: dict[str, Any] = {"s": LIST_TOPIC, "e": [change]}
+            await self._send(msgspec.json.encode(frame).decode())
+
+    async def _send(self, frame: str) -> None:
+        async with self._sending:
+            await self._socket.send_text(frame)
+
+    def _too_slow(self) -> None:
+        self._end(TOO_SLOW)
+
+    async def _watch_server(self) -> None:
+        await self._parts.relays.is_closing.wait()
+        self._end(GOING_AWAY)
+
+    def _end(self, code: int) -> None:
+        self._close_code = self._close_code or code
+        if self._all is not None:
+            self._all.cancel()
+
+
+def page_endpoint(parts: ServerParts) -> Callable[[WebSocket], Awaitable[None]]:
+    """The endpoint of `/api/ws`."""
+
+    async def serve(socket: WebSocket) -> None:
+        await PageSocket(parts, socket).run()
+
+    return serve
