@@ -28,10 +28,14 @@ NEVER = {
     "prompt_toolkit",
     "pygments",
     "rich",
+    "starlette",
     "tomllib",
     "unittest",
     "urllib.request",
+    "uvicorn",
     "wcwidth",
+    "websockets",
+    "weft.server",
     "yaml",
 }
 """What costs tens of milliseconds or is not needed to send a request."""

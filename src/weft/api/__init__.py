@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # loaded when they are first used
     from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
     from weft.api.pages import Page
     from weft.api.reports import CompactionReport
+    from weft.decisions.pulse import PulseReport
     from weft.project.agent_definitions import AgentDefinition
     from weft.project.markdown_commands import MarkdownCommand
     from weft.project.memory import MemoryNote
@@ -80,6 +81,7 @@ __all__ = [
     "PlanProgress",
     "ProjectDecisions",
     "ProjectFile",
+    "PulseReport",
     "QueryOptions",
     "Reply",
     "Result",
@@ -127,6 +129,7 @@ _HOMES = {
     "ModelInfo": "weft.providers",
     "Page": "weft.api.pages",
     "ProjectDecisions": "weft.api.decisions.project",
+    "PulseReport": "weft.decisions.pulse",
     "ProjectFile": "weft.runtime.workspaces.file_view",
     "ServerStatus": "weft.runtime.workspaces.language_status",
     "SessionRow": "weft.store",

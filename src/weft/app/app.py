@@ -390,6 +390,22 @@ class App:
         self._read_again()
         return setting_note(self.config.lookup(name), name, file.path, was_there=was_there)
 
+    def shown_settings(self) -> dict[str, dict[str, Any]]:
+        """Every setting by its name, with its value, where that comes from and what it is about;
+        keys are masked.
+        """
+        from weft.config.api_keys import masked_setting  # only for those who look
+        from weft.config.setting_keys import KEYS
+
+        return {
+            name: {
+                "value": masked_setting(found.value),
+                "source": found.source,
+                "about": KEYS[name].about,
+            }
+            for name, found in self.config.all().items()
+        }
+
     # -- trust
 
     async def is_trusted(self, path: str | os.PathLike[str] | None = None) -> bool:

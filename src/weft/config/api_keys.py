@@ -217,6 +217,13 @@ def is_secret_field(name: str) -> bool:
     return name != "key_env" and any(word in name.lower() for word in SECRET_WORDS)
 
 
+def masked_setting(value: Any, name: str = "") -> Any:
+    """A setting without the keys that stand in it."""
+    if isinstance(value, dict):
+        return {inner: masked_setting(each, inner) for inner, each in value.items()}
+    return "…" if value and isinstance(value, str) and is_secret_field(name) else value
+
+
 def key_variables() -> dict[str, tuple[str, ...]]:
     """The environment variables that may hold each provider's key, in the order in which they
     count.

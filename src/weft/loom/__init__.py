@@ -22,9 +22,11 @@ from weft.loom.model_plan import ModelPlanEntry
 from weft.loom.node import LoomNode, TextSegment
 from weft.loom.search_rank import RankedTree
 from weft.loom.tree_search import LoomHit
+from weft.loom.tree_transfer import TreeImport, export_tree, import_trees
 from weft.loom.trees.branch_comparison import BranchComparison
 from weft.loom.trees.text_diff import DiffPart
 from weft.loom.trees.tree_catalogue import CatalogueEntry, TreeCatalogue
+from weft.loom.trees.tree_shape import TreeShape, TreeStats
 
 __all__ = [
     "BranchComparison",
@@ -45,5 +47,10 @@ __all__ = [
     "RankedTree",
     "TextSegment",
     "TreeCatalogue",
+    "TreeImport",
     "TreeSettings",
+    "TreeShape",
+    "TreeStats",
+    "export_tree",
+    "import_trees",
 ]

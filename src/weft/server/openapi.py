@@ -16,13 +16,22 @@ from weft.server.operations import OPERATIONS
 _REF = "#/components/schemas/{name}"
 
 
+def _any_value(kind: type) -> dict[str, Any]:
+    """The schema of `object`, which is what programs keep of their own."""
+    if kind is not object:
+        raise NotImplementedError
+    return {"description": "Any value."}
+
+
 @cache
 def openapi_document() -> dict[str, Any]:
     """The document; the same one every time."""
     types: list[Any] = [ErrorAnswer]
     for each in OPERATIONS:
         types += [kind for kind in (each.body, each.query, each.answer) if kind is not None]
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    schemas, components = msgspec.json.schema_components(
+        types, ref_template=_REF, schema_hook=_any_value
+    )
     by_type = dict(zip(map(id, types), schemas, strict=True))
     paths: dict[str, Any] = {}
     for each in OPERATIONS:

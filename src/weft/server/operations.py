@@ -6,7 +6,11 @@ from typing import Final
 
 from weft.server.operation import ApiOperation
 from weft.server.routes.conversation import CONVERSATION
+from weft.server.routes.decisions import DECISIONS
 from weft.server.routes.event_streams import EVENT_STREAMS
+from weft.server.routes.looms import LOOMS
+from weft.server.routes.projects import PROJECTS
+from weft.server.routes.queries import QUERIES
 from weft.server.routes.server_calls import SERVER_CALLS
 from weft.server.routes.sessions import SESSIONS
 from weft.server.routes.settings import SETTINGS
@@ -19,5 +23,9 @@ OPERATIONS: Final[tuple[ApiOperation, ...]] = (
     *SETTINGS,
     *TREE,
     *EVENT_STREAMS,
+    *PROJECTS,
+    *DECISIONS,
+    *QUERIES,
+    *LOOMS,
 )
 """Every operation there is."""

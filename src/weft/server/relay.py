@@ -78,8 +78,8 @@ class EncodedEvents:
 
 def encoded(event: Event) -> tuple[int | None, bytes]:
     """An event and its `seq`, if it is stored."""
-    is_fact = isinstance(event, FactBase | UnknownFact)
-    return (event.seq if is_fact else None), encode(event)
+    seq = event.seq if isinstance(event, FactBase | UnknownFact) else None
+    return seq, encode(event)
 
 
 class RelayReader:
@@ -252,18 +252,17 @@ def _text(event: Event) -> str:
 
 
 def _continues(last: Event, event: Event, length: int) -> bool:
-    match last, event:
-        case (TextDelta(), TextDelta()) | (ThinkingDelta(), ThinkingDelta()):
-            return event.node_id == last.node_id and event.offset == last.offset + length
-        case ToolArgsDelta(), ToolArgsDelta():
-            return (event.node_id, event.index) == (
-                last.node_id,
-                last.index,
-            ) and event.offset == last.offset + length
-        case ToolOutput(), ToolOutput():
-            return event.call_uid == last.call_uid
-        case TokenReceived(), TokenReceived():
-            return (event.node_id, event.branch_idx) == (last.node_id, last.branch_idx)
+    if isinstance(last, TextDelta) and isinstance(event, TextDelta):
+        return event.node_id == last.node_id and event.offset == last.offset + length
+    if isinstance(last, ThinkingDelta) and isinstance(event, ThinkingDelta):
+        return event.node_id == last.node_id and event.offset == last.offset + length
+    if isinstance(last, ToolArgsDelta) and isinstance(event, ToolArgsDelta):
+        is_same = (event.node_id, event.index) == (last.node_id, last.index)
+        return is_same and event.offset == last.offset + length
+    if isinstance(last, ToolOutput) and isinstance(event, ToolOutput):
+        return event.call_uid == last.call_uid
+    if isinstance(last, TokenReceived) and isinstance(event, TokenReceived):
+        return (event.node_id, event.branch_idx) == (last.node_id, last.branch_idx)
     return False
 
 

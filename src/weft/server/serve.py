@@ -23,6 +23,7 @@ from starlette.routing import WebSocketRoute
 from weft.app import App
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
+from weft.loom import LoomSession
 from weft.server.clients import AttachedClients
 from weft.server.gate import RequestGate, allowed_origins
 from weft.server.http_protocol import AbortableWebSocket, StrictHttpProtocol
@@ -75,6 +76,8 @@ class ServerParts:
         self.clients = AttachedClients()
         self.repeats = RepeatCache()
         self.relays = RelayHub()
+        self.generations: dict[str, set[LoomSession]] = {}
+        """The views that generate, by the root of their tree."""
 
 
 class _QuietServer(uvicorn.Server):

@@ -10,7 +10,7 @@ from weft.cli.exit_codes import OK
 from weft.cli.parse import ParsedArguments
 from weft.cli.session_options import make_app
 from weft.cli.stdio import complain, write_line, write_pretty
-from weft.config.api_keys import is_secret_field
+from weft.config.api_keys import masked_setting
 from weft.config.paths import places
 from weft.config.setting_keys import KEYS, MODEL_KEYS, known
 from weft.config.settings import SettingValue, load_config
@@ -63,7 +63,7 @@ def _get(arguments: ParsedArguments) -> int:
         raise UsageError("`weft config get` takes the name of one setting; `weft config` lists all")
     name = arguments.words[0]
     known(name)
-    value = masked(make_app(arguments).config.get(name))
+    value = masked_setting(make_app(arguments).config.get(name))
     if arguments.flag("json") or isinstance(value, dict):
         write_pretty(value)
     elif isinstance(value, list):
@@ -129,17 +129,10 @@ def _check_model(name: str, value: str) -> None:
 
 
 def _plain(name: str, value: SettingValue) -> dict[str, Any]:
-    return {"value": masked(value.value), "source": value.source, "about": KEYS[name].about}
-
-
-def masked(value: Any, name: str = "") -> Any:
-    """A setting without the keys that stand in it."""
-    if isinstance(value, dict):
-        return {inner: masked(each, inner) for inner, each in value.items()}
-    return "…" if value and isinstance(value, str) and is_secret_field(name) else value
+    return {"value": masked_setting(value.value), "source": value.source, "about": KEYS[name].about}
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(str(each) for each in value) or "(none)"
-    return str(masked(value))
+    return str(masked_setting(value))

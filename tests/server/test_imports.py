@@ -1,0 +1,20 @@
+"""The server costs those nothing who have none."""
+
+from __future__ import annotations
+
+from tests.support.source_code import SRC, imported_modules, python_files
+
+LIBRARIES = ("uvicorn", "starlette", "websockets")
+MAY_LOAD = ("server/", "cli/server/")
+
+
+def test_only_the_server_and_its_own_commands_load_it() -> None:
+    """Not even inside a function, but for `weft.connect`: no chat and no run comes there."""
+    found = [
+        f"{name}:{line} imports {target}"
+        for file in python_files()
+        if not (name := str(file.relative_to(SRC))).startswith(MAY_LOAD)
+        for line, target in imported_modules(file)
+        if target.startswith("weft.server") or target.split(".")[0] in LIBRARIES
+    ]
+    assert found == []
