@@ -97,7 +97,7 @@ def resolves(name: str) -> bool:
 
 def unknown_names(document: Path) -> list[str]:
     """The dotted names of ours in a document that cannot be imported."""
-    named = set(re.findall(r"`(weft(?!\.db|\.log)(?:\.[a-zA-Z_]+)+)", prose(document)))
+    named = set(re.findall(r"`(weft(?!\.db|\.log|\.v1)(?:\.[a-zA-Z_]+)+)", prose(document)))
     return sorted(name for name in named if not resolves(name))
 
 

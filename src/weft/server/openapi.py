@@ -10,7 +10,7 @@ import msgspec
 
 from weft import __version__
 from weft.server.errors import ErrorAnswer
-from weft.server.operation import ApiOperation
+from weft.server.operation import ApiOperation, body_of
 from weft.server.operations import OPERATIONS
 
 _REF = "#/components/schemas/{name}"
@@ -28,7 +28,7 @@ def openapi_document() -> dict[str, Any]:
     """The document; the same one every time."""
     types: list[Any] = [ErrorAnswer]
     for each in OPERATIONS:
-        types += [kind for kind in (each.body, each.query, each.answer) if kind is not None]
+        types += [kind for kind in (body_of(each), each.query, each.answer) if kind is not None]
     schemas, components = msgspec.json.schema_components(
         types, ref_template=_REF, schema_hook=_any_value
     )
@@ -68,11 +68,11 @@ def _operation(
     }
     if operation.is_open:
         made["security"] = []
-    if operation.changes and operation.body is not None:
-        schema = by_type[id(operation.body)]
-        required = bool(_fields(operation.body, components).get("required"))
+    body = body_of(operation)
+    if body is not None:
+        schema = by_type[id(body)]
         made["requestBody"] = {
-            "required": required,
+            "required": bool(_fields(body, components).get("required")),
             "content": {"application/json": {"schema": schema}},
         }
     return made

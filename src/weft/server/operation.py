@@ -69,6 +69,11 @@ class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
         return self.method != "GET"
 
 
+def body_of(operation: ApiOperation) -> type[ChangeBody] | None:
+    """What the body of an operation is; None where it takes none."""
+    return operation.body or ChangeBody if operation.changes else None
+
+
 class ApiCall:
     """One request, with all that its operation needs."""
 
@@ -94,8 +99,8 @@ class ApiCall:
             given[name] = value
         try:
             self.query = msgspec.convert(given, operation.query or QueryFields, strict=False)
-            if operation.changes:
-                body = operation.body or ChangeBody
+            body = body_of(operation)
+            if body is not None:
                 self.body = msgspec.json.decode(self.raw or b"{}", type=body)
         except msgspec.MsgspecError as error:
             raise UsageError(f"the request does not fit: {error}") from error

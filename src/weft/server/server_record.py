@@ -11,6 +11,7 @@ import http.client
 import os
 import signal
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -100,8 +101,9 @@ def new_code_from(record: ServerRecord) -> str:
             place.hostname or "", place.port or 80, timeout=ASK_SECONDS
         )
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        connection.request("POST", "/api/pair/codes", b"{}", headers)
-        answer = connection.getresponse().read()
+        with closing(connection):
+            connection.request("POST", "/api/pair/codes", b"{}", headers)
+            answer = connection.getresponse().read()
         return msgspec.json.decode(answer, type=dict[str, str])["code"]
     except (OSError, http.client.HTTPException, msgspec.MsgspecError, KeyError) as error:
         raise UsageError(f"the server at {record.url} does not answer: {error}") from error

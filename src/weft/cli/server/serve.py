@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Final
@@ -104,13 +105,16 @@ class _ServerProgram:
     ) -> None:
         task_status.started()
         await server.is_ready.wait()
-        write_line(f"{READY}{self._app.project_path} at {server.url}")
-        write_line(f"token for programs: {server.tokens.program_file}")
-        if server.address.unix:
-            return
-        page = server.pairing_url
-        write_line(f"page (this link works once, for a minute): {page}")
-        if self._opens:
+        lines = [
+            f"{READY}{self._app.project_path} at {server.url}",
+            f"token for programs: {server.tokens.program_file}",
+        ]
+        page = "" if server.address.unix else server.pairing_url
+        if page:
+            lines.append(f"page (this link works once, for a minute): {page}")
+        # At once: the process that started this one in the background reads no further.
+        write_line("\n".join(lines))
+        if self._opens and page:
             _open_page(page)
 
 
@@ -202,19 +206,21 @@ def _open_page(url: str) -> None:
 def _detach() -> int:
     """Start the same command in the background, and wait until it serves."""
     words = [word for word in sys.argv[1:] if word != "--detach"]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "weft", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        text=True,
-    )
-    assert child.stdout is not None
-    said = child.stdout.readline()
-    if not said.startswith(READY):
-        said += child.stdout.read()
-        child.wait()
-        raise CommandExit(FAILED, said.strip() or "the server did not start")
+    with tempfile.TemporaryFile() as complaints:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "weft", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            start_new_session=True,
+        )
+        assert child.stdout is not None
+        with child.stdout:
+            said = child.stdout.readline().decode(errors="replace")
+        if not said.startswith(READY):
+            child.wait()
+            complaints.seek(0)
+            why = complaints.read().decode(errors="replace").strip().removeprefix("weft: ")
+            raise CommandExit(FAILED, why or "the server did not start")
     write_line(said.rstrip())
     return OK

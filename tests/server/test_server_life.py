@@ -1,0 +1,203 @@
+"""The life of a server: where it listens, whom it lets in, how it ends and is found."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import stat
+from pathlib import Path
+
+import anyio
+import pytest
+import trustme
+
+from tests.support.served_world import ServedWorld, parsed, serving
+from tests.support.world import PATIENCE, World
+from weft.errors import UsageError
+from weft.providers.script import SayText, Stall
+from weft.providers.scripted import ScriptedModel
+from weft.server import RecordLock, ServerAddress, ServerRecord, running_servers
+from weft.server.serve import bound_socket, check_address
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.2", "::", "example.org"])
+def test_another_host_needs_tls_and_a_password(host: str) -> None:
+    with pytest.raises(UsageError, match="TLS"):
+        check_address(ServerAddress(host=host), "secret")
+
+
+def test_a_public_server_needs_a_password_and_a_certificate_that_is_one(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path)
+    public = ServerAddress(host="0.0.0.0", certificate=cert, key=key)
+    with pytest.raises(UsageError, match="password"):
+        check_address(public, "")
+    check_address(public, "secret")
+    with pytest.raises(UsageError, match="certificate"):
+        check_address(ServerAddress(host="0.0.0.0", certificate=key, key=key), "secret")
+
+
+def certificate(folder: Path) -> tuple[str, str]:
+    made = trustme.CA().issue_cert("localhost", "127.0.0.1")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    made.cert_chain_pems[0].write_to_path(cert)
+    made.private_key_pem.write_to_path(key)
+    return str(cert), str(key)
+
+
+async def test_a_password_pairs_a_page_of_a_public_server(
+    plain_world: World, tmp_path: Path
+) -> None:
+    cert, key = certificate(tmp_path)
+    address = ServerAddress(certificate=cert, key=key)
+    async with serving(plain_world, ScriptedModel([]), address=address, password="much") as served:
+        assert served.server.url == f"https://127.0.0.1:{served.port}"
+        stream = await anyio.connect_tcp(
+            "127.0.0.1",
+            served.port,
+            tls=True,
+            ssl_context=_trusting(),
+            tls_standard_compatible=False,
+        )
+        body = b'{"code":"much"}'
+        async with stream:
+            await stream.send(
+                served.head(
+                    "POST", "/api/pair", {"Authorization": None, "Connection": "close"}, body
+                )
+            )
+            received = b""
+            try:
+                while True:
+                    received += await stream.receive()
+            except anyio.EndOfStream:
+                pass
+        assert parsed(received).status == 200
+        assert served.server.tokens.role_of(parsed(received).json["token"]) == "driver"
+
+
+def _trusting() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+async def test_a_unix_socket_is_the_users_alone(plain_world: World, tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    address = ServerAddress(unix=path)
+    async with serving(plain_world, ScriptedModel([]), address=address) as served:
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        async with await anyio.connect_unix(path) as stream:
+            headers = {"Host": "localhost", "Connection": "close"}
+            await stream.send(served.head("GET", "/api/sessions", headers, b""))
+            received = b""
+            try:
+                while True:
+                    received += await stream.receive()
+            except anyio.EndOfStream:
+                pass
+        assert parsed(received).status == 200
+    assert not os.path.exists(path)
+
+
+async def test_a_socket_that_a_dead_server_left_is_taken_over(
+    plain_world: World, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(path)
+    async with serving(plain_world, ScriptedModel([]), address=ServerAddress(unix=path)):
+        with pytest.raises(UsageError, match="cannot listen"):
+            bound_socket(ServerAddress(unix=path))
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f":{port}: Address already in use"):
+            bound_socket(ServerAddress(port=port))
+
+
+async def test_closing_suspends_the_turn_and_answers_those_that_wait_for_it(
+    shared_world: World,
+) -> None:
+    model = ScriptedModel([(SayText(text="So "), Stall())])
+    async with serving(shared_world, model) as served:
+        session = (await served.good("POST", "/sessions", {}))["id"]
+        answers: list[int] = []
+
+        async def wait_for_it() -> None:
+            answer = await served.call("POST", f"/sessions/{session}/message", {"content": "Go."})
+            answers.append(answer.status)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait_for_it)
+            with anyio.fail_after(PATIENCE):
+                await model.gate().reached.wait()
+            served.server.stop()
+        assert answers == [409]
+    async with serving(shared_world, ScriptedModel(["then on."])) as served:
+        snapshot = (await served.good("GET", f"/sessions/{session}"))["snapshot"]
+        assert snapshot["status"] == "interrupted"
+        await served.good("POST", f"/sessions/{session}/continue", {})
+
+
+async def test_the_page_is_served_from_its_folder_and_nothing_else_is(
+    plain_world: World, tmp_path: Path
+) -> None:
+    page = tmp_path / "page"
+    (page / "assets").mkdir(parents=True)
+    (page / "index.html").write_text("<!doctype html>")
+    (page / "assets" / "main-1.js").write_text("1")
+    (tmp_path / "secret").write_text("secret")
+    async with serving(plain_world, ScriptedModel([]), page=page) as served:
+        index = await served.exchange(_get(served, "/"))
+        assert (index.status, index.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        asset = await served.exchange(_get(served, "/assets/main-1.js"))
+        assert asset.headers["content-type"] == "text/javascript; charset=utf-8"
+        assert "immutable" in asset.headers["cache-control"]
+        for path in (
+            "/assets/..%2f..%2fsecret",
+            "/assets/../../secret",
+            "/%2e%2e/secret",
+            "/assets/",
+            "/assets/none.js",
+            "/secret",
+        ):
+            found = await served.exchange(_get(served, path))
+            assert found.status in (401, 404), path
+            assert b"secret" not in found.body
+
+
+def _get(served: ServedWorld, path: str) -> bytes:
+    headers = {"Authorization": None, "Connection": "close"}
+    return served.head("GET", path, headers, b"")
+
+
+async def test_a_page_that_is_not_built_is_said_to_be_missing(
+    plain_world: World, tmp_path: Path
+) -> None:
+    async with serving(plain_world, ScriptedModel([]), page=tmp_path / "none") as served:
+        answer = await served.exchange(_get(served, "/"))
+        assert (answer.status, answer.kind) == (404, "page")
+        assert "make web" in answer.json["error"]["message"]
+
+
+def test_the_record_of_a_dead_server_is_taken_away(tmp_path: Path) -> None:
+    record = ServerRecord(
+        pid=os.getpid(), url="http://127.0.0.1:1", project_path="/", started=0.0, token_file="t"
+    )
+    lock = RecordLock(tmp_path, "1")
+    lock.hold(record)
+    assert running_servers(tmp_path) == [record]
+    with pytest.raises(UsageError, match="is running"):
+        RecordLock(tmp_path, "1").hold(record)
+    lock.release()
+    (tmp_path / "2.json").write_text("{}")
+    assert running_servers(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
