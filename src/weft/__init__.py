@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from weft.errors import WeftError
     from weft.loom import LoomSession
     from weft.messages import File, Image, Text, Usage
+    from weft.server import connect
     from weft.store import Store
     from weft.tools import Tool, ToolContext, tool
 
@@ -55,6 +56,7 @@ _HOME = {
     "ToolContext": ("weft.tools", "ToolContext"),
     "Usage": ("weft.messages", "Usage"),
     "WeftError": ("weft.errors", "WeftError"),
+    "connect": ("weft.server", "connect"),
     "open": ("weft.app", "open_app"),
     "query": ("weft.api", "query"),
     "run": ("weft.app", "run"),
@@ -81,6 +83,7 @@ __all__ = [
     "Usage",
     "WeftError",
     "__version__",
+    "connect",
     "open",
     "query",
     "run",

@@ -43,6 +43,10 @@ ROWS: dict[str, Requirement] = {
         "api 1",
     ),
     "entry:open:store": Requirement("Any store serves, one's own too.", "api 1"),
+    "entry:connect": Requirement(
+        "The sessions of a server, with the same calls, through lost connections and restarts.",
+        "api 4b",
+    ),
     "entry:tool": Requirement(
         "A typed Python function becomes a tool with schema, effect, preview and limits.", "api 1"
     ),

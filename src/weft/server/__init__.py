@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # loaded when a server is started: it costs start-up time
+    from weft.server.client.remote_app import RemoteApp, connect
+    from weft.server.client.remote_session import RemoteSession
     from weft.server.operations import OPERATIONS
     from weft.server.serve import ServerAddress, WeftServer
     from weft.server.server_record import (
@@ -24,9 +26,12 @@ if TYPE_CHECKING:  # loaded when a server is started: it costs start-up time
 __all__ = [
     "OPERATIONS",
     "RecordLock",
+    "RemoteApp",
+    "RemoteSession",
     "ServerAddress",
     "ServerRecord",
     "WeftServer",
+    "connect",
     "new_code_from",
     "running_servers",
     "stop_server",
@@ -35,9 +40,12 @@ __all__ = [
 _HOMES = {
     "OPERATIONS": "operations",
     "RecordLock": "server_record",
+    "RemoteApp": "client.remote_app",
+    "RemoteSession": "client.remote_session",
     "ServerAddress": "serve",
     "ServerRecord": "server_record",
     "WeftServer": "serve",
+    "connect": "client.remote_app",
     "new_code_from": "server_record",
     "running_servers": "server_record",
     "stop_server": "server_record",
