@@ -6,14 +6,20 @@ import http.client
 import socket
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
+import anyio
 import pytest
 
 from tests.support.weft_program import WeftProgram
+from tests.support.world import PATIENCE
 from weft.cli.parse import parse
 from weft.cli.server.serve import DEFAULT_PORT, server_address
 from weft.errors import UsageError
+from weft.events import FactBase, TurnFinished
+from weft.server import connect
+from weft.server.client.remote_events import RemoteEvents
 
 
 def test_a_server_listens_on_loopback_unless_it_is_told_otherwise() -> None:
@@ -35,11 +41,62 @@ def test_options_that_do_not_go_together_are_refused(words: list[str], says: str
         server_address(parse(words))
 
 
-@pytest.mark.process
-def test_a_server_goes_on_in_the_background_is_found_and_is_stopped(weft: WeftProgram) -> None:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def server_process(weft: WeftProgram, port: int, model: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A server as a program of its own, from its first line on; killed at the end."""
+    words = weft.argv("serve", "--port", str(port), "--set", f"model.default={model}")
+    process = subprocess.Popen(
+        words, env=weft.environment, cwd=weft.project, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        try:
+            assert process.stdout.readline().startswith(b"weft serves ")
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+async def test_a_reader_sees_each_fact_once_through_a_kill_and_a_restart(
+    weft: WeftProgram,
+) -> None:
+    port, model = free_port(), weft.script("One.", "Two.")
+    seen: list[int] = []
+
+    async def read_turn(events: RemoteEvents) -> None:
+        with anyio.fail_after(PATIENCE):
+            async for event in events:
+                seen.extend([event.seq] if isinstance(event, FactBase) else [])
+                if isinstance(event, TurnFinished):
+                    return
+
+    token_file = weft.data / "server" / f"{port}.token"
+    with server_process(weft, port, model):
+        app = connect(f"http://127.0.0.1:{port}", token_file.read_text().strip())
+        session = await app.sessions.start_session()
+        events = await session.subscribe(after=0)
+        await session.send_prompt("Go.")
+        await read_turn(events)
+        # `server_process` kills it: no socket is closed in good order, no turn is suspended.
+    with server_process(weft, port, model):
+        async with app, events:
+            await session.send_prompt("Go on.")
+            await read_turn(events)
+    assert seen == list(range(1, seen[-1] + 1))
+
+
+@pytest.mark.process
+def test_a_server_goes_on_in_the_background_is_found_and_is_stopped(weft: WeftProgram) -> None:
+    port = free_port()
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

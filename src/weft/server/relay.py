@@ -90,7 +90,7 @@ class RelayReader:
         self._ticks: deque[EncodedEvents] = deque()
         self._weight = 0
         self._lost = lost
-        self._arrived = anyio.Event()
+        self._waiter: asyncio.Future[None] | None = None
         self.is_lost = False
         self.is_closed = False
 
@@ -107,20 +107,25 @@ class RelayReader:
         else:
             self._ticks.append(tick)
             self._weight += tick.weight
-        self._arrived.set()
+        self._wake()
 
     def close(self) -> None:
         """Nothing more comes."""
         self.is_closed = True
-        self._arrived.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def next(self) -> EncodedEvents | None:
         """The next ones; None at the end."""
         while not self._ticks:
             if self.is_lost or self.is_closed:
                 return None
-            self._arrived = anyio.Event()
-            await self._arrived.wait()
+            # A bare future: an event costs a turn of the loop, for every reader and tick.
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
         tick = self._ticks.popleft()
         self._weight -= tick.weight
         return tick

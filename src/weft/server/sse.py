@@ -46,9 +46,8 @@ class EventResponse(Response):
             async with anyio.create_task_group() as group:
                 group.start_soon(self._watch_reader, receive, group.cancel_scope)
                 group.start_soon(self._watch_server, group.cancel_scope)
-                lock = anyio.Lock()
-                group.start_soon(self._ping, send, lock)
-                await self._send_pieces(send, lock)
+                group.start_soon(self._ping, send)
+                await self._send_pieces(send)
                 group.cancel_scope.cancel()
         if self.lost:
             abort_of(dict(scope))
@@ -56,11 +55,12 @@ class EventResponse(Response):
         with anyio.move_on_after(1):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _send_pieces(self, send: Send, lock: anyio.Lock) -> None:
+    # No lock between the two that send: each piece is written whole, and either may come first.
+
+    async def _send_pieces(self, send: Send) -> None:
         try:
             async for piece in self._pieces:
-                async with lock:
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
         finally:
             with anyio.CancelScope(shield=True):
                 close = getattr(self._pieces, "aclose", None)
@@ -77,11 +77,10 @@ class EventResponse(Response):
         await self._closing.wait()
         scope.cancel()
 
-    async def _ping(self, send: Send, lock: anyio.Lock) -> None:
+    async def _ping(self, send: Send) -> None:
         while True:
             await anyio.sleep(PING_SECONDS)
-            async with lock:
-                await send({"type": "http.response.body", "body": PING, "more_body": True})
+            await send({"type": "http.response.body", "body": PING, "more_body": True})
 
 
 def piece_of(value: Any, *, event: str = "") -> bytes:

@@ -49,7 +49,6 @@ class PageSocket:
     def __init__(self, parts: ServerParts, socket: WebSocket) -> None:
         self._parts = parts
         self._socket = socket
-        self._sending = anyio.Lock()
         self._followed: dict[str, anyio.CancelScope] = {}
         self._close_code = 0
         self._all: anyio.CancelScope | None = None
@@ -127,8 +126,8 @@ class PageSocket:
             await self._send(msgspec.json.encode(frame).decode())
 
     async def _send(self, frame: str) -> None:
-        async with self._sending:
-            await self._socket.send_text(frame)
+        # No lock: a frame is written whole, and those of two sessions may come in any order.
+        await self._socket.send_text(frame)
 
     def _too_slow(self) -> None:
         self._end(TOO_SLOW)

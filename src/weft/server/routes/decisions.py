@@ -89,6 +89,19 @@ class LinkBody(ChangeBody, frozen=True, kw_only=True):
     weight: float = 1.0
 
 
+class DecisionChange(ChangeBody, frozen=True, kw_only=True):
+    """What is to be changed of a node; what is left out stays."""
+
+    status: str | None = None
+    title: str | None = None
+    why: str | None = None
+    confidence: int | None = None
+    scope: list[str] | None = None
+    tags: list[str] | None = None
+    review_after: float | None = None
+    reason: str = ""
+
+
 class AdrBody(ChangeBody, frozen=True, kw_only=True):
     """A file or a folder of architecture decision records."""
 
@@ -135,6 +148,15 @@ async def _supersede(call: ApiCall) -> DecisionNode:
 
 async def _accept(call: ApiCall) -> DecisionNode:
     return await (await _book(call)).accept(call.path["decision"], call.body.reason)
+
+
+async def _change(call: ApiCall) -> DecisionNode:
+    fields = given(call.body, "input_id")
+    return await (await _book(call)).change(call.path["decision"], **fields)
+
+
+async def _purge(call: ApiCall) -> None:
+    await (await _book(call)).purge(call.path["decision"])
 
 
 async def _link(call: ApiCall) -> DecisionEdge:
@@ -290,6 +312,24 @@ DECISIONS: tuple[ApiOperation, ...] = (
         _get,
         "get",
         answer=DecisionList,
+    ),
+    _on(
+        "PATCH",
+        "/{decision}",
+        "change_decision",
+        "Change a node.",
+        _change,
+        "change",
+        body=DecisionChange,
+        answer=DecisionNode,
+    ),
+    _on(
+        "DELETE",
+        "/{decision}",
+        "purge_decision",
+        "Take a node out for good, such as a secret that was logged by mistake.",
+        _purge,
+        "purge",
     ),
     _on(
         "POST",

@@ -157,6 +157,12 @@ class TreeFileBody(ChangeBody, frozen=True, kw_only=True):
     content: str
 
 
+class MetadataBody(ChangeBody, frozen=True, kw_only=True):
+    """What a program keeps with a node; null takes a key out."""
+
+    changes: dict[str, Any]
+
+
 class TreeFormatQuery(QueryFields, frozen=True, kw_only=True):
     """The form of the file."""
 
@@ -349,6 +355,14 @@ async def _context(call: ApiCall) -> LoomNode:
 
 async def _get_context(call: ApiCall) -> TextAnswer:
     return TextAnswer(text=await (await call.app()).loom.context_of(call.path["id"]))
+
+
+async def _metadata(call: ApiCall) -> LoomNode:
+    return await (await call.app()).loom.update_metadata(call.path["id"], call.body.changes)
+
+
+async def _delete_tree(call: ApiCall) -> dict[str, int]:
+    return {"deleted": await (await call.app()).loom.delete_tree(call.path["id"])}
 
 
 async def _settings(call: ApiCall) -> TreeSettings:
@@ -628,6 +642,25 @@ LOOMS: tuple[ApiOperation, ...] = (
         "update_context",
         body=LoomContextBody,
         answer=LoomNode,
+    ),
+    _on(
+        "PATCH",
+        f"{_ONE}/metadata",
+        "update_metadata",
+        "Change what a program keeps with a node.",
+        _metadata,
+        "update_metadata",
+        body=MetadataBody,
+        answer=LoomNode,
+    ),
+    _on(
+        "DELETE",
+        _ONE,
+        "delete_tree",
+        "Delete a whole tree for good.",
+        _delete_tree,
+        "delete_tree",
+        answer=dict[str, int],
     ),
     _on(
         "GET",

@@ -89,6 +89,20 @@ class MemoryBody(ChangeBody, frozen=True, kw_only=True):
     scope: Literal["user", "project"] = "project"
 
 
+class ScopeQuery(QueryFields, frozen=True, kw_only=True):
+    """Of which file."""
+
+    scope: Literal["user", "project"] = "project"
+
+
+class MemoryFileBody(ChangeBody, frozen=True, kw_only=True):
+    """The file as it was read, and as it is to be."""
+
+    before: str
+    after: str
+    scope: Literal["user", "project"] = "project"
+
+
 async def _projects(call: ApiCall) -> list[ProjectInfo]:
     return await call.parts.projects.known()
 
@@ -173,6 +187,27 @@ async def _remember(call: ApiCall) -> MemoryNote:
 
 async def _forget(call: ApiCall) -> MemoryNote:
     return await (await call.app()).memory.remove(call.path["note"])
+
+
+async def _memory_file(call: ApiCall) -> TextAnswer:
+    memory, scope = (await call.app()).memory, call.query.scope
+    return TextAnswer(text=await memory.source(scope), path=memory.path(scope))
+
+
+async def _rewrite_memory(call: ApiCall) -> TextAnswer:
+    body: MemoryFileBody = call.body
+    memory = (await call.app()).memory
+    return TextAnswer(
+        text=await memory.rewrite(body.scope, body.before, body.after), path=memory.path(body.scope)
+    )
+
+
+async def _problems(call: ApiCall) -> tuple[str, ...]:
+    return await (await call.app()).project_problems()
+
+
+async def _restart_servers(call: ApiCall) -> None:
+    (await call.app()).restart_language_servers()
 
 
 async def _servers(call: ApiCall) -> list[ServerStatus]:
@@ -354,6 +389,44 @@ PROJECTS: tuple[ApiOperation, ...] = (
         _forget,
         "app.memory.remove",
         answer=MemoryNote,
+    ),
+    _of_project(
+        "GET",
+        "/memory/file",
+        "memory_file",
+        "The file of what is remembered, as it is.",
+        _memory_file,
+        "app.memory.source",
+        "app.memory.path",
+        query=ScopeQuery,
+        answer=TextAnswer,
+    ),
+    _of_project(
+        "PUT",
+        "/memory/file",
+        "rewrite_memory",
+        "Put another text in its place, if it is still as it was read.",
+        _rewrite_memory,
+        "app.memory.rewrite",
+        body=MemoryFileBody,
+        answer=TextAnswer,
+    ),
+    _of_project(
+        "GET",
+        "/problems",
+        "project_problems",
+        "What the project brings along that is left out, and why.",
+        _problems,
+        "app.project_problems",
+        answer=tuple[str, ...],
+    ),
+    _of_project(
+        "POST",
+        "/lsp/restart",
+        "restart_language_servers",
+        "Stop all language servers; they start again when they are needed.",
+        _restart_servers,
+        "app.restart_language_servers",
     ),
     _of_project(
         "GET",

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 
 from weft.api import (
+    AgentDefinition,
     BackgroundWork,
     ChildInfo,
     ModelInfo,
@@ -373,6 +374,13 @@ SESSIONS: tuple[ApiOperation, ...] = (
     ),
     session_call(
         "GET", "/children", "children", "The sessions that work for it.", answer=list[ChildInfo]
+    ),
+    session_call(
+        "GET",
+        "/agents",
+        "list_agents",
+        "The kinds of agents that it can start.",
+        answer=list[AgentDefinition],
     ),
     session_call(
         "GET",

@@ -181,9 +181,16 @@ async def _get_fan(call: ApiCall) -> FanView:
 
 async def _fan_diff(call: ApiCall) -> str:
     index = call.path["index"]
-    if not index.isdigit():
+    if not (index.isascii() and index.isdigit()):
         raise UsageError(f"a candidate has a number, not {index!r:.40}")
     return await (await _fan(call)).diff(int(index))
+
+
+async def _fan_output(call: ApiCall) -> str:
+    index = call.path["index"]
+    if not (index.isascii() and index.isdigit()):
+        raise UsageError(f"a candidate has a number, not {index!r:.40}")
+    return await (await _fan(call)).verify_output(int(index))
 
 
 async def _fan_compare(call: ApiCall) -> str:
@@ -407,6 +414,16 @@ TREE: tuple[ApiOperation, ...] = (
     ),
     _fan_call(
         "GET",
+        "/output/{index}",
+        "fan_output",
+        "What the last run of the check printed for a candidate; 0 is the base.",
+        _fan_output,
+        answer=str,
+        media_type="text/plain",
+        calls=("fan.verify_output",),
+    ),
+    _fan_call(
+        "GET",
         "/compare",
         "fan_compare",
         "How two candidates differ.",
@@ -452,6 +469,6 @@ TREE: tuple[ApiOperation, ...] = (
         "Stop what is at work.",
         _stop,
         answer=FanView,
-        calls=("fan.close",),
+        calls=("fan.stop", "fan.close"),
     ),
 )
