@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import ssl
@@ -11,6 +12,8 @@ from pathlib import Path
 import anyio
 import pytest
 import trustme
+import uvicorn
+from uvicorn.server import ServerState
 
 from tests.support.served_world import ServedWorld, parsed, serving
 from tests.support.world import PATIENCE, World
@@ -18,6 +21,7 @@ from weft.errors import UsageError
 from weft.providers.script import SayText, Stall
 from weft.providers.scripted import ScriptedModel
 from weft.server import RecordLock, ServerAddress, ServerRecord, running_servers
+from weft.server.http_protocol import HEAD_SECONDS, StrictHttpProtocol
 from weft.server.serve import bound_socket, check_address
 
 pytestmark = pytest.mark.anyio
@@ -31,12 +35,17 @@ def test_another_host_needs_tls_and_a_password(host: str) -> None:
 
 def test_a_public_server_needs_a_password_and_a_certificate_that_is_one(tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
-    public = ServerAddress(host="0.0.0.0", certificate=cert, key=key)
+    named = ("agents.test",)
+    public = ServerAddress(host="0.0.0.0", names=named, certificate=cert, key=key)
     with pytest.raises(UsageError, match="password"):
         check_address(public, "")
     check_address(public, "secret")
     with pytest.raises(UsageError, match="certificate"):
-        check_address(ServerAddress(host="0.0.0.0", certificate=key, key=key), "secret")
+        check_address(
+            ServerAddress(host="0.0.0.0", names=named, certificate=key, key=key), "secret"
+        )
+    with pytest.raises(UsageError, match="--name"):
+        check_address(ServerAddress(host="0.0.0.0", certificate=cert, key=key), "secret")
 
 
 def certificate(folder: Path) -> tuple[str, str]:
@@ -201,3 +210,30 @@ def test_the_record_of_a_dead_server_is_taken_away(tmp_path: Path) -> None:
     (tmp_path / "2.json").write_text("{}")
     assert running_servers(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_client_that_never_finishes_its_request_is_let_go() -> None:
+    """Without a server around it: the deadline is the protocol's own."""
+    loop = asyncio.get_running_loop()
+    protocols: list[StrictHttpProtocol] = []
+
+    async def nothing(scope: object, receive: object, send: object) -> None:
+        raise AssertionError("no request was made")
+
+    def made() -> StrictHttpProtocol:
+        config = uvicorn.Config(nothing, lifespan="off", log_config=None)
+        protocols.append(StrictHttpProtocol(config, ServerState(), {}))
+        return protocols[-1]
+
+    server = await loop.create_server(made, "127.0.0.1", 0)
+    async with server, await anyio.connect_tcp(*server.sockets[0].getsockname()) as stream:
+        await stream.send(b"GET / HTTP/1.1\r\nHost:")
+        with anyio.fail_after(PATIENCE):
+            while not protocols:
+                await anyio.lowlevel.checkpoint()
+        deadline = protocols[0]._deadline
+        assert deadline is not None
+        assert deadline.when() - loop.time() <= HEAD_SECONDS
+        deadline._run()  # now, and not in twenty seconds
+        with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+            await stream.receive()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -10,6 +11,8 @@ from websockets.http11 import Request
 
 MOST_HEADER_BYTES: Final = 64 * 1024
 """What the target and the headers of a request may weigh; the parser itself has no limit."""
+HEAD_SECONDS: Final = 20.0
+"""How long the head of a request may take, from the connection or from its first byte."""
 
 
 class RefusedHead(ValueError):
@@ -25,10 +28,31 @@ class StrictHttpProtocol(HttpToolsProtocol):
     """
 
     _weight = 0
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client has come; it may not sit here without a word."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It has gone."""
+        self._forget_deadline()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        self._forget_deadline()
+        self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def on_message_begin(self) -> None:
         """A request begins."""
         self._weight = 0
+        self._expect_head()
         super().on_message_begin()
         # A reader that does not read is let go at once: to close would wait for it.
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]  # a typed dictionary of theirs
@@ -49,6 +73,7 @@ class StrictHttpProtocol(HttpToolsProtocol):
         # An error in here makes the parser fail, and that is answered with 400.
         if not self.url.startswith(b"/") or self.url.startswith(b"//"):
             raise RefusedHead("only a path is taken as the target of a request")
+        self._forget_deadline()
         super().on_headers_complete()
 
     def _weigh(self, more: int) -> None:

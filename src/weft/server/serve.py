@@ -226,6 +226,8 @@ def check_address(address: ServerAddress, password: str) -> None:
             f"{address.host} can be reached from other machines: that needs TLS "
             "(--public with --cert and --key)"
         )
+    if address.host in ("0.0.0.0", "::") and not address.names:
+        raise UsageError(f"{address.host} is no name: say by which the server is reached (--name)")
     if not password:
         raise UsageError(
             f"{address.host} can be reached from other machines: that needs a password "

@@ -51,6 +51,8 @@ class EventResponse(Response):
                 group.cancel_scope.cancel()
         if self.lost:
             abort_of(dict(scope))
+            with anyio.move_on_after(1):
+                await receive()  # until uvicorn knows it, which would take this for a fault of ours
             return
         with anyio.move_on_after(1):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
