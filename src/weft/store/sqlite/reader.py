@@ -46,8 +46,8 @@ _MATCHES = """
 """
 FEW: Final = 16
 """Records that are read one by one."""
-MOST_RANKED: Final = 5_000
-"""Places of a search that are compared with each other: the newest."""
+MOST_RANKED: Final = 20_000
+"""Places of a search from which on they are not compared with each other."""
 STREAMS_OF_PROJECT: Final = """
     select stream_no from sessions where project_path = ?1
     union select stream_no from streams where name = ?2
@@ -277,26 +277,27 @@ def nodes_named(db: apsw.Connection, nodes: Collection[NodeId]) -> list[NodePlac
 
 
 def search(db: apsw.Connection, query: str, limit: int) -> list[SearchHit]:
-    """Places where all the words were said, best first; the best of the newest, where there are
-    very many.
+    """Places where all the words were said, the best first; the newest, where there are very
+    many.
     """
     phrases = words.phrases(query)
     if not phrases:
         return []
     match = " ".join(_match(phrase) for phrase in phrases)
-    # To rank all places of a word that is everywhere takes as long as all else of a search.
-    [[oldest]] = fetch(
+    # To rank all places of a word that is everywhere takes as long as all else of a search, and
+    # says little.
+    [[places]] = fetch(
         db,
-        """select min(rowid) from
-           (select rowid from said_words where said_words match ? order by rowid desc limit ?)""",
+        "select count(*) from (select 1 from said_words where said_words match ? limit ?)",
         (match, MOST_RANKED),
     )
+    order = "rank" if places < MOST_RANKED else "said_words.rowid desc"
     found = fetch(
         db,
-        """select name, node, text from said_words
+        f"""select name, node, text from said_words
            join said on said_no = said_words.rowid join streams using (stream_no)
-           where said_words match ? and said_words.rowid >= ? order by rank limit ?""",
-        (match, oldest or 0, limit),
+           where said_words match ? order by {order} limit ?""",
+        (match, limit),
     )
     return [
         SearchHit(
