@@ -20,6 +20,7 @@ ANYWHERE = {
     "text_cache",
     "deferred_modules",
     "sha256",
+    "version",
 }
 """The root modules that everybody may import."""
 

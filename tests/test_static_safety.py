@@ -6,8 +6,12 @@ import ast
 
 from tests.support.source_code import SRC, files_with, imported_modules, nodes, python_files, uses
 
-READ_THE_ENVIRONMENT = ("app", "cli", "config")
-"""Everybody else is handed values."""
+READ_THE_ENVIRONMENT = (
+    *("app", "cli", "config"),
+    *("server/client/remote_app.py", "server/projects.py"),
+)
+"""Everybody else is handed values.  Of the server: what a program opens instead of an app, and the
+paths that users name."""
 
 
 def where(*names: str, but: tuple[str, ...] = ()) -> list[str]:

@@ -10,6 +10,8 @@ it costs next to nothing.
 
 from __future__ import annotations
 
+from weft.version import VERSION as __version__
+
 # By hand: `typing` takes as long to load as the interpreter itself, and the chat shows no key
 # before this module is loaded.
 TYPE_CHECKING = False
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from weft.store import Store
     from weft.tools import Tool, ToolContext, tool
 
-__version__ = "0.1.0"
 
 _HOME = {
     "Answer": ("weft.api", "Answer"),

@@ -43,6 +43,7 @@ NEVER = {
 HELP = {
     "weft",
     "weft.deferred_modules",
+    "weft.version",
     "weft.errors",
     "weft.thinking_levels",
     "weft.cli",
@@ -189,7 +190,7 @@ def test_the_early_prompt_loads_nothing_that_the_interpreter_has_not(weft: WeftP
     )
     assert set(done.stdout.split()) <= {
         *("__future__", "select", "termios"),
-        *("weft", "weft.cli", "weft.cli.entry_point", "weft.cli.early_prompt"),
+        *("weft", "weft.cli", "weft.cli.entry_point", "weft.cli.early_prompt", "weft.version"),
         "weft.cli.git_branch",
     }
 

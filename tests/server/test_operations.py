@@ -45,12 +45,28 @@ WITHOUT_ROUTE: dict[str, str] = {
     "session.combine_queue_entries_to_text": "pure",
     "session.continue_and_wait": OTHER,
     "session.files_at": LATER,
+    "session.compare_files": LATER,
+    "session.weave_files": LATER,
     "session.write_files": HERE,
     "session.list_commands": OTHER,
     "session.expand_command": HERE,
     "sessions.resolve_id": OTHER,
     "sessions.unload_idle": HERE,
     "fan.id": OTHER,
+    "fan.bring_lesson": LATER,
+    "fan.notes": OTHER,
+    "fan.open": LATER,
+    "fan.release": LATER,
+    "fan.restore": LATER,
+    "fan.verdict": OTHER,
+    "loom.apply_config_patch": LATER,
+    "loom.checked_plan": OTHER,
+    "loom.default_entry": OTHER,
+    "loom.go": CLIENT,
+    "loom.imported_tree": OTHER,
+    "loom.persist_config": LATER,
+    "loom.selected_child": CLIENT,
+    "loom.toggle_blind": CLIENT,
     "fan.session_id": OTHER,
     "fan.prompt": OTHER,
     "fan.planned": OTHER,
@@ -205,7 +221,7 @@ def refs(schema: Any) -> set[str]:
 
 
 def test_the_document_has_every_operation_and_all_that_it_refers_to() -> None:
-    document = openapi_document()
+    document = openapi_document(OPERATIONS)
     told = {
         operation["operationId"]
         for methods in document["paths"].values()
@@ -218,7 +234,7 @@ def test_the_document_has_every_operation_and_all_that_it_refers_to() -> None:
 
 
 def test_the_document_says_which_operations_are_open() -> None:
-    document = openapi_document()
+    document = openapi_document(OPERATIONS)
     is_open = {
         operation["operationId"]
         for methods in document["paths"].values()

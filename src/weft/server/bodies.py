@@ -12,12 +12,10 @@ from weft.ids import SessionId
 from weft.messages import File, Image, Text
 from weft.server.operation import ChangeBody, QueryFields
 from weft.state import QueueEntry
+from weft.thinking_levels import ThinkingLevel
 
 MessageContent: TypeAlias = str | list[Text | Image | File]
 """Text, or parts: text, pictures and files."""
-ThinkingName: TypeAlias = Literal[
-    "default", "off", "minimal", "low", "medium", "high", "xhigh", "max"
-]
 
 # --- conversation ------------------------------------------------------------------------
 
@@ -30,7 +28,7 @@ class TurnOptions(ChangeBody, frozen=True, kw_only=True):
     max_turns: int | None = None
     max_budget_usd: float | None = None
     max_tokens: int | None = None
-    thinking: ThinkingName | None = None
+    thinking: ThinkingLevel | None = None
     schema: dict[str, Any] | None = None
     """A JSON Schema: the reply then has a checked `deliverable`."""
     mode: Literal["normal", "architect"] | None = None
@@ -150,7 +148,7 @@ class StartBody(ChangeBody, frozen=True, kw_only=True):
     messages: list[dict[str, Any]] | None = None
     resume: Literal["ask", "auto"] | None = None
     max_turns: int | None = None
-    thinking: ThinkingName | None = None
+    thinking: ThinkingLevel | None = None
     budget: dict[str, float] | None = None
     mode: Literal["normal", "architect"] | None = None
     plan_model: str | None = None

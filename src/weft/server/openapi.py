@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import msgspec
 
-from weft import __version__
 from weft.server.errors import ErrorAnswer
 from weft.server.operation import ApiOperation, body_of
-from weft.server.operations import OPERATIONS
+from weft.version import VERSION
 
 _REF = "#/components/schemas/{name}"
 
@@ -24,24 +24,24 @@ def _any_value(kind: type) -> dict[str, Any]:
 
 
 @cache
-def openapi_document() -> dict[str, Any]:
+def openapi_document(operations: Sequence[ApiOperation]) -> dict[str, Any]:
     """The document; the same one every time."""
     types: list[Any] = [ErrorAnswer]
-    for each in OPERATIONS:
+    for each in operations:
         types += [kind for kind in (body_of(each), each.query, each.answer) if kind is not None]
     schemas, components = msgspec.json.schema_components(
         types, ref_template=_REF, schema_hook=_any_value
     )
     by_type = dict(zip(map(id, types), schemas, strict=True))
     paths: dict[str, Any] = {}
-    for each in OPERATIONS:
+    for each in operations:
         path = re.sub(r"\{(\w+):path\}", r"{\1}", f"/api{each.path}")
         paths.setdefault(path, {})[each.method.lower()] = _operation(each, by_type, components)
     made = {
         "openapi": "3.1.0",
         "info": {
             "title": "Weft",
-            "version": __version__,
+            "version": VERSION,
             "description": "Coding sessions over HTTP. docs/http.md explains it with examples.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from weft.server.operation import ApiOperation
+from weft.server.operation import ApiCall, ApiOperation
 from weft.server.routes.conversation import CONVERSATION
 from weft.server.routes.decisions import DECISIONS
 from weft.server.routes.event_streams import EVENT_STREAMS
@@ -16,8 +16,24 @@ from weft.server.routes.sessions import SESSIONS
 from weft.server.routes.settings import SETTINGS
 from weft.server.routes.tree import TREE
 
+
+async def _openapi(call: ApiCall) -> Any:
+    del call
+    from weft.server.openapi import openapi_document  # few ask for it
+
+    return openapi_document(OPERATIONS)
+
+
 OPERATIONS: Final[tuple[ApiOperation, ...]] = (
     *SERVER_CALLS,
+    ApiOperation(
+        method="GET",
+        path="/openapi.json",
+        name="openapi",
+        says="This API as an OpenAPI 3.1 document.",
+        run=_openapi,
+        answer=dict[str, Any],
+    ),
     *SESSIONS,
     *CONVERSATION,
     *SETTINGS,

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-import weft
 from weft.server.errors import error_response
 
 ICONS: Final = ("/icon.svg", "/favicon.ico")
@@ -22,7 +21,7 @@ FOREVER: Final = "public, max-age=31536000, immutable"
 
 def page_folder() -> Path:
     """Where the built page lies."""
-    return Path(weft.__file__).parent / "web" / "page"
+    return Path(__file__).parent.parent / "web" / "page"
 
 
 class PageFiles:

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from weft import errors
+import weft.errors as known_errors
 from weft.clock import SystemClock
 from weft.errors import ProviderUnavailable, StoreUnavailable, UsageError, WeftError
 from weft.ids import new_id
@@ -153,7 +153,7 @@ def raised(status: int, body: bytes) -> WeftError:
         told = msgspec.json.decode(body, type=ErrorAnswer).error
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return StoreUnavailable(f"the server answered with {status}, and not as Weft does")
-    kind = getattr(errors, told.kind, UsageError if status < 500 else StoreUnavailable)
+    kind = getattr(known_errors, told.kind, UsageError if status < 500 else StoreUnavailable)
     if not (isinstance(kind, type) and issubclass(kind, WeftError)):
         kind = UsageError
     # Without its constructor, which takes other arguments than the finished sentence.

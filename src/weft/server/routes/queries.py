@@ -11,10 +11,11 @@ import anyio
 from weft.api import Answer, Result, Session, query, stream
 from weft.app import App
 from weft.errors import WeftError
-from weft.server.bodies import MessageContent, ThinkingName
+from weft.server.bodies import MessageContent
 from weft.server.errors import ErrorAnswer, ErrorBody
 from weft.server.operation import LARGE_BODY, ApiCall, ApiOperation, ChangeBody, given
 from weft.server.sse import EventResponse, piece_of
+from weft.thinking_levels import ThinkingLevel
 
 FINISHED: Final = b'{"kind":"turn_finished"'
 
@@ -29,7 +30,7 @@ class QueryBody(ChangeBody, frozen=True, kw_only=True):
     schema: dict[str, Any] | None = None
     max_output_tokens: int | None = None
     temperature: float | None = None
-    thinking: ThinkingName | None = None
+    thinking: ThinkingLevel | None = None
     stop: list[str] | None = None
     retries: int | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -57,13 +57,6 @@ async def _new_code(call: ApiCall) -> CodeAnswer:
     return CodeAnswer(code=call.parts.tokens.new_code(call.body.role))
 
 
-async def _openapi(call: ApiCall) -> Any:
-    del call
-    from weft.server.openapi import openapi_document  # it imports the whole table
-
-    return openapi_document()
-
-
 SERVER_CALLS: tuple[ApiOperation, ...] = (
     ApiOperation(
         method="GET",
@@ -93,13 +86,5 @@ SERVER_CALLS: tuple[ApiOperation, ...] = (
         body=CodeBody,
         answer=CodeAnswer,
         remembers=False,
-    ),
-    ApiOperation(
-        method="GET",
-        path="/openapi.json",
-        name="openapi",
-        says="This API as an OpenAPI 3.1 document.",
-        run=_openapi,
-        answer=dict[str, Any],
     ),
 )

@@ -1,0 +1,3 @@
+"""The version of Weft."""
+
+VERSION = "0.1.0"
