@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -26,6 +27,7 @@ from weft.server.relay import (
     EncodedEvents,
     PendingEvents,
     RelayReader,
+    SessionRelay,
 )
 
 pytestmark = pytest.mark.anyio
@@ -339,3 +341,56 @@ async def test_a_session_that_is_stopped_ends_its_readers_with_a_word(plain_worl
                     if event.get("kind") == "session_created":
                         await served.good("POST", f"/sessions/{session}/stop")
         assert event == {"event": "closed", "session_id": session}
+
+
+class UnreadableRelay(SessionRelay):
+    """A session whose events make the relay fail."""
+
+    async def run(self) -> None:
+        raise ValueError("what no one thought of")
+
+
+async def test_a_session_whose_events_cannot_be_read_takes_no_other_along(
+    plain_world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(plain_world, ScriptedModel([], choose=lambda request: "Fine.")) as served:
+        bad, good = await started(served), await started(served)
+        parts = served.server.parts
+        relay = UnreadableRelay(served.app, await served.app.sessions.get(bad))
+        assert parts.relays._group is not None
+        # In the group that all relays of the server run in.
+        parts.relays._group.start_soon(parts.relays._run, SessionId(bad), relay)
+        await served.good("POST", f"/sessions/{good}/message", {"content": "Go."})
+        assert (await gathered(served, good, ended))[-1]["kind"] == "turn_finished"
+        assert "could not be relayed" in caplog.text
+
+
+async def test_a_cursor_that_is_ahead_of_the_relay_gets_no_fact_again(plain_world: World) -> None:
+    async with serving(plain_world, ScriptedModel([], choose=lambda request: "Fine.")) as served:
+        session = await served.app.sessions.get(await started(served))
+        hub = served.server.parts.relays
+        relay = SessionRelay(served.app, session)
+        await relay.open()
+        # It has joined and reads nothing yet, as one that the loop has not come to.
+        hub._relays[session.id] = relay
+        await session.send_message("One.")
+        after = (await session.editor_snapshot()).seq
+        assert relay.seq < after
+        ticks = hub.follow(served.app, session, after, lambda: None)
+        seen: list[int] = []
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as group:
+
+                async def read() -> None:
+                    async with aclosing(ticks):
+                        async for tick in ticks:
+                            seen.extend(seq for seq, _ in tick.events if seq is not None)
+                            if any(b'"turn_finished"' in body for _, body in tick.events):
+                                return
+
+                group.start_soon(read)
+                await anyio.wait_all_tasks_blocked()
+                group.start_soon(hub._run, session.id, relay)
+                await session.send_message("Two.")
+        assert seen[0] == after + 1
+        assert seen == list(range(after + 1, seen[-1] + 1))

@@ -8,8 +8,9 @@ lets it overflow is lost; it comes back with its cursor and misses nothing that 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final
 
@@ -36,6 +37,8 @@ from weft.events import (
     encode,
 )
 from weft.ids import NodeId, SessionId
+
+logger = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 0.016
 """How long pieces are gathered: a frame of a screen."""
@@ -405,7 +408,7 @@ class RelayHub:
 
     async def follow(
         self, app: App, session: Session, after: int | None, lost: Callable[[], None]
-    ) -> AsyncIterator[EncodedEvents]:
+    ) -> AsyncGenerator[EncodedEvents]:
         """What a reader is sent: the facts that it missed, the answers in flight, then what comes.
 
         It ends with the session, with the server, or when the reader is lost.
@@ -441,6 +444,8 @@ class RelayHub:
     async def _run(self, session_id: SessionId, relay: SessionRelay) -> None:
         try:
             await relay.run()
+        except Exception:  # one session's events that cannot be read end no other's
+            logger.exception("the events of a session could not be relayed")
         finally:
             if self._relays.get(session_id) is relay:
                 del self._relays[session_id]

@@ -118,7 +118,7 @@ class PageSocket:
                 await self._send(tick.frame)
         finally:
             with anyio.CancelScope(shield=True):
-                await ticks.aclose()  # type: ignore[attr-defined]  # a generator of ours
+                await ticks.aclose()
 
     async def _list(self) -> None:
         async for change in await self._parts.projects.main.subscribe(LIST_TOPIC):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Literal
 
 from weft.errors import UsageError
@@ -29,9 +30,10 @@ async def _events(call: ApiCall) -> EventResponse:
     app, session = await call.parts.projects.session(call.path["id"])
 
     async def pieces(lost: Callable[[], None]) -> AsyncIterator[bytes]:
-        async for tick in call.parts.relays.follow(app, session, after, lost):
-            if tick.events:
-                yield tick.sse
+        async with aclosing(call.parts.relays.follow(app, session, after, lost)) as ticks:
+            async for tick in ticks:
+                if tick.events:
+                    yield tick.sse
         if not call.parts.relays.is_closing.is_set():
             yield piece_of({"session_id": session.id}, event="closed")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 import anyio
@@ -101,13 +101,13 @@ async def _run(call: ApiCall) -> Result | EventResponse:
             await _drop(app, session)
 
     async def pieces(lost: Callable[[], None]) -> AsyncIterator[bytes]:
-        ticks = call.parts.relays.follow(app, session, 0, lost)
         try:
             await session.send_prompt(body.prompt, **options)
-            async for tick in ticks:
-                yield tick.sse
-                if any(event.startswith(FINISHED) for _, event in tick.events):
-                    break
+            async with aclosing(call.parts.relays.follow(app, session, 0, lost)) as ticks:
+                async for tick in ticks:
+                    yield tick.sse
+                    if any(event.startswith(FINISHED) for _, event in tick.events):
+                        break
         except WeftError as error:
             yield failed(error)
         finally:
