@@ -10,7 +10,7 @@ it costs next to nothing.
 
 from __future__ import annotations
 
-from weft.version import VERSION as __version__
+from weft.version import __version__
 
 # By hand: `typing` takes as long to load as the interpreter itself, and the chat shows no key
 # before this module is loaded.

@@ -11,7 +11,7 @@ import msgspec
 
 from weft.server.errors import ErrorAnswer
 from weft.server.operation import ApiOperation, body_of
-from weft.version import VERSION
+from weft.version import __version__
 
 _REF = "#/components/schemas/{name}"
 
@@ -41,7 +41,7 @@ def openapi_document(operations: Sequence[ApiOperation]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Weft",
-            "version": VERSION,
+            "version": __version__,
             "description": "Coding sessions over HTTP. docs/http.md explains it with examples.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

@@ -14,7 +14,7 @@ from weft.errors import UsageError
 from weft.server.errors import RequestRefusal
 
 if TYPE_CHECKING:  # they import the operations
-    from weft.server.serve import ServerParts
+    from weft.server.server_parts import ServerParts
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 CLIENT_HEADER = "weft-client"

@@ -19,7 +19,7 @@ from weft.server.errors import RequestRefusal, answer_of, error_response
 from weft.server.operation import ApiCall, ApiOperation
 
 if TYPE_CHECKING:
-    from weft.server.serve import ServerParts
+    from weft.server.server_parts import ServerParts
 
 BODY_SECONDS: Final = 30.0
 """How long a body may take to arrive."""

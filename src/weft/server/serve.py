@@ -23,16 +23,13 @@ from starlette.routing import WebSocketRoute
 from weft.app import App
 from weft.clock import Clock, SystemClock
 from weft.errors import UsageError
-from weft.loom import LoomSession
-from weft.server.clients import AttachedClients
 from weft.server.gate import RequestGate, allowed_origins
 from weft.server.http_protocol import AbortableWebSocket, StrictHttpProtocol
 from weft.server.operations import OPERATIONS
 from weft.server.page_tokens import TokenStore
 from weft.server.projects import ServedProjects
-from weft.server.relay import RelayHub
-from weft.server.repeats import RepeatCache
 from weft.server.router import api_router
+from weft.server.server_parts import ServerParts
 from weft.server.static import PageFiles, page_folder
 from weft.server.web_socket import page_endpoint
 
@@ -65,19 +62,6 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
     def scheme(self) -> str:
         """http or https."""
         return "https" if self.certificate else "http"
-
-
-class ServerParts:
-    """What the operations of a server share."""
-
-    def __init__(self, projects: ServedProjects, tokens: TokenStore) -> None:
-        self.projects = projects
-        self.tokens = tokens
-        self.clients = AttachedClients()
-        self.repeats = RepeatCache()
-        self.relays = RelayHub()
-        self.generations: dict[str, set[LoomSession]] = {}
-        """The views that generate, by the root of their tree."""
 
 
 class _QuietServer(uvicorn.Server):

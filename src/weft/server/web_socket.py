@@ -21,7 +21,7 @@ from weft.errors import WeftError
 from weft.server.gate import SUBPROTOCOL, abort_of
 
 if TYPE_CHECKING:
-    from weft.server.serve import ServerParts
+    from weft.server.server_parts import ServerParts
 
 logger = logging.getLogger(__name__)
 

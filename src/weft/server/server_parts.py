@@ -1,4 +1,4 @@
-"""The clients that attached over HTTP, each with the handle that it drives or watches by."""
+"""What the operations of a server share: its projects, tokens, clients, relays."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections import OrderedDict
 from typing import Final
 
 from weft.api import Session
+from weft.loom import LoomSession
+from weft.server.page_tokens import TokenStore
+from weft.server.projects import ServedProjects
+from weft.server.relay import RelayHub
+from weft.server.repeats import RepeatCache
 
 MOST_CLIENTS: Final = 1_000
 """Clients that are held; the one that was quiet for longest is forgotten, and attaches again."""
@@ -32,3 +37,16 @@ class AttachedClients:
     def drop(self, client: str) -> None:
         """A client has gone."""
         self._held.pop(client, None)
+
+
+class ServerParts:
+    """What the operations of a server share."""
+
+    def __init__(self, projects: ServedProjects, tokens: TokenStore) -> None:
+        self.projects = projects
+        self.tokens = tokens
+        self.clients = AttachedClients()
+        self.repeats = RepeatCache()
+        self.relays = RelayHub()
+        self.generations: dict[str, set[LoomSession]] = {}
+        """The views that generate, by the root of their tree."""
