@@ -21,14 +21,14 @@ export PROMPT DIR
 WORKERS ?=
 
 # command:package for everything we need from the system.
-SYSTEM := git:git bwrap:bubblewrap rg:ripgrep tmux:tmux
+SYSTEM := git:git bwrap:bubblewrap rg:ripgrep tmux:tmux chromium:chromium
 
 .PHONY: help
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 .PHONY: test
-test: ready check types suite ## Set up what is missing, then format, lint, types and tests
+test: ready web check types suite ## Set up what is missing, then format, lint, types and tests
 
 .PHONY: ready
 ready: system $(READY) ## Install what is missing, and nothing else
@@ -44,6 +44,11 @@ $(READY): pyproject.toml | system
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	touch $@
+
+# It looks for itself whether the page is built from these files: in a tenth of a second, if it is.
+.PHONY: web
+web: $(READY) ## Build the web page, with Node from the PATH or from its wheel
+	$(BIN)/python -m scripts.build_page
 
 .PHONY: check
 check: $(READY) ## Formatting and lint

@@ -1,0 +1,24 @@
+/** The grammars; a part of their own, because the first screen is drawn without them. */
+
+import bash from "highlight.js/lib/languages/bash";
+import c from "highlight.js/lib/languages/c";
+import cpp from "highlight.js/lib/languages/cpp";
+import css from "highlight.js/lib/languages/css";
+import go from "highlight.js/lib/languages/go";
+import ini from "highlight.js/lib/languages/ini";
+import java from "highlight.js/lib/languages/java";
+import javascript from "highlight.js/lib/languages/javascript";
+import json from "highlight.js/lib/languages/json";
+import python from "highlight.js/lib/languages/python";
+import rust from "highlight.js/lib/languages/rust";
+import sql from "highlight.js/lib/languages/sql";
+import typescript from "highlight.js/lib/languages/typescript";
+import xml from "highlight.js/lib/languages/xml";
+import yaml from "highlight.js/lib/languages/yaml";
+import { createLowlight } from "lowlight";
+
+const low = createLowlight({ bash, c, cpp, css, go, ini, java, javascript, json, python, rust, sql, typescript, xml, yaml });
+
+export function highlight(language: string, text: string): ReturnType<typeof low.highlight> | null {
+  return low.registered(language) ? low.highlight(language, text) : null;
+}

@@ -1,0 +1,85 @@
+/** The one WebSocket of a tab: all sessions that it follows, each resumed by its cursor. */
+
+import { signal } from "@preact/signals";
+import { token } from "./api.ts";
+import type { Event } from "./types.ts";
+
+export type LinkState = { at: "connecting" } | { at: "open" } | { at: "lost"; until: number };
+
+type Listener = (events: Event[]) => void;
+
+const WAITS = [500, 1000, 2000, 4000, 8000];
+
+export class Link {
+  readonly state = signal<LinkState>({ at: "connecting" });
+  private socket: WebSocket | null = null;
+  private readonly followed = new Map<string, { cursor: number; listener: Listener }>();
+  private failures = 0;
+  private timer = 0;
+
+  constructor(private readonly refused: () => void) {}
+
+  connect(): void {
+    window.clearTimeout(this.timer);
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const socket = new WebSocket(`${scheme}://${location.host}/api/ws`, ["weft.v1", `bearer.${token()}`]);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.failures = 0;
+      this.state.value = { at: "open" };
+      for (const [topic, { cursor }] of this.followed) this.ask(topic, cursor);
+    };
+    socket.onmessage = (message) => this.receive(message.data as string);
+    socket.onclose = (event) => {
+      if (this.socket !== socket) return;
+      this.socket = null;
+      if (event.code === 4401) this.refused();
+      else this.retry();
+    };
+  }
+
+  /** Try again at once. */
+  now(): void {
+    if (this.state.value.at === "lost") this.connect();
+  }
+
+  follow(topic: string, cursor: number, listener: Listener): void {
+    this.followed.set(topic, { cursor, listener });
+    this.ask(topic, cursor);
+  }
+
+  drop(topic: string): void {
+    if (this.followed.delete(topic)) this.write({ drop: topic });
+  }
+
+  /** Join a session anew, from its cursor: what is in flight comes again, whole. */
+  again(topic: string): void {
+    const known = this.followed.get(topic);
+    if (known === undefined) return;
+    this.write({ drop: topic });
+    this.ask(topic, known.cursor);
+  }
+
+  private ask(topic: string, cursor: number): void {
+    this.write(topic === "sessions" ? { follow: topic } : { follow: topic, after: cursor });
+  }
+
+  private write(frame: unknown): void {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(frame));
+  }
+
+  private receive(data: string): void {
+    const frame = JSON.parse(data) as { s?: string; e?: Event[] };
+    const known = this.followed.get(frame.s ?? "");
+    if (known === undefined || frame.e === undefined) return;
+    for (const event of frame.e) if (event.seq !== undefined && event.seq > known.cursor) known.cursor = event.seq;
+    known.listener(frame.e);
+  }
+
+  private retry(): void {
+    const wait = WAITS[Math.min(this.failures, WAITS.length - 1)] ?? 8000;
+    this.failures += 1;
+    this.state.value = { at: "lost", until: Date.now() + wait };
+    this.timer = window.setTimeout(() => this.connect(), wait);
+  }
+}

@@ -1,0 +1,66 @@
+/** Starts the page: pairs it where a code was given, then shows what the address names. */
+
+import { effect } from "@preact/signals";
+import { render, type JSX } from "preact";
+import { pair, token } from "./api.ts";
+import { listen } from "./keys.ts";
+import { Help, Palette } from "./screens/palette.tsx";
+import { Shell } from "./screens/shell.tsx";
+import { link, loadSessions, look, openSession, paired, readRoute, route } from "./store.ts";
+import { Logo } from "./ui/icons.tsx";
+
+function Page(): JSX.Element {
+  if (!paired.value) return <Unpaired />;
+  return (
+    <>
+      <Shell />
+      <Palette />
+      <Help />
+    </>
+  );
+}
+
+function Unpaired(): JSX.Element {
+  return (
+    <main class="unpaired">
+      <Logo size={32} />
+      <h1>This page is not paired</h1>
+      <p>Run <code>weft web</code> in your project: it opens this page with a code that works once.</p>
+    </main>
+  );
+}
+
+async function start(): Promise<void> {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (code) {
+    try {
+      await pair(code);
+    } catch {
+      // A code that was used before is no harm where the page has a token.
+    }
+    paired.value = token() !== "";
+  }
+  effect(() => { document.documentElement.style.colorScheme = look.value === "system" ? "" : look.value; });
+  window.addEventListener("hashchange", () => { route.value = readRoute(location.hash); });
+  route.value = readRoute(location.hash);
+  const root = document.getElementById("page");
+  if (root) render(<Page />, root);
+  listen();
+  effect(() => {
+    if (!paired.value) return;
+    link.connect();
+    void loadSessions();
+    link.follow("sessions", 0, () => void later());
+  });
+  effect(() => { if (paired.value) void openSession(route.value.session); });
+}
+
+let timer = 0;
+
+/** The list is read again soon after it changed, not once for each change. */
+function later(): void {
+  window.clearTimeout(timer);
+  timer = window.setTimeout(() => void loadSessions(), 300);
+}
+
+void start();

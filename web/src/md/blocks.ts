@@ -1,0 +1,71 @@
+/** Markdown as tokens, block by block: while text streams in, only its last block is read again. */
+
+import { Lexer, type Token } from "marked";
+
+export interface Block {
+  key: number;
+  token: Token;
+}
+
+/** The blocks of a finished text. */
+export function blocks(text: string): Block[] {
+  return new Lexer({ gfm: true })
+    .lex(text)
+    .filter((token) => token.type !== "space" && token.type !== "def")
+    .map((token, key) => ({ key, token }));
+}
+
+/** Blocks of a text that grows: what is before its last block is never read twice. */
+export class BlockStream {
+  private settled: Block[] = [];
+  private from = 0;
+  private text = "";
+  private next = 0;
+  /** Characters that were read in all; for tests. */
+  read = 0;
+
+  update(text: string): Block[] {
+    if (!text.startsWith(this.text)) {
+      this.settled = [];
+      this.from = 0;
+      this.next = 0;
+    }
+    this.text = text;
+    const rest = text.slice(this.from);
+    this.read += rest.length;
+    const tokens = new Lexer({ gfm: true }).lex(rest);
+    // Nothing after a block can change it, but a list or a paragraph may still go on: the last one,
+    // and the blank lines behind it, stay open.
+    let last = tokens.length - 1;
+    while (last > 0 && tokens[last]?.type === "space") last -= 1;
+    let length = 0;
+    for (const token of tokens.slice(0, Math.max(last, 0))) {
+      length += token.raw.length;
+      if (token.type === "space" || token.type === "def") continue;
+      this.settled.push({ key: this.next, token });
+      this.next += 1;
+    }
+    // Where the lexer dropped something (a carriage return), places do not fit: read all of it.
+    const whole = tokens.reduce((sum, token) => sum + token.raw.length, 0);
+    if (whole === rest.length) this.from += length;
+    else {
+      this.settled = [];
+      this.next = 0;
+      this.from = 0;
+      return blocks(text);
+    }
+    const open = tokens.slice(Math.max(last, 0)).filter((token) => token.type !== "space" && token.type !== "def");
+    return [...this.settled, ...open.map((token, index) => ({ key: this.next + index, token }))];
+  }
+}
+
+/** A link's address where it may be followed; null where it is shown as text. */
+export function safeLink(href: string): string | null {
+  let url: URL;
+  try {
+    url = new URL(href);
+  } catch {
+    return null;
+  }
+  return ["http:", "https:", "mailto:"].includes(url.protocol) ? url.href : null;
+}

@@ -1,0 +1,148 @@
+/** Markdown as elements. Nothing here makes HTML of a string: raw HTML is shown as text. */
+
+import type { Token, Tokens } from "marked";
+import type { ComponentChildren, JSX } from "preact";
+import { Fragment } from "preact";
+import { useMemo, useRef } from "preact/hooks";
+import { highlightLines, languageOf, spans } from "../code/highlight.ts";
+import { CopyButton } from "../ui/controls.tsx";
+import { blocks, BlockStream, safeLink, type Block } from "./blocks.ts";
+
+export function Markdown({ text }: { text: string }): JSX.Element {
+  const found = useMemo(() => blocks(text), [text]);
+  return <Blocks found={found} />;
+}
+
+/** Text in flight, with the caret behind it. */
+export function StreamingMarkdown({ text }: { text: string }): JSX.Element {
+  const stream = useRef<BlockStream | undefined>(undefined);
+  stream.current ??= new BlockStream();
+  return (
+    <div class="streaming">
+      <Blocks found={stream.current.update(text)} />
+    </div>
+  );
+}
+
+function Blocks({ found }: { found: Block[] }): JSX.Element {
+  return (
+    <div class="prose">
+      {found.map(({ key, token }) => (
+        <BlockView key={key} token={token} raw={token.raw} />
+      ))}
+    </div>
+  );
+}
+
+function BlockView({ token, raw }: { token: Token; raw: string }): JSX.Element {
+  // A block whose words did not change is not built again.
+  return useMemo(() => <Fragment>{block(token)}</Fragment>, [raw]);
+}
+
+function block(token: Token): ComponentChildren {
+  switch (token.type) {
+    case "paragraph":
+      return <p>{inline((token as Tokens.Paragraph).tokens)}</p>;
+    case "heading":
+      return <p class={`heading h${Math.min(token.depth as number, 4)}`} role="heading" aria-level={Math.min((token.depth as number) + 2, 6)}>{inline(token.tokens)}</p>;
+    case "code":
+      return <Code text={token.text as string} language={(token.lang as string | undefined) ?? ""} />;
+    case "list":
+      return list(token as Tokens.List);
+    case "blockquote":
+      return <blockquote>{(token.tokens ?? []).map((each, at) => <Fragment key={at}>{block(each)}</Fragment>)}</blockquote>;
+    case "table":
+      return table(token as Tokens.Table);
+    case "hr":
+      return <hr />;
+    case "space":
+    case "def":
+      return null;
+    case "html":
+      return <p class="raw">{token.raw.trimEnd()}</p>;
+    case "text":
+      return token.tokens ? inline(token.tokens) : unescaped(token.text as string);
+    default:
+      return <p>{token.raw}</p>;
+  }
+}
+
+function list(token: Tokens.List): JSX.Element {
+  const items = token.items.map((item, at) => (
+    <li key={at} class={item.task ? "task" : undefined}>
+      {item.task ? <span class={item.checked ? "box on" : "box"} role="img" aria-label={item.checked ? "done" : "to do"} /> : null}
+      {item.tokens.filter((each) => each.type !== "checkbox").map((each, index) => <Fragment key={index}>{block(each)}</Fragment>)}
+    </li>
+  ));
+  return token.ordered ? <ol start={Number(token.start) || 1}>{items}</ol> : <ul>{items}</ul>;
+}
+
+function table(token: Tokens.Table): JSX.Element {
+  const cell = (each: Tokens.TableCell, at: number, head: boolean): JSX.Element => {
+    const look = each.align ? `align-${each.align}` : undefined;
+    return head ? <th key={at} class={look} scope="col">{inline(each.tokens)}</th> : <td key={at} class={look}>{inline(each.tokens)}</td>;
+  };
+  return (
+    <div class="wide" tabIndex={0} role="region" aria-label="Table">
+      <table class="md">
+        <thead><tr>{token.header.map((each, at) => cell(each, at, true))}</tr></thead>
+        <tbody>{token.rows.map((row, at) => <tr key={at}>{row.map((each, index) => cell(each, index, false))}</tr>)}</tbody>
+      </table>
+    </div>
+  );
+}
+
+function inline(tokens: Token[] | undefined): ComponentChildren {
+  return (tokens ?? []).map((token, at) => <Fragment key={at}>{piece(token)}</Fragment>);
+}
+
+function piece(token: Token): ComponentChildren {
+  switch (token.type) {
+    case "strong":
+      return <strong>{inline(token.tokens)}</strong>;
+    case "em":
+      return <em>{inline(token.tokens)}</em>;
+    case "del":
+      return <s>{inline(token.tokens)}</s>;
+    case "codespan":
+      return <code>{token.text as string}</code>;
+    case "br":
+      return <br />;
+    case "link":
+      return link(token as Tokens.Link);
+    case "image":
+      return <span class="remote">[picture: {(token.text as string) || (token.href as string)}]</span>;
+    case "text":
+      return token.tokens ? inline(token.tokens) : unescaped(token.text as string);
+    case "escape":
+      return token.text as string;
+    default:
+      return token.raw;
+  }
+}
+
+function link(token: Tokens.Link): JSX.Element {
+  const href = safeLink(token.href);
+  if (href === null) return <span>{inline(token.tokens)}</span>;
+  return (
+    <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
+      {inline(token.tokens)}
+    </a>
+  );
+}
+
+const ENTITIES: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": "\u00a0" };
+
+function unescaped(text: string): string {
+  return text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (entity) => ENTITIES[entity] ?? entity);
+}
+
+export function Code({ text, language }: { text: string; language: string }): JSX.Element {
+  const lines = highlightLines(text, languageOf(language.split(/\s/)[0] ?? ""));
+  return (
+    <div class="code">
+      <pre tabIndex={0}><code>{lines.map((line, at) => <Fragment key={at}>{spans(line)}{at < lines.length - 1 ? "\n" : null}</Fragment>)}</code></pre>
+      <CopyButton text={text} />
+    </div>
+  );
+}

@@ -1,0 +1,179 @@
+/** What stands beside the chat: changes, files, todos. */
+
+import { computed, signal, useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { of, send } from "../api.ts";
+import { HunkView } from "../diff/view.tsx";
+import { changedFiles, letter, type ChangedFile } from "../state/changes.ts";
+import { fileName, money } from "../state/words.ts";
+import { attempt, background, go, kept, looking, panelOpen, panelWidth, session, slice, touched, tree } from "../store.ts";
+import { Button, Empty, Menu, PathName, Stat, Tabs } from "../ui/controls.tsx";
+import { Icon, Mark } from "../ui/icons.tsx";
+import { insert, projectFiles } from "./composer.tsx";
+
+export const changed = computed<ChangedFile[]>(() => changedFiles(slice.rows.value ?? [], slice.results.value ?? new Map(), touched.value));
+export const accepted = kept<Record<string, string[]>>("accepted", {});
+
+type Tab = "changes" | "files" | "todos";
+const tab = signal<Tab>("changes");
+let openedOnce = false;
+
+/** The number of the turn that begins with a message; 0 where it is not on the line. */
+export function turnNumber(node: string): number {
+  const known = tree.value;
+  return known ? known.line.indexOf(known.turnOf.get(node) ?? "") + 1 : 0;
+}
+
+export function Panel(): JSX.Element {
+  const todos = slice.todos.value ?? [];
+  const done = todos.filter((each) => each.status === "done").length;
+  useEffect(() => {
+    if (openedOnce || touched.value.length === 0) return;
+    openedOnce = true;
+    if (window.innerWidth >= 1024) panelOpen.value = true;
+  }, [touched.value.length]);
+  const past = looking.value !== null;
+  const name = past ? "Turn to now" : tab.value === "changes" ? "Changes" : tab.value === "files" ? "Files" : "Todos";
+  return (
+    <aside class="panel" aria-label={name} style={{ width: `${panelWidth.value}px` }}>
+      <Grip />
+      <div class="panel-head">
+        {past
+          ? <Tabs name="Panel" value="changes" onChange={() => undefined} tabs={[{ id: "changes", label: `Turn ${(tree.value?.line.indexOf(looking.value ?? "") ?? 0) + 1} to now`, count: sincePast().length }]} />
+          : <Tabs<Tab> name="Panel" value={tab.value} onChange={(next) => { tab.value = next; }} tabs={[{ id: "changes", label: "Changes", count: touched.value.length }, { id: "files", label: "Files" }, { id: "todos", label: "Todos", count: todos.length ? `${done}/${todos.length}` : 0 }]} />}
+        <Button kind="quiet" icon="changes" label="All changes" onClick={() => go("changes")} />
+      </div>
+      {past ? <ChangesTab files={sincePast()} isPast /> : tab.value === "changes" ? <ChangesTab files={changed.value} /> : tab.value === "files" ? <FilesTab /> : <TodosTab />}
+    </aside>
+  );
+}
+
+/** What was changed after the turn that is looked at. */
+function sincePast(): ChangedFile[] {
+  const known = tree.value;
+  const from = known?.line.indexOf(looking.value ?? "") ?? -1;
+  return changed.value
+    .map((file) => {
+      const hunks = file.hunks.filter((each) => turnNumber(each.turn) - 1 > from);
+      return { ...file, hunks, added: hunks.reduce((sum, each) => sum + each.hunk.added, 0), removed: hunks.reduce((sum, each) => sum + each.hunk.removed, 0) };
+    })
+    .filter((file) => file.hunks.length > 0);
+}
+
+function Grip(): JSX.Element {
+  const drag = (event: PointerEvent): void => {
+    const from = event.clientX;
+    const width = panelWidth.value;
+    const move = (next: PointerEvent): void => { panelWidth.value = Math.max(320, Math.min(640, width + from - next.clientX)); };
+    const end = (): void => { window.removeEventListener("pointermove", move); window.removeEventListener("pointerup", end); };
+    window.addEventListener("pointermove", move);
+    window.addEventListener("pointerup", end);
+  };
+  return <div class="grip" role="separator" aria-orientation="vertical" aria-label="Width of the panel" aria-valuemin={320} aria-valuemax={640} aria-valuenow={panelWidth.value} tabIndex={0} onPointerDown={drag} onKeyDown={(event) => { const step = event.key === "ArrowLeft" ? 16 : event.key === "ArrowRight" ? -16 : 0; if (step) panelWidth.value = Math.max(320, Math.min(640, panelWidth.value + step)); }} />;
+}
+
+function ChangesTab({ files, isPast = false }: { files: ChangedFile[]; isPast?: boolean }): JSX.Element {
+  const chosen = useSignal("");
+  const place = useSignal(0);
+  if (files.length === 0) return <div class="panel-body"><Empty title={isPast ? "Nothing changed since" : "No changes yet"}>{isPast ? "Files are as they were then." : "Files that the session changes appear here, the shell’s too."}</Empty></div>;
+  const added = files.reduce((sum, file) => sum + file.added, 0);
+  const removed = files.reduce((sum, file) => sum + file.removed, 0);
+  const file = files.find((each) => each.path === chosen.value) ?? files.find((each) => each.hunks.length > 0) ?? files[0];
+  const hunks = file?.hunks ?? [];
+  const at = Math.min(place.value, Math.max(0, hunks.length - 1));
+  const hunk = hunks[at];
+  const id = session.value?.id ?? "";
+  const seen = accepted.value[id] ?? [];
+  const turn = hunk ? turnNumber(hunk.turn) : 0;
+  return (
+    <>
+      <div class="panel-body">
+        <div class="panel-row scope"><span>{isPast ? "What has changed since" : "Since this session began"}</span><span class="push" /><Stat added={added} removed={removed} /></div>
+        <ul class="file-list">
+          {files.map((each) => (
+            <li key={each.path}><button type="button" class="file-row" aria-current={each === file} onClick={() => { chosen.value = each.path; place.value = 0; }}>
+              <span class={`letter ${each.action}`}>{letter(each.action)}</span><PathName path={each.path} /><span class="push" />{each.hunks.length ? <Stat added={each.added} removed={each.removed} /> : <span class="dim">by a command</span>}
+            </button></li>
+          ))}
+        </ul>
+        {file && hunk ? (
+          <>
+            <div class="hunk-head"><code>{fileName(file.path)[1]}</code><span class="dim">{isPast ? "then › now" : turn ? `turn ${turn}` : ""}</span><span class="push" /><span class="dim">{at + 1} of {hunks.length}</span>
+              <Button kind="quiet" small icon="up" label="Previous hunk" onClick={() => { place.value = (at - 1 + hunks.length) % hunks.length; }} /><Button kind="quiet" small icon="down" label="Next hunk" onClick={() => { place.value = (at + 1) % hunks.length; }} /></div>
+            <HunkView hunk={hunk.hunk} path={file.path} split={false} />
+            {isPast ? <p class="dim pad">Looking changes nothing. Files on disk are as they are now until you rewind or branch.</p> : (
+              <div class="hunk-acts">
+                {seen.includes(hunk.id) ? <span class="ok">Accepted</span> : <Button small icon="check" onClick={() => { accepted.value = { ...accepted.value, [id]: [...seen, hunk.id] }; }}>Accept</Button>}
+                <Button small icon="undo" onClick={() => insert(askToRevert(file.path, turn))}>Ask to revert</Button>
+                <span class="push" /><Button kind="quiet" small onClick={() => go("decisions", undefined, { why: `${file.path}:${hunk.hunk.after}` })}>Why this change?</Button>
+              </div>
+            )}
+          </>
+        ) : null}
+      </div>
+      {isPast ? null : <PutBack />}
+    </>
+  );
+}
+
+export function askToRevert(path: string, turn: number): string {
+  return `Take back the change of @${path}${turn ? ` that turn ${turn} made` : ""}: `;
+}
+
+function PutBack(): JSX.Element | null {
+  const known = tree.value;
+  const turns = [...new Set(changed.value.flatMap((file) => file.hunks.map((each) => each.turn)))].map((node) => ({ node, number: turnNumber(node) })).filter((each) => each.number > 0).sort((a, b) => a.number - b.number);
+  const chosen = useSignal("");
+  const at = turns.find((each) => each.node === chosen.value) ?? turns.at(-1);
+  if (!known || !at) return null;
+  return (
+    <div class="panel-foot">
+      <Icon name="undo" />
+      <span class="dim">Put files back to</span>
+      <Menu up label="Put files back to" items={turns.map((each) => ({ value: each.node, label: `before turn ${each.number}`, chosen: each === at }))} onChoose={(value) => { chosen.value = value; }}>before turn {at.number}<Icon name="down" size={12} /></Menu>
+      <span class="push" />
+      <Button small onClick={() => go("tree", undefined, { at: known.line[at.number - 2] ?? known.line[0] ?? "" })}>Preview</Button>
+    </div>
+  );
+}
+
+function FilesTab(): JSX.Element {
+  const files = useSignal<string[]>([]);
+  const words = useSignal("");
+  useEffect(() => { void projectFiles().then((found) => { files.value = found; }); }, []);
+  const found = files.value.filter((each) => each.toLowerCase().includes(words.value.toLowerCase())).slice(0, 300);
+  return (
+    <div class="panel-body">
+      <div class="panel-row"><input class="field small" type="search" aria-label="Find a file" placeholder="Find a file" value={words.value} onInput={(event) => { words.value = event.currentTarget.value; }} /></div>
+      {files.value.length === 0 ? <Empty title="No files to show">The files of the project appear here.</Empty> : null}
+      <ul class="file-list">{found.map((path) => <li key={path}><button type="button" class="file-row" onClick={() => go("files", undefined, { path })}><Icon name="file" size={14} /><PathName path={path} /></button></li>)}</ul>
+    </div>
+  );
+}
+
+function TodosTab(): JSX.Element {
+  const todos = slice.todos.value ?? [];
+  const state = session.value;
+  const mark = { done: "checked", in_progress: "running", pending: "coming", cancelled: "partial" } as const;
+  return (
+    <div class="panel-body">
+      {todos.length === 0 ? <Empty title="No todos">The model’s list of tasks appears here when it keeps one.</Empty> : null}
+      <ul class="todos">{todos.map((each) => <li key={each.id} class={each.status ?? "pending"}><Mark name={mark[each.status ?? "pending"]} />{each.text}</li>)}</ul>
+      {background.value.length ? (
+        <section class="block"><h3>Running beside this turn</h3>
+          {background.value.map((each) => <div key={each.id} class="beside"><Mark name={each.status === "running" || each.status === "thinking" ? "running" : "rest"} /><span class="words"><code>{each.title}</code><span class="dim">{each.kind} · {each.status}</span></span>{each.status === "running" ? <Button kind="quiet" small onClick={() => void attempt(send("DELETE", of(state?.id ?? "", "background", each.id), {}))}>Stop</Button> : null}</div>)}
+        </section>
+      ) : null}
+      {state ? (
+        <section class="block"><h3>This session</h3>
+          <dl class="facts-list">
+            <dt>Model</dt><dd>{state.model}</dd>
+            <dt>Context</dt><dd>{state.contextUsed.toLocaleString("en-US")}{state.contextWindow ? ` of ${state.contextWindow.toLocaleString("en-US")} tokens` : " tokens"}</dd>
+            <dt>Cost</dt><dd>{money(state.cost)}</dd>
+          </dl>
+        </section>
+      ) : null}
+    </div>
+  );
+}

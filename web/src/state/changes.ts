@@ -1,0 +1,64 @@
+/** What the session changed, file by file, with the turn of each hunk. Pure. */
+
+import { parseDiff, type Hunk } from "../diff/parse.ts";
+import type { TouchedFile } from "../types.ts";
+import type { CallResult, Row } from "./fold.ts";
+
+export interface ChangedHunk {
+  id: string;
+  hunk: Hunk;
+  /** The user's message that its turn began with. */
+  turn: string;
+  call: string;
+}
+
+export interface ChangedFile {
+  path: string;
+  action: "created" | "modified" | "deleted";
+  hunks: ChangedHunk[];
+  added: number;
+  removed: number;
+  /** No tool says what changed in it: a command did it. */
+  isByShell: boolean;
+}
+
+const WRITERS = new Set(["edit", "multi_edit", "write", "apply_patch"]);
+
+export function changedFiles(rows: readonly Row[], results: ReadonlyMap<string, CallResult>, touched: readonly TouchedFile[]): ChangedFile[] {
+  const files = new Map<string, ChangedFile>();
+  for (const each of [...touched].reverse())
+    files.set(each.path, { path: each.path, action: each.action, hunks: [], added: 0, removed: 0, isByShell: true });
+  let turn = "";
+  for (const row of rows) {
+    if (row.role === "user") turn = row.id;
+    for (const call of row.message.tool_calls ?? []) {
+      const result = results.get(call.id);
+      if (!result || !result.diff || result.isError) continue;
+      const named = typeof call.args.path === "string" ? call.args.path : "";
+      for (const diff of parseDiff(result.diff, named)) {
+        const path = files.has(diff.path) ? diff.path : ([...files.keys()].find((each) => diff.path.endsWith(`/${each}`) || each.endsWith(`/${diff.path}`)) ?? diff.path);
+        const file = files.get(path) ?? { path, action: diff.action, hunks: [], added: 0, removed: 0, isByShell: false };
+        if (WRITERS.has(call.name)) file.isByShell = false;
+        diff.hunks.forEach((hunk, at) => file.hunks.push({ id: `${call.id}:${diff.path}:${at}`, hunk, turn, call: call.id }));
+        file.added += diff.added;
+        file.removed += diff.removed;
+        files.set(path, file);
+      }
+    }
+  }
+  return [...files.values()].sort((a, b) => a.path.localeCompare(b.path));
+}
+
+export function letter(action: ChangedFile["action"]): string {
+  return { created: "A", modified: "M", deleted: "D" }[action];
+}
+
+/** Where a hunk stands, in words. */
+export function placeOf(hunk: Hunk, isNew: boolean): string {
+  const lines = hunk.lines.filter((line) => line.kind !== "del");
+  const first = hunk.after;
+  const last = hunk.after + Math.max(0, lines.length - 1);
+  const name = hunk.place || (hunk.lines.map((line) => /^\s*(?:async )?(?:def|class|function|fn|func)\s+(\w+)/.exec(line.text)?.[1]).find(Boolean) ?? "");
+  const range = first === last ? `line ${first}` : `lines ${first}–${last}`;
+  return isNew ? `Whole file, ${range}` : name ? `${name.replace(/^(async )?(def|class|function) /, "").replace(/[:({].*$/, "")}${/^\w+$/.test(name) ? "()" : ""}, ${range}` : `${range[0]?.toUpperCase()}${range.slice(1)}`;
+}

@@ -1,0 +1,335 @@
+/** What the whole page shares: the route, the open session, the list, notices, preferences. */
+
+import { batch, computed, effect, signal } from "@preact/signals";
+import { ApiError, forgetToken, get, of, send, token } from "./api.ts";
+import { Link } from "./link.ts";
+import { begin, fold, withEarlier, withPage, type SessionState } from "./state/fold.ts";
+import { turnTree, type TurnTree } from "./state/turns.ts";
+import type { BackgroundWork, ChildInfo, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView } from "./types.ts";
+
+// --- route
+
+export type Screen =
+  | "chat" | "tree" | "changes" | "files" | "plan" | "decisions" | "loom" | "fan" | "compare" | "sessions" | "settings" | "start";
+
+export interface Route {
+  screen: Screen;
+  session: string;
+  query: Record<string, string>;
+}
+
+export function readRoute(hash: string): Route {
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").map(decodeURIComponent);
+  const found = Object.fromEntries(new URLSearchParams(query));
+  if (parts[0] === "s" && parts[1]) return { session: parts[1], screen: (parts[2] as Screen) || "chat", query: found };
+  return { session: "", screen: (parts[0] as Screen) || "sessions", query: found };
+}
+
+export const route = signal<Route>(readRoute(location.hash));
+
+export function go(screen: Screen, session = route.value.session, query: Record<string, string> = {}): void {
+  const text = new URLSearchParams(query).toString();
+  const path = session && screen !== "sessions" && screen !== "settings" && screen !== "start" ? `s/${encodeURIComponent(session)}/${screen}` : screen;
+  location.hash = `#/${path}${text ? `?${text}` : ""}`;
+}
+
+// --- preferences, kept in this browser
+
+export function kept<T>(name: string, fallback: T): { value: T } & ReturnType<typeof signal<T>> {
+  const key = `weft.${name}`;
+  let first = fallback;
+  try {
+    const text = localStorage.getItem(key);
+    if (text !== null) first = JSON.parse(text) as T;
+  } catch {
+    first = fallback;
+  }
+  const found = signal<T>(first);
+  effect(() => localStorage.setItem(key, JSON.stringify(found.value)));
+  return found as { value: T } & ReturnType<typeof signal<T>>;
+}
+
+export const look = kept<"system" | "light" | "dark">("look", "system");
+export const sideWidth = kept<Record<string, boolean>>("side", {});
+export const panelOpen = kept<boolean>("panel", true);
+export const panelWidth = kept<number>("panelWidth", 392);
+export const splitDiff = kept<boolean>("split", true);
+export const drafts = kept<Record<string, string>>("drafts", {});
+
+// --- time, for ages and countdowns
+
+export const now = signal(Date.now() / 1000);
+window.setInterval(() => {
+  now.value = Date.now() / 1000;
+}, 1000);
+export const minute = computed(() => Math.floor(now.value / 15) * 15);
+
+// --- notices
+
+export interface Notice {
+  id: number;
+  tone: "ok" | "warn" | "bad";
+  text: string;
+  undo?: () => void;
+}
+
+export const notice = signal<Notice | null>(null);
+let notices = 0;
+
+export function say(tone: Notice["tone"], text: string, undo?: () => void): void {
+  notices += 1;
+  notice.value = { id: notices, tone, text, undo };
+}
+
+/** What happened, for screen readers: one polite line. */
+export const spoken = signal("");
+
+export async function attempt<T>(what: Promise<T>): Promise<T | null> {
+  try {
+    return await what;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) paired.value = false;
+    else say("bad", error instanceof Error ? error.message : String(error));
+    return null;
+  }
+}
+
+// --- the server
+
+export const paired = signal(token() !== "");
+export const link = new Link(() => {
+  forgetToken();
+  paired.value = false;
+});
+
+// --- sessions
+
+export const rows = signal<SessionRow[]>([]);
+export const listReady = signal(false);
+/** Status of sessions that are open somewhere, by id. */
+export const live = signal<ReadonlyMap<string, string>>(new Map());
+
+export async function loadSessions(): Promise<void> {
+  const found = await attempt(get<{ rows: SessionRow[]; next?: string | null; working?: string[] }>("/sessions", { limit: 100 }));
+  const active = await get<{ id: string; status: string }[] | { sessions: { id: string; status: string }[] }>("/sessions/active").catch(() => []);
+  if (found === null) return;
+  const open = Array.isArray(active) ? active : (active.sessions ?? []);
+  batch(() => {
+    rows.value = found.rows;
+    live.value = new Map(open.map((each) => [each.id, each.status]));
+    listReady.value = true;
+  });
+}
+
+// --- the open session
+
+export const session = signal<SessionState | null>(null);
+export const opening = signal<{ id: string; error: string } | null>(null);
+export const tree = signal<TurnTree | null>(null);
+export const treeView = signal<TreeView | null>(null);
+export const touched = signal<TouchedFile[]>([]);
+export const children = signal<ChildInfo[]>([]);
+export const background = signal<BackgroundWork[]>([]);
+/** The turn that is looked at; null: now. */
+export const looking = signal<string | null>(null);
+
+/** The open session's project: its name in paths, and its folder. */
+export const project = signal<{ key: string; path: string }>({ key: "main", path: "" });
+
+let opened = "";
+let lineSeen = 0;
+let treeSeen = 0;
+let filesSeen = 0;
+
+export async function openSession(id: string): Promise<void> {
+  if (opened === id) return;
+  if (opened) link.drop(opened);
+  opened = id;
+  lineSeen = treeSeen = filesSeen = 0;
+  batch(() => {
+    session.value = null;
+    tree.value = null;
+    treeView.value = null;
+    touched.value = [];
+    children.value = [];
+    background.value = [];
+    looking.value = null;
+    opening.value = id ? { id, error: "" } : null;
+  });
+  if (!id) return;
+  try {
+    const view = await get<SessionView>(of(id));
+    const [page, todos] = await Promise.all([
+      get<Page>(of(id, "messages"), { limit: 60 }),
+      get<Todo[] | { items: Todo[] }>(of(id, "todos")).catch(() => []),
+    ]);
+    if (opened !== id) return;
+    const state = begin(id, view.snapshot, page, Array.isArray(todos) ? todos : (todos.items ?? []));
+    batch(() => {
+      session.value = state;
+      project.value = { key: view.project, path: view.project_path };
+      opening.value = null;
+    });
+    link.follow(id, state.seq, take);
+    void readTree();
+    void readFiles();
+    void readChildren();
+  } catch (error) {
+    if (opened !== id) return;
+    if (error instanceof ApiError && error.status === 401) paired.value = false;
+    opening.value = { id, error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Events that came since the last frame: they are folded together, and drawn once. */
+let waiting: Parameters<typeof fold>[1][number][] = [];
+let frame = 0;
+
+function take(events: Parameters<typeof fold>[1][number][]): void {
+  waiting.push(...events);
+  if (frame) return;
+  // A hidden tab gets no frames, and must not keep what it is sent.
+  frame = document.hidden ? window.setTimeout(drain, 250) : requestAnimationFrame(drain);
+}
+
+function drain(): void {
+  frame = 0;
+  const events = waiting;
+  waiting = [];
+  const before = session.value;
+  if (before === null) return;
+  const next = fold(before, events);
+  session.value = next;
+  tell(before, next);
+  if (next.hasGap) {
+    session.value = { ...next, hasGap: false };
+    link.again(next.id);
+  }
+  if (next.lineVersion !== lineSeen) {
+    lineSeen = next.lineVersion;
+    void readLine();
+  }
+  if (next.treeVersion !== treeSeen) {
+    treeSeen = next.treeVersion;
+    void readTree();
+  }
+  if (next.filesVersion !== filesSeen) {
+    filesSeen = next.filesVersion;
+    void readFiles();
+  }
+  if (events.some((event) => event.kind.startsWith("child_") || event.kind === "system_note")) void readChildren();
+}
+
+function tell(before: SessionState, next: SessionState): void {
+  const asked = next.requests.find((each) => !before.requests.includes(each));
+  if (asked) spoken.value = asked.kind === "permission_request" ? `Weft asks: ${asked.tool_name} ${asked.preview ?? ""}`.slice(0, 300) : `Weft asks: ${asked.question}`;
+  else if (before.status !== "idle" && next.status === "idle") spoken.value = "Answer finished.";
+}
+
+async function readLine(): Promise<void> {
+  const id = opened;
+  const page = await attempt(get<Page>(of(id, "messages"), { limit: 60 }));
+  if (page === null || opened !== id || session.value === null) return;
+  session.value = withPage(session.value, page);
+}
+
+/** The messages before those that are shown. */
+export async function readEarlier(): Promise<boolean> {
+  const state = session.value;
+  if (state === null || state.before === null) return false;
+  const page = await attempt(get<Page>(of(state.id, "messages"), { before: state.before, limit: 60 }));
+  const now = session.value;
+  if (page === null || now === null || now.id !== state.id || now.before !== state.before) return false;
+  session.value = withEarlier(now, page);
+  return true;
+}
+
+export async function readTree(): Promise<void> {
+  const id = opened;
+  const view = await get<TreeView>(of(id, "tree")).catch(() => null);
+  if (view === null || opened !== id) return;
+  batch(() => {
+    treeView.value = view;
+    tree.value = turnTree(view);
+  });
+}
+
+export async function readFiles(): Promise<void> {
+  const id = opened;
+  const found = await get<TouchedFile[] | { files: TouchedFile[] }>(of(id, "touched")).catch(() => []);
+  if (opened === id) touched.value = Array.isArray(found) ? found : (found.files ?? []);
+}
+
+export async function readChildren(): Promise<void> {
+  const id = opened;
+  const [kids, work] = await Promise.all([
+    get<ChildInfo[]>(of(id, "children")).catch(() => []),
+    get<BackgroundWork[]>(of(id, "background")).catch(() => []),
+  ]);
+  if (opened !== id) return;
+  batch(() => {
+    children.value = Array.isArray(kids) ? kids : [];
+    background.value = Array.isArray(work) ? work : [];
+  });
+}
+
+// --- what the person does
+
+export async function startSession(settings: Record<string, unknown> = {}): Promise<void> {
+  const folder = session.value ? project.value.path : "";
+  const made = await attempt(send<SessionView>("POST", "/sessions", { ...(folder ? { project_path: folder } : {}), ...settings }));
+  if (made === null) return;
+  void loadSessions();
+  go("chat", made.id);
+}
+
+export async function rewind(to: string | null, files: boolean, conversation: boolean, overwrite: string[] = []): Promise<boolean> {
+  const id = opened;
+  const done = await attempt(send<RewindPlan>("POST", of(id, "rewind"), { to, files, conversation, preview: false, overwrite }));
+  if (done === null) return false;
+  const put = (done.files ?? []).filter((each) => ["restore", "delete", "recreate"].includes(each.action)).length;
+  looking.value = null;
+  const words = conversation ? "Rewound." : "Files put back.";
+  say("ok", put ? `${words} ${put === 1 ? "1 file" : `${put} files`} put back.` : words, () => void undoRewind());
+  return true;
+}
+
+export async function undoRewind(): Promise<void> {
+  const done = await attempt(send<RewindPlan>("POST", of(opened, "rewind", "undo"), {}));
+  if (done !== null) say("ok", "The rewind is taken back.");
+}
+
+export async function branchAt(node: string, name = ""): Promise<boolean> {
+  const done = await attempt(send("POST", of(opened, "branches"), { at: node, ...(name ? { name } : {}) }));
+  if (done !== null) looking.value = null;
+  return done !== null;
+}
+
+export async function switchBranch(name: string): Promise<void> {
+  if ((await attempt(send("POST", of(opened, "branches", name, "switch"), {}))) !== null) looking.value = null;
+}
+
+/** Ctrl+O: every tool line is open. */
+export const unfolded = signal(false);
+
+/** When a key was last pressed: nothing takes the focus from someone who types. */
+export const lastKey = { at: -1e9 };
+window.addEventListener("keydown", () => { lastKey.at = performance.now(); }, true);
+
+/** Slices of the open session: what shows one is drawn again only when that one changes. */
+export const slice = {
+  rows: computed(() => session.value?.rows ?? null),
+  results: computed(() => session.value?.results ?? null),
+  running: computed(() => session.value?.running ?? null),
+  output: computed(() => session.value?.output ?? null),
+  requests: computed(() => session.value?.requests ?? null),
+  answered: computed(() => session.value?.answered ?? null),
+  kids: computed(() => session.value?.children ?? null),
+  status: computed(() => session.value?.status ?? "idle"),
+  queue: computed(() => session.value?.queue ?? null),
+  todos: computed(() => session.value?.todos ?? null),
+};
+
+export const paletteOpen = signal(false);
+export const helpOpen = signal(false);

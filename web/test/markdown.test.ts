@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { blocks, BlockStream, safeLink } from "../src/md/blocks.ts";
+
+const TEXT = "# One\n\nSome *words* and `code`.\n\n- a\n- b\n\n  more\n\n```python\nx = 1\n\ny = 2\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThe end.";
+
+function shapes(text: string): string[] {
+  return blocks(text).map((block) => `${block.token.type}:${block.token.raw.trim()}`);
+}
+
+test("a text that streams in ends as the same blocks as the whole", () => {
+  const stream = new BlockStream();
+  let last: string[] = [];
+  for (let end = 1; end <= TEXT.length; end += 3) last = stream.update(TEXT.slice(0, end)).map((block) => block.token.type);
+  last = stream.update(TEXT).map((block) => `${block.token.type}:${block.token.raw.trim()}`);
+  assert.deepEqual(last, shapes(TEXT));
+});
+
+test("only the last block is read again", () => {
+  const stream = new BlockStream();
+  const paragraph = "words and words and words and words\n\n";
+  const text = paragraph.repeat(400);
+  for (let end = 0; end <= text.length; end += 20) stream.update(text.slice(0, end));
+  assert.ok(stream.read < text.length * 10, `${stream.read} of ${text.length}`);
+});
+
+test("keys of blocks that are done stay the same", () => {
+  const stream = new BlockStream();
+  const first = stream.update("One.\n\nTwo.\n\nThr");
+  const second = stream.update("One.\n\nTwo.\n\nThree.\n\nFo");
+  assert.deepEqual(second.slice(0, 2).map((block) => block.key), first.slice(0, 2).map((block) => block.key));
+});
+
+test("links lead only where a browser may be sent", () => {
+  assert.equal(safeLink("https://example.org/a"), "https://example.org/a");
+  for (const bad of ["javascript:alert(1)", "data:text/html,x", "JaVaScRiPt:alert(1)", "vbscript:x", "//evil", "file:///etc/passwd", "/relative"]) assert.equal(safeLink(bad), null);
+});

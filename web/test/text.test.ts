@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { append, codePoints, EMPTY, flow, visible } from "../src/state/text.ts";
+
+test("offsets count code points, so a thread emoji is no gap", () => {
+  const first = append(EMPTY, 0, "a🧵");
+  assert.equal(first?.length, 2);
+  assert.equal(append(first ?? EMPTY, 2, "b")?.text, "a🧵b");
+});
+
+test("a piece that is known already changes nothing, and one that overlaps adds its rest", () => {
+  const known = flow("abc🧵d");
+  assert.equal(append(known, 1, "bc"), known);
+  assert.equal(append(known, 3, "🧵de")?.text, "abc🧵de");
+});
+
+test("a piece at 0 begins the text anew", () => {
+  assert.equal(append(flow("abc"), 0, "x")?.text, "x");
+});
+
+test("a missing piece is told", () => {
+  assert.equal(append(flow("abc"), 5, "x"), null);
+});
+
+test("characters that turn text around are shown as codes", () => {
+  assert.deepEqual(visible("rm \u202egnp"), [
+    { text: "rm ", hidden: false },
+    { text: "<U+202E>", hidden: true },
+    { text: "gnp", hidden: false },
+  ]);
+  assert.equal(codePoints("ok"), 2);
+});
