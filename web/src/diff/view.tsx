@@ -59,6 +59,7 @@ function Unified({ hunk, looks, path }: { hunk: Hunk; looks: Map<DiffLine, Span[
 function Split({ hunk, looks, path }: { hunk: Hunk; looks: Map<DiffLine, Span[]>; path: string }): JSX.Element {
   return (
     <table class="split" aria-label={`Change of ${path}, side by side`}>
+      <colgroup><col class="n" /><col class="s" /><col /><col class="n" /><col class="s" /><col /></colgroup>
       <tbody>
         {splitRows(hunk.lines).map((row, at) => (
           <tr key={at}>

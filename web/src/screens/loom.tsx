@@ -1,6 +1,126 @@
+/** Trees of text: reading column, siblings at each fork, and streams that grow from where you stand. */
+
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { Empty } from "../ui/controls.tsx";
+import { useEffect, useRef } from "preact/hooks";
+import { get, send } from "../api.ts";
+import { count, money, shortModel } from "../state/words.ts";
+import { attempt, go, link, route } from "../store.ts";
+import type { Event } from "../types.ts";
+import { Button, Check, Empty, Key, Loading } from "../ui/controls.tsx";
+import { Icon, Mark } from "../ui/icons.tsx";
+
+interface LoomNode { id: string; parent_id: string | null; root_id: string; text: string; model?: string | null; partial?: boolean; bookmarked?: boolean; rating?: number | null; cost_usd?: number | null; created_at?: number; hidden?: boolean }
+interface PlanEntry { model: string; n_branches?: number; max_tokens?: number; temperature?: number; enabled?: boolean }
+interface LoomState { current_node_id: string; root_id: string; name?: string; model_plan?: PlanEntry[]; cost?: number | null; is_generating?: boolean }
+interface Stream { id: string; index: number; model: string; text: string }
+interface TreeRow { id?: string; root_id?: string; name?: string; text?: string; nodes?: number; node_count?: number }
+
+const at = (id: string, ...rest: string[]): string => ["/looms", encodeURIComponent(id), ...rest].join("/");
 
 export function Loom(): JSX.Element {
-  return <Empty title="Not here yet">This screen is not built yet.</Empty>;
+  const root = route.value.query.loom ?? "";
+  return root ? <LoomTree key={root} id={root} /> : <Catalogue />;
+}
+
+function Catalogue(): JSX.Element {
+  const trees = useSignal<TreeRow[] | null>(null);
+  const text = useSignal("");
+  const trouble = useSignal("");
+  useEffect(() => { get<{ trees?: TreeRow[]; rows?: TreeRow[] } | TreeRow[]>("/looms").then((found) => { trees.value = Array.isArray(found) ? found : (found.trees ?? found.rows ?? []); }, (error: Error) => { trouble.value = error.message; }); }, []);
+  const begin = async (): Promise<void> => {
+    const made = await attempt(send<LoomNode>("POST", "/looms", { text: text.value }));
+    if (made) go("loom", undefined, { loom: made.id });
+  };
+  return (
+    <div class="new-form"><h2>Trees of text</h2><p class="dim">Begin with a line; several models go on from it, side by side, and you choose.</p>
+      <label>First words<textarea class="field tall-field" rows={3} value={text.value} onInput={(event) => { text.value = event.currentTarget.value; }} /></label><div><Button kind="primary" off={text.value.trim() ? undefined : "Write the first words"} onClick={() => void begin()}>Begin</Button></div>
+      {trouble.value ? <Empty title="Trees could not be read">{trouble.value}</Empty> : trees.value === null ? <Loading rows={3} /> : <ul>{trees.value.map((each) => { const id = each.root_id ?? each.id ?? ""; return <li key={id}><button type="button" class="option" onClick={() => go("loom", undefined, { loom: id })}><span class="label">{each.name || each.text || id}</span><span class="push" /><span class="dim">{count(each.nodes ?? each.node_count ?? 0, "node")}</span></button></li>; })}</ul>}
+    </div>
+  );
+}
+
+function LoomTree({ id }: { id: string }): JSX.Element {
+  const state = useSignal<LoomState | null>(null);
+  const nodes = useSignal<LoomNode[]>([]);
+  const here = useSignal("");
+  const streams = useSignal<Stream[]>([]);
+  const chosen = useSignal(0);
+  const busy = useSignal(false);
+  const trouble = useSignal("");
+  const box = useRef<HTMLDivElement>(null);
+  const load = async (): Promise<void> => {
+    try {
+      const found = await get<LoomState>(at(id));
+      const all = await get<LoomNode[] | { nodes: LoomNode[] }>(at(found.root_id, "tree"));
+      state.value = found;
+      nodes.value = (Array.isArray(all) ? all : all.nodes).filter((each) => !each.hidden);
+      if (!here.value) here.value = found.current_node_id;
+    } catch (error) { trouble.value = error instanceof Error ? error.message : String(error); }
+  };
+  useEffect(() => { void load(); }, [id]);
+  const rootId = state.value?.root_id ?? "";
+  useEffect(() => {
+    if (!rootId) return;
+    // A tree of text is a session: its tokens come the same way.
+    link.follow(rootId, 0, (events: Event[]) => {
+      for (const event of events) {
+        if (event.kind === "token_received") {
+          const index = event.branch_idx as number;
+          const known = streams.value.find((each) => each.index === index);
+          streams.value = known ? streams.value.map((each) => (each === known ? { ...each, text: each.text + (event.token as string) } : each)) : [...streams.value, { id: event.node_id as string, index, model: event.model as string, text: event.token as string }];
+        } else if (event.kind === "branches_ended" && event.seq) { streams.value = []; busy.value = false; void load(); }
+        else if (event.kind === "branches_started") busy.value = true;
+      }
+    });
+    return () => link.drop(rootId);
+  }, [rootId]);
+  if (trouble.value && !state.value) return <Empty title="This tree could not be read">{trouble.value}</Empty>;
+  if (!state.value) return <Loading rows={5} />;
+  const byId = new Map(nodes.value.map((each) => [each.id, each]));
+  const kids = (node: string | null): LoomNode[] => nodes.value.filter((each) => each.parent_id === node);
+  const line: LoomNode[] = [];
+  for (let node = byId.get(here.value); node; node = byId.get(node.parent_id ?? "")) line.unshift(node);
+  const below = kids(here.value);
+  const generate = (): void => { busy.value = true; streams.value = []; void attempt(send("POST", at(here.value, "generate"), {})).then(() => { busy.value = false; streams.value = []; void load(); }); };
+  const step = (node: LoomNode, by: number): void => { const all = kids(node.parent_id); const next = all[(all.indexOf(node) + by + all.length) % all.length]; if (next) here.value = next.id; };
+  const key = (event: KeyboardEvent): void => {
+    if (event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || event.ctrlKey || event.altKey) return;
+    const current = byId.get(here.value);
+    if (event.key === "h" && current?.parent_id) here.value = current.parent_id;
+    else if (event.key === "l" && below[0]) here.value = (below[chosen.value] ?? below[0]).id;
+    else if (event.key === "j" || event.key === "k") { const by = event.key === "j" ? 1 : -1; if (below.length) chosen.value = (chosen.value + by + below.length) % below.length; else if (current) step(current, by); }
+    else if (event.key === "Enter" && below[chosen.value]) here.value = below[chosen.value]?.id ?? here.value;
+    else if (event.key === " ") generate();
+    else return;
+    event.preventDefault();
+  };
+  const current = byId.get(here.value);
+  const onLine = new Set(line.map((each) => each.id));
+  const size = (node: string): number => 1 + kids(node).reduce((sum, each) => sum + size(each.id), 0);
+  const rows = (node: LoomNode, depth: number): JSX.Element[] => [
+    <button key={node.id} type="button" class={["loom-row", onLine.has(node.id) ? "" : "quiet"].join(" ")} aria-current={node.id === here.value} style={{ paddingLeft: `${16 + Math.min(depth, 14) * 11}px` }} onClick={() => { here.value = node.id; }}><Mark name={node.id === here.value ? "here" : node.partial ? "partial" : onLine.has(node.id) ? "weft" : "other"} size={14} label="" /><span class="words">{node.text.trim().slice(0, 60) || "…"}</span><span class="dim">{size(node.id)}</span></button>,
+    ...kids(node.id).flatMap((each) => rows(each, depth + 1)),
+  ];
+  const rootNode = byId.get(rootId);
+  return (
+    <div class="loom" onKeyDown={key} tabIndex={-1} ref={box}>
+      <div class="loom-side"><div class="panel-row scope"><span>{count(nodes.value.length, "node")}</span><span class="dim">{money(state.value.cost)}</span><span class="push" /><Button kind="quiet" small onClick={() => go("loom")}>All trees</Button></div><div class="scroll" tabIndex={-1}>{rootNode ? rows(rootNode, 0) : null}</div></div>
+      <div class="loom-main">
+        <div class="loom-read" tabIndex={0} role="region" aria-label="Text">
+          {line.map((node) => {
+            const all = kids(node.parent_id);
+            return <p key={node.id} class={node.id === here.value ? "here" : ""}>{all.length > 1 && node.parent_id ? <span class="siblings"><button type="button" aria-label="Previous sibling" onClick={() => step(node, -1)}><Icon name="left" size={11} /></button>{all.indexOf(node) + 1}/{all.length}<button type="button" aria-label="Next sibling" onClick={() => step(node, 1)}><Icon name="right" size={11} /></button></span> : null}<span class="text">{node.text}</span></p>;
+          })}
+          <div class="streams">
+            {streams.value.map((each, index) => <div key={each.id} class="stream grows" aria-live="off"><p class="stream-head"><strong>{String.fromCharCode(65 + index)}</strong> {shortModel(each.model)}<span class="push" /><Mark name="running" label="growing" /></p><p>{each.text}<span class="caret" /></p></div>)}
+            {streams.value.length === 0 ? below.map((each, index) => <button key={each.id} type="button" class={index === chosen.value ? "stream chosen" : "stream"} onClick={() => { here.value = each.id; chosen.value = 0; }}><span class="stream-head"><strong>{String.fromCharCode(65 + index)}</strong> {shortModel(each.model ?? "you")}<span class="push" />{each.partial ? <Mark name="partial" /> : null}</span><span class="stream-text">{each.text}</span></button>) : null}
+          </div>
+        </div>
+        <div class="loom-foot"><span class="hint desktop"><Key>H</Key><Key>L</Key> parent, child <Key>J</Key><Key>K</Key> sibling <Key>Space</Key> generate</span><span class="push" />{busy.value ? <Button icon="stop" small onClick={() => void attempt(send("POST", at(rootId, "cancel"), { keep_partial: true }))}>Stop, keep what is there</Button> : <Button kind="primary" small onClick={generate}>Generate</Button>}</div>
+      </div>
+      <aside class="panel loom-panel" aria-label="Node"><div class="panel-body">{current ? <div class="block"><dl class="facts-list"><dt>Written by</dt><dd>{current.model ? shortModel(current.model) : "you"}</dd><dt>Cost</dt><dd>{current.model ? money(current.cost_usd ?? null) : "$0"}</dd><dt>Below</dt><dd>{count(size(current.id) - 1, "node")}</dd></dl></div> : null}
+        <div class="block"><h3>Next time</h3>{(state.value.model_plan ?? []).map((entry) => <div key={entry.model} class="line"><Check on={entry.enabled ?? true} onChange={(on) => void attempt(send("PUT", at(rootId, "settings"), { model_plan: (state.value?.model_plan ?? []).map((each) => (each === entry ? { ...each, enabled: on } : each)) })).then(load)}>{shortModel(entry.model)}</Check><span class="push" /><span class="dim">× {entry.n_branches ?? 1} · {entry.max_tokens ?? 0} tok</span></div>)}</div></div></aside>
+    </div>
+  );
 }

@@ -1,6 +1,6 @@
 /** Ctrl+K: turns, sessions, files and commands in one list. */
 
-import { useSignal } from "@preact/signals";
+import { untracked, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { age } from "../state/words.ts";
@@ -19,16 +19,18 @@ export function Palette(): JSX.Element | null {
   const words = useSignal("");
   const at = useSignal(0);
   const files = useSignal<string[]>([]);
-  useEffect(() => {
-    if (!paletteOpen.value) return;
-    words.value = "";
-    at.value = 0;
+  // At once, not after the next drawing: what is typed right after Ctrl+K belongs here.
+  useSignalEffect(() => {
+    if (!paletteOpen.value) { dialog.current?.close(); return; }
     dialog.current?.showModal();
-    if (session.value) void projectFiles().then((list) => { files.value = list; });
-  }, [paletteOpen.value]);
-  if (!paletteOpen.value) return null;
+    untracked(() => {
+      words.value = "";
+      at.value = 0;
+      if (session.value) void projectFiles().then((list) => { files.value = list; });
+    });
+  });
   const close = (): void => { paletteOpen.value = false; };
-  const items = find(words.value, files.value);
+  const items = paletteOpen.value ? find(words.value, files.value) : [];
   const chosen = Math.min(at.value, items.length - 1);
   const run = (item: Item | undefined, branch: boolean): void => { if (!item) return; close(); if (branch && item.branch) item.branch(); else item.run(); };
   const key = (event: KeyboardEvent): void => {

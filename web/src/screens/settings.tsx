@@ -1,6 +1,79 @@
+/** Settings: each value with where it comes from. */
+
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { Empty } from "../ui/controls.tsx";
+import { useEffect } from "preact/hooks";
+import { get, send } from "../api.ts";
+import { attempt, look, project, say } from "../store.ts";
+import { Button, Chip, Empty, Loading, Segments, Switch } from "../ui/controls.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { KEYS } from "../keys.ts";
+
+interface Setting { value: unknown; source: string; about: string }
+
+const NAMES: Record<string, string> = { model: "Models and keys", providers: "Models and keys", permissions: "Permissions", permission: "Permissions", sandbox: "Sandbox", context: "Context", compaction: "Context", files: "Files and history", snapshots: "Files and history", storage: "Files and history" };
 
 export function Settings(): JSX.Element {
-  return <Empty title="Not here yet">This screen is not built yet.</Empty>;
+  const all = useSignal<Record<string, Setting> | null>(null);
+  const trouble = useSignal("");
+  const words = useSignal("");
+  const group = useSignal("Look");
+  const load = (): void => { get<Record<string, Setting>>(`/projects/${encodeURIComponent(project.value.key)}/config`).then((found) => { all.value = found; if (group.value === "Look" && !words.value) group.value = "Models and keys"; }, (error: Error) => { trouble.value = error.message; }); };
+  useEffect(load, []);
+  const entries = Object.entries(all.value ?? {});
+  const groups = [...new Set(entries.map(([name]) => groupOf(name)))].sort();
+  const low = words.value.toLowerCase();
+  const shown = low ? entries.filter(([name, each]) => `${name} ${each.about}`.toLowerCase().includes(low)) : entries.filter(([name]) => groupOf(name) === group.value);
+  return (
+    <div class="settings">
+      <div class="settings-side">
+        <div class="search"><Icon name="search" /><input class="field" type="search" aria-label="Find a setting" placeholder="Find a setting" value={words.value} onInput={(event) => { words.value = event.currentTarget.value; }} /></div>
+        <ul>{[...groups, "Look", "Keys"].map((name) => <li key={name}><button type="button" class="settings-tab" aria-current={!low && group.value === name} onClick={() => { group.value = name; words.value = ""; }}>{name}</button></li>)}</ul>
+      </div>
+      <div class="settings-main" tabIndex={-1}>
+        <h2>{low ? "Found" : group.value}</h2>
+        <p class="dim">Each value says where it comes from. A change here goes to your own file.</p>
+        {trouble.value ? <Empty title="The settings could not be read">{trouble.value}</Empty> : null}
+        {all.value === null && !trouble.value && group.value !== "Look" && group.value !== "Keys" ? <Loading rows={6} /> : null}
+        {!low && group.value === "Look" ? <Look /> : null}
+        {!low && group.value === "Keys" ? <dl class="keys open">{KEYS.map((each) => <div key={each.keys + each.says}><dt>{each.keys.split(" ").map((key) => <kbd key={key}>{key}</kbd>)}</dt><dd>{each.says}</dd></div>)}</dl> : null}
+        {shown.map(([name, each]) => <Row key={name} name={name} setting={each} changed={load} />)}
+      </div>
+    </div>
+  );
+}
+
+function groupOf(name: string): string {
+  const head = name.split(".")[0] ?? name;
+  return NAMES[head] ?? (head[0]?.toUpperCase() ?? "") + head.slice(1);
+}
+
+function Look(): JSX.Element {
+  return (
+    <div class="setting"><div class="setting-words"><span>Light or dark</span><span class="dim">Kept in this browser.</span></div><div class="setting-control"><Segments name="Light or dark" value={look.value} options={[["system", "System"], ["light", "Light"], ["dark", "Dark"]] as const} onChange={(value) => { look.value = value; }} /></div><span class="dim">this browser</span></div>
+  );
+}
+
+function Row({ name, setting, changed }: { name: string; setting: Setting; changed: () => void }): JSX.Element {
+  const words = useSignal<string | null>(null);
+  const fixed = /environment|variable|env|argument|command/i.test(setting.source);
+  const text = typeof setting.value === "string" ? setting.value : setting.value === null ? "" : JSON.stringify(setting.value);
+  const set = async (value: string | null): Promise<void> => {
+    words.value = null;
+    const done = await attempt(send<{ text: string }>("PUT", `/projects/${encodeURIComponent(project.value.key)}/config`, { name, value }));
+    if (done) { if (done.text) say("ok", done.text); changed(); }
+  };
+  const isDefault = setting.source === "default";
+  return (
+    <div class="setting">
+      <div class="setting-words"><code>{name}</code><span class="dim">{setting.about}</span></div>
+      <div class="setting-control">
+        {typeof setting.value === "boolean" ? <Switch on={setting.value} label={name} off={fixed} onChange={(on) => void set(String(on))} /> : (
+          <form onSubmit={(event) => { event.preventDefault(); if (words.value !== null) void set(words.value); }}><input class="field" aria-label={name} value={words.value ?? text} disabled={fixed} onInput={(event) => { words.value = event.currentTarget.value; }} onKeyDown={(event) => { if (event.key === "Escape") words.value = null; }} /></form>
+        )}
+        {words.value !== null && words.value !== text ? <Button small onClick={() => void set(words.value)}>Save</Button> : !isDefault && !fixed ? <Button kind="quiet" small onClick={() => void set(null)}>Back to default</Button> : null}
+      </div>
+      {isDefault ? <span class="dim">default</span> : <Chip>{setting.source}</Chip>}
+    </div>
+  );
 }

@@ -17,7 +17,7 @@ import { changed } from "./panel.tsx";
 
 const COLUMN = 68;
 const LANE = 44;
-const ROW = 36;
+const ROW = window.matchMedia("(pointer: coarse)").matches ? 44 : 36;
 type View = "all" | "line" | "changed" | "checkpoints";
 
 const selected = signal<string | null>(null);
@@ -278,7 +278,7 @@ function TurnRow({ turnKey, known, top, left, lane, isChosen, choose }: { turnKe
   const isTip = known.branchesAt.get(turnKey) ?? [];
   const names = known.checkpointsAt.get(turnKey) ?? [];
   return (
-    <div id={`turn-${turnKey}`} class={["tree-row", isChosen ? "chosen" : "", onLine && !isAhead ? "" : "quiet", marked.value === turnKey ? "marked" : ""].join(" ")} role="treeitem" aria-level={Math.min(turn.depth + 1, 99)} aria-selected={isChosen} style={{ top: `${top}px`, paddingLeft: `${left}px` }} onClick={() => choose(turnKey)} onDblClick={() => go("chat")}>
+    <div id={`turn-${turnKey}`} class={["tree-row", isChosen ? "chosen" : "", onLine && !isAhead ? "" : "quiet", marked.value === turnKey ? "marked" : ""].join(" ")} role="treeitem" aria-level={Math.min(turn.depth + 1, 99)} aria-selected={isChosen} style={{ top: `${top}px`, height: `${ROW}px`, paddingLeft: `${left}px` }} onClick={() => choose(turnKey)} onDblClick={() => go("chat")}>
       <span class="at" style={{ left: `${18 + Math.min(lane, 6) * 20}px` }}><Mark name={mark} label="" /></span>
       <span class="number">{turn.depth + 1}</span>
       <span class="words">{turn.prompt || "…"}</span>
@@ -298,6 +298,17 @@ function compare(known: TurnTree, key: string): void {
   if (marked.value === null || marked.value === key) { marked.value = marked.value === key ? null : key; return; }
   const a = known.turns.get(marked.value)?.nodes.at(-1) ?? "";
   go("compare", undefined, { a, b: node });
+}
+
+function Checkpoint({ id }: { id: string }): JSX.Element {
+  const name = useSignal<string | null>(null);
+  const save = (): void => {
+    const label = name.value?.trim();
+    name.value = null;
+    if (label) void attempt(send("POST", of(id, "checkpoints"), { label }));
+  };
+  if (name.value === null) return <Button kind="quiet" small onClick={() => { name.value = ""; }}>Checkpoint…</Button>;
+  return <form class="line" onSubmit={(event) => { event.preventDefault(); save(); }}><input class="field small" aria-label="Name of the checkpoint" placeholder="Name" value={name.value} ref={(element) => { if (element && !name.value) element.focus(); }} onInput={(event) => { name.value = event.currentTarget.value; }} /><Button small onClick={save}>Save</Button></form>;
 }
 
 const ACTS: Record<RewindItem["action"], string> = { restore: "back to what it was", delete: "made later, removed", recreate: "removed later, made again", conflict: "changed by you since: left alone", unavailable: "what it was is gone: left alone", unchanged: "as it was already" };
@@ -367,7 +378,7 @@ function TurnPanel({ known, turn }: { known: TurnTree; turn: Turn }): JSX.Elemen
             {lane?.name ? <Button kind="quiet" off={busy.value ? "A turn runs" : undefined} onClick={() => void switchBranch(lane.name).then(() => go("chat"))}>Switch</Button> : null}
           </div>
         )}
-        <div class="line"><Button kind="quiet" small onClick={() => compare(known, turn.key)}>{marked.value && marked.value !== turn.key ? "Compare with the marked one" : "Mark to compare"}</Button><Button kind="quiet" small onClick={() => { const label = window.prompt("Name of the checkpoint"); if (label && isHead) void attempt(send("POST", of(state?.id ?? "", "checkpoints"), { label })); }}>{isHead ? "Checkpoint…" : ""}</Button></div>
+        <div class="line"><Button kind="quiet" small onClick={() => compare(known, turn.key)}>{marked.value && marked.value !== turn.key ? "Compare with the marked one" : "Mark to compare"}</Button>{isHead ? <Checkpoint id={state?.id ?? ""} /> : null}</div>
         <p class="dim">Nothing is lost. A rewind can itself be undone.</p>
       </div>
     </aside>

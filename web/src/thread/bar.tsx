@@ -65,7 +65,7 @@ export function ThreadBar({ hint = "Drag to go back", right }: { hint?: string; 
   const words = turn ? `turn ${at + 1} of ${line.length}, ${turn.prompt}, ${ago(timeOf(turn), minute.value)}` : "";
   return (
     <div class={looking.value === null ? "thread-bar" : "thread-bar past"} role="region" aria-label="Thread">
-      <button type="button" class="step" aria-label="Previous turn" title="Previous turn" disabled={at === 0} onClick={() => lookAt(at - 1)}><Icon name="left" size={14} /></button>
+      <button type="button" class="step-back" aria-label="Previous turn" title="Previous turn" disabled={at === 0} onClick={() => lookAt(at - 1)}><Icon name="left" size={14} /></button>
       <span class="place"><strong>Turn {at + 1}</strong> of {line.length}</span>
       {place.folded > 0 ? <span class="folded" title={`${count(place.folded, "older turn")} folded`}>‹ {place.folded}</span> : null}
       <div ref={box} class="track" role="slider" tabIndex={0} aria-label="Turn" aria-valuemin={1} aria-valuemax={line.length} aria-valuenow={at + 1} aria-valuetext={words} onPointerDown={drag} onKeyDown={(event) => steer(event, known, at, lookAt)}>
