@@ -93,11 +93,21 @@ def build_page(root: Path, *, with_tools: bool) -> bool:
     commands = node_commands()
     if commands is None:
         raise RuntimeError(f"no Node {OLDEST_NODE} or newer: install it, or {NODE_WHEEL}")
-    install = [*commands[1], "ci", "--ignore-scripts", "--no-fund", "--no-audit"]
-    _run(install if with_tools else [*install, "--omit=dev"], web, commands[0][0])
+    _install(web, commands, with_tools=with_tools)
     _run([*commands[0], "build.mjs"], web, commands[0][0])
     stamp.write_text(wanted)
     return True
+
+
+def _install(web: Path, commands: tuple[list[str], list[str]], *, with_tools: bool) -> None:
+    """Have the packages of the lock file, unless they are there."""
+    lock = hashlib.sha256((web / "package-lock.json").read_bytes()).hexdigest()
+    mark, wanted = web / "node_modules" / ".weft-lock", f"{lock} {with_tools}"
+    if mark.is_file() and mark.read_text() == wanted:
+        return
+    install = [*commands[1], "ci", "--ignore-scripts", "--no-fund", "--no-audit"]
+    _run(install if with_tools else [*install, "--omit=dev"], web, commands[0][0])
+    mark.write_text(wanted)
 
 
 def _run(command: list[str], folder: Path, node: str) -> None:

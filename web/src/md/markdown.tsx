@@ -44,7 +44,7 @@ function block(token: Token): ComponentChildren {
     case "paragraph":
       return <p>{inline((token as Tokens.Paragraph).tokens)}</p>;
     case "heading":
-      return <p class={`heading h${Math.min(token.depth as number, 4)}`} role="heading" aria-level={Math.min((token.depth as number) + 2, 6)}>{inline(token.tokens)}</p>;
+      return <p class={`heading h${Math.min(token.depth as number, 4)}`} role="heading" aria-level={3}>{inline(token.tokens)}</p>;
     case "code":
       return <Code text={token.text as string} language={(token.lang as string | undefined) ?? ""} />;
     case "list":

@@ -132,8 +132,8 @@ function NowComposer({ id }: { id: string }): JSX.Element {
             <Icon name="shield" size={14} />{MODES.find(([name]) => name === state.permissionMode)?.[1] ?? state.permissionMode}<Icon name="down" size={12} />
           </Menu>
           <span class="push" />
-          {isBusy ? <Button icon="stop" keys="Esc" class="stop" label="Stop" onClick={() => void stop(id)}>Stop</Button> : null}
-          <Button kind={asks ? "plain" : "primary"} class="send" label={isBusy ? "Steer" : "Send"} onClick={() => void say(false)}>{isBusy ? "Steer" : "Send"} <Icon name="send" /></Button>
+          {isBusy ? <Button icon="stop" keys="Esc" class="stop" onClick={() => void stop(id)}>Stop</Button> : null}
+          <Button kind={asks ? "plain" : "primary"} class="send" onClick={() => void say(false)}>{isBusy ? "Steer" : "Send"} <Icon name="send" /></Button>
         </div>
       </div>
     </div>

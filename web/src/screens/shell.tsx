@@ -50,7 +50,7 @@ export function Shell(): JSX.Element {
         {hasSession ? <TopBar screen={screen} flip={flip} /> : <PlainTop screen={screen} flip={flip} />}
         {hasSession && WITH_BAR.includes(screen) ? <ThreadBar /> : null}
         <div class="middle">
-          <main class="screen" id="main">{hasSession && screen !== "chat" ? <h2 class="sr">{screen}</h2> : null}<ScreenView screen={screen} hasSession={hasSession} /></main>
+          <main class="screen" id="main">{hasSession ? <h2 class="sr">{screen === "chat" ? "Conversation" : screen}</h2> : null}<ScreenView screen={screen} hasSession={hasSession} /></main>
           {panel ? <Panel /> : null}
         </div>
         <PhoneBar screen={screen} />

@@ -141,8 +141,8 @@ export function Menu({ label, items, onChoose, children, class: look = "", up = 
   };
   return (
     <span class={`menu ${look}`}>
-      <button type="button" ref={opener} class="opener" aria-haspopup="menu" aria-expanded={open.value} aria-controls={open.value ? id : undefined} aria-label={label} title={label} disabled={disabled} onClick={() => { open.value = !open.value; }}>
-        {children}
+      <button type="button" ref={opener} class="opener" aria-haspopup="menu" aria-expanded={open.value} aria-controls={open.value ? id : undefined} title={label} disabled={disabled} onClick={() => { open.value = !open.value; }}>
+        <span class="sr">{label}</span>{children}
       </button>
       {open.value ? (
         <div id={id} ref={list} class={up ? "list up" : "list"} role="menu" aria-label={label} onKeyDown={move}>

@@ -1,0 +1,78 @@
+"""The page for everyone: no violation that axe finds, on any screen, light, dark and on a phone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from scripts.build_page import ROOT
+
+from tests.support.page_browser import PageView, browsing
+from tests.support.served_world import serving
+from tests.support.world import World
+from weft.providers.script import CallTool
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+PAGE = ROOT / "src" / "weft" / "web" / "page"
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+SCREENS = ("chat", "tree", "changes", "files", "plan", "decisions", "loom", "fan")
+MARKDOWN = """# A head
+
+Words with `code`, a [link](https://example.org) and:
+
+- one
+- two
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+```python
+x = 1
+```
+"""
+
+
+async def violations(view: PageView) -> list[str]:
+    found: Any = await view.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{view.page.url.rpartition('/')[2]}: {each['id']}: {node['html'][:160]}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+async def test_axe_finds_nothing_on_any_screen(plain_world: World, look: str) -> None:
+    write = CallTool(name="write", args={"path": "new.py", "content": "x = 1\n"})
+    push = CallTool(name="shell", args={"command": "git push origin x"})
+    model = ScriptedModel([MARKDOWN, write, "Written.", push])
+    async with (
+        serving(plain_world, model, page=PAGE) as served,
+        browsing(served, phone=look == "phone", dark=look == "dark") as view,
+    ):
+        made = await served.good("POST", "/sessions", {"title": "T", "permission_mode": "default"})
+        path = f"/sessions/{made['id']}"
+        await served.good("POST", f"{path}/message", {"content": "Say it."})
+        await view.open(made["id"])
+        await served.good("POST", f"{path}/prompt", {"content": "Write it."})
+        await view.page.locator(".request").wait_for()
+        await view.page.evaluate(await anyio.Path(AXE).read_text(encoding="utf-8"))
+        found = await violations(view)
+        request = (await served.good("GET", path))["snapshot"]["requests"][0]["request_id"]
+        await served.good("POST", f"{path}/requests/{request}", {"action": "allow_once"})
+        await view.page.locator(".request").wait_for(state="detached")
+        for screen in SCREENS:
+            await view.open(made["id"], screen)
+            await view.page.locator("main > :not(.loading, h2)").first.wait_for()
+            found += await violations(view)
+        for address in ("#/sessions", "#/settings", "#/start"):
+            await view.page.evaluate("hash => { location.hash = hash }", address)
+            await view.page.locator("main > :not(.loading, h2)").first.wait_for()
+            found += await violations(view)
+        assert found == [], "\n".join(found)
+        wide = await view.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0
