@@ -43,6 +43,7 @@ export class Link {
     if (this.state.value.at === "lost") this.connect();
   }
 
+  /** Hand on the events of a session from its cursor on; with a negative one, from now on. */
   follow(topic: string, cursor: number, listener: Listener): void {
     this.followed.set(topic, { cursor, listener });
     this.ask(topic, cursor);
@@ -61,7 +62,7 @@ export class Link {
   }
 
   private ask(topic: string, cursor: number): void {
-    this.write(topic === "sessions" ? { follow: topic } : { follow: topic, after: cursor });
+    this.write(topic === "sessions" || cursor < 0 ? { follow: topic } : { follow: topic, after: cursor });
   }
 
   private write(frame: unknown): void {

@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { get, of, send } from "../api.ts";
 import { firstLine, shortModel } from "../state/words.ts";
-import { attempt, branchAt, drafts, go, looking, project, rewind, session, slice, tree } from "../store.ts";
+import { attempt, branchAt, drafts, go, helpOpen, looking, project, rewind, say, session, slice, startSession, tree, undoRewind } from "../store.ts";
 import type { ModelInfo, Part, QueueEntry, RewindPlan } from "../types.ts";
 import { Button, Check, Menu, type MenuItem } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -58,9 +58,14 @@ function NowComposer({ id }: { id: string }): JSX.Element {
   if (state === null) return <div />;
   const isBusy = busy.value;
   const asks = state.requests.length > 0;
-  const say = async (later: boolean): Promise<void> => {
-    const content = textOf(id).trim();
+  const submit = async (later: boolean): Promise<void> => {
+    const raw = textOf(id);
+    const content = raw.trim();
     if (!content) { field.current?.focus(); return; }
+    if (/^\/[a-z-]+(\s|$)/.test(raw)) {
+      if (command(id, content)) setText(id, "");
+      return;
+    }
     setText(id, "");
     const way = later && isBusy ? "follow-up" : isBusy ? "steer" : "prompt";
     const done = await attempt(send("POST", of(id, way), { content }));
@@ -80,7 +85,7 @@ function NowComposer({ id }: { id: string }): JSX.Element {
     }
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && window.innerWidth >= 768) {
       event.preventDefault();
-      void say(event.altKey);
+      void submit(event.altKey);
     } else if (event.key === "ArrowUp" && event.altKey) {
       event.preventDefault();
       void recall(id);
@@ -103,7 +108,7 @@ function NowComposer({ id }: { id: string }): JSX.Element {
     setText(id, value);
     const found = /(^|\s)([@/])([^\s@]*)$/.exec(value.slice(0, caret));
     if (!found || (found[2] === "/" && found.index + (found[1]?.length ?? 0) > 0)) { offers.value = null; return; }
-    void offer(id, found[2] as "@" | "/", found[3] ?? "").then((items) => {
+    void offer(found[2] as "@" | "/", found[3] ?? "").then((items) => {
       offers.value = items.length ? { kind: found[2] as "@" | "/", from: found.index + (found[1]?.length ?? 0), items, at: 0 } : null;
     });
   };
@@ -133,7 +138,7 @@ function NowComposer({ id }: { id: string }): JSX.Element {
           </Menu>
           <span class="push" />
           {isBusy ? <Button icon="stop" keys="Esc" class="stop" onClick={() => void stop(id)}>Stop</Button> : null}
-          <Button kind={asks ? "plain" : "primary"} class="send" onClick={() => void say(false)}>{isBusy ? "Steer" : "Send"} <Icon name="send" /></Button>
+          <Button kind={asks ? "plain" : "primary"} class="send" onClick={() => void submit(false)}>{isBusy ? "Steer" : "Send"} <Icon name="send" /></Button>
         </div>
       </div>
     </div>
@@ -168,11 +173,40 @@ export function partsText(parts: readonly Part[]): string {
   return parts.map((part) => (part.type === "text" ? part.typed || part.text : part.type === "file" || part.type === "image" ? `@${part.name ?? part.type}` : "")).join("");
 }
 
-async function offer(id: string, kind: "@" | "/", words: string): Promise<string[]> {
+/** What a line that begins with a slash does here. */
+const COMMANDS: Record<string, (id: string, rest: string) => void> = {
+  "/architect": (id) => void attempt(send("PUT", of(id, "mode"), { mode: session.value?.mode === "architect" ? "normal" : "architect" })),
+  "/changes": () => go("changes"),
+  "/checkpoint": (id, label) => void attempt(send("POST", of(id, "checkpoints"), label ? { label } : {})).then((done) => { if (done !== null) say("ok", "This place has a name now."); }),
+  "/compact": (id, focus) => void attempt(send("POST", of(id, "compact"), { queue: true, ...(focus ? { focus } : {}) })).then((done) => { if (done !== null) say("ok", "The older part is a summary for the model from now on."); }),
+  "/config": () => go("settings", ""),
+  "/decisions": () => go("decisions"),
+  "/fan": () => go("fan"),
+  "/files": () => go("files"),
+  "/help": () => { helpOpen.value = true; },
+  "/loom": () => go("loom"),
+  "/new": () => void startSession(),
+  "/plan": () => go("plan"),
+  "/rename": (id, title) => { if (title) void attempt(send("PATCH", of(id), { title })); },
+  "/resume": () => go("sessions", ""),
+  "/rewind": () => go("tree"),
+  "/tree": () => go("tree"),
+  "/undo": () => void undoRewind(),
+};
+
+/** Carries out a command; false where there is none of this name. */
+function command(id: string, line: string): boolean {
+  const [name = "", ...rest] = line.split(" ");
+  const run = COMMANDS[name];
+  if (run) run(id, rest.join(" ").trim());
+  else say("warn", `There is no ${name} here; a space before the slash sends it as a message.`);
+  return run !== undefined;
+}
+
+async function offer(kind: "@" | "/", words: string): Promise<string[]> {
   const low = words.toLowerCase();
   if (kind === "/") {
-    const found = await get<string[]>(of(id, "commands")).catch(() => []);
-    return found.filter((each) => each.toLowerCase().startsWith(`/${low}`)).slice(0, 8);
+    return Object.keys(COMMANDS).filter((each) => each.startsWith(`/${low}`)).slice(0, 10);
   }
   const files = await projectFiles();
   return files.filter((each) => each.toLowerCase().includes(low)).sort((a, b) => rank(a, low) - rank(b, low)).slice(0, 8);

@@ -14,7 +14,7 @@ interface LoomNode { id: string; parent_id: string | null; root_id: string; text
 interface PlanEntry { model: string; n_branches?: number; max_tokens?: number; temperature?: number; enabled?: boolean }
 interface LoomState { current_node_id: string; root_id: string; name?: string; model_plan?: PlanEntry[]; cost?: number | null; is_generating?: boolean }
 interface Stream { id: string; index: number; model: string; text: string }
-interface TreeRow { id?: string; root_id?: string; name?: string; text?: string; nodes?: number; node_count?: number }
+interface TreeRow { root_id: string; name: string; nodes: number }
 
 const at = (id: string, ...rest: string[]): string => ["/looms", encodeURIComponent(id), ...rest].join("/");
 
@@ -27,7 +27,7 @@ function Catalogue(): JSX.Element {
   const trees = useSignal<TreeRow[] | null>(null);
   const text = useSignal("");
   const trouble = useSignal("");
-  useEffect(() => { get<{ trees?: TreeRow[]; rows?: TreeRow[] } | TreeRow[]>("/looms").then((found) => { trees.value = Array.isArray(found) ? found : (found.trees ?? found.rows ?? []); }, (error: Error) => { trouble.value = error.message; }); }, []);
+  useEffect(() => { get<{ entries: TreeRow[] }>("/looms").then((found) => { trees.value = found.entries; }, (error: Error) => { trouble.value = error.message; }); }, []);
   const begin = async (): Promise<void> => {
     const made = await attempt(send<LoomNode>("POST", "/looms", { text: text.value }));
     if (made) go("loom", undefined, { loom: made.id });
@@ -35,7 +35,7 @@ function Catalogue(): JSX.Element {
   return (
     <div class="new-form"><h2>Trees of text</h2><p class="dim">Begin with a line; several models go on from it, side by side, and you choose.</p>
       <label>First words<textarea class="field tall-field" rows={3} value={text.value} onInput={(event) => { text.value = event.currentTarget.value; }} /></label><div><Button kind="primary" off={text.value.trim() ? undefined : "Write the first words"} onClick={() => void begin()}>Begin</Button></div>
-      {trouble.value ? <Empty title="Trees could not be read">{trouble.value}</Empty> : trees.value === null ? <Loading rows={3} /> : <ul>{trees.value.map((each) => { const id = each.root_id ?? each.id ?? ""; return <li key={id}><button type="button" class="option" onClick={() => go("loom", undefined, { loom: id })}><span class="label">{each.name || each.text || id}</span><span class="push" /><span class="dim">{count(each.nodes ?? each.node_count ?? 0, "node")}</span></button></li>; })}</ul>}
+      {trouble.value ? <Empty title="Trees could not be read">{trouble.value}</Empty> : trees.value === null ? <Loading rows={3} /> : <ul>{trees.value.map((each) => <li key={each.root_id}><button type="button" class="option" onClick={() => go("loom", undefined, { loom: each.root_id })}><span class="label">{each.name || "No words yet"}</span><span class="push" /><span class="dim">{count(each.nodes, "node")}</span></button></li>)}</ul>}
     </div>
   );
 }
@@ -47,6 +47,7 @@ function LoomTree({ id }: { id: string }): JSX.Element {
   const streams = useSignal<Stream[]>([]);
   const chosen = useSignal(0);
   const busy = useSignal(false);
+  const stream = useSignal("");
   const trouble = useSignal("");
   const box = useRef<HTMLDivElement>(null);
   const load = async (): Promise<void> => {
@@ -61,9 +62,13 @@ function LoomTree({ id }: { id: string }): JSX.Element {
   useEffect(() => { void load(); }, [id]);
   const rootId = state.value?.root_id ?? "";
   useEffect(() => {
-    if (!rootId) return;
+    if (rootId) void get<{ value: string }>(at(rootId, "session")).then((found) => { stream.value = found.value; }, () => undefined);
+  }, [rootId]);
+  useEffect(() => {
+    const name = stream.value;
+    if (!name) return;
     // A tree of text is a session: its tokens come the same way.
-    link.follow(rootId, 0, (events: Event[]) => {
+    link.follow(name, -1, (events: Event[]) => {
       for (const event of events) {
         if (event.kind === "token_received") {
           const index = event.branch_idx as number;
@@ -73,8 +78,8 @@ function LoomTree({ id }: { id: string }): JSX.Element {
         else if (event.kind === "branches_started") busy.value = true;
       }
     });
-    return () => link.drop(rootId);
-  }, [rootId]);
+    return () => link.drop(name);
+  }, [stream.value]);
   if (trouble.value && !state.value) return <Empty title="This tree could not be read">{trouble.value}</Empty>;
   if (!state.value) return <Loading rows={5} />;
   const byId = new Map(nodes.value.map((each) => [each.id, each]));

@@ -11,7 +11,7 @@ import { KEYS } from "../keys.ts";
 
 interface Setting { value: unknown; source: string; about: string }
 
-const NAMES: Record<string, string> = { model: "Models and keys", providers: "Models and keys", permissions: "Permissions", permission: "Permissions", sandbox: "Sandbox", context: "Context", compaction: "Context", files: "Files and history", snapshots: "Files and history", storage: "Files and history" };
+const NAMES: Record<string, string> = { model: "Models and keys", providers: "Models and keys", models: "Models and keys", permissions: "Permissions", permission: "Permissions", sandbox: "Sandbox", context: "Context", compaction: "Context", files: "Files and history", snapshots: "Files and history", storage: "Files and history" };
 
 export function Settings(): JSX.Element {
   const all = useSignal<Record<string, Setting> | null>(null);
@@ -28,15 +28,15 @@ export function Settings(): JSX.Element {
     <div class="settings">
       <div class="settings-side">
         <div class="search"><Icon name="search" /><input class="field" type="search" aria-label="Find a setting" placeholder="Find a setting" value={words.value} onInput={(event) => { words.value = event.currentTarget.value; }} /></div>
-        <ul>{[...groups, "Look", "Keys"].map((name) => <li key={name}><button type="button" class="settings-tab" aria-current={!low && group.value === name} onClick={() => { group.value = name; words.value = ""; }}>{name}</button></li>)}</ul>
+        <ul>{[...groups, "Look", "Shortcuts"].map((name) => <li key={name}><button type="button" class="settings-tab" aria-current={!low && group.value === name} onClick={() => { group.value = name; words.value = ""; }}>{name}</button></li>)}</ul>
       </div>
       <div class="settings-main" tabIndex={-1}>
         <h2>{low ? "Found" : group.value}</h2>
         <p class="dim">Each value says where it comes from. A change here goes to your own file.</p>
         {trouble.value ? <Empty title="The settings could not be read">{trouble.value}</Empty> : null}
-        {all.value === null && !trouble.value && group.value !== "Look" && group.value !== "Keys" ? <Loading rows={6} /> : null}
+        {all.value === null && !trouble.value && group.value !== "Look" && group.value !== "Shortcuts" ? <Loading rows={6} /> : null}
         {!low && group.value === "Look" ? <Look /> : null}
-        {!low && group.value === "Keys" ? <dl class="keys open">{KEYS.map((each) => <div key={each.keys + each.says}><dt>{each.keys.split(" ").map((key) => <kbd key={key}>{key}</kbd>)}</dt><dd>{each.says}</dd></div>)}</dl> : null}
+        {!low && group.value === "Shortcuts" ? <dl class="keys open">{KEYS.map((each) => <div key={each.keys + each.says}><dt>{each.keys.split(" ").map((key) => <kbd key={key}>{key}</kbd>)}</dt><dd>{each.says}</dd></div>)}</dl> : null}
         {shown.map(([name, each]) => <Row key={name} name={name} setting={each} changed={load} />)}
       </div>
     </div>

@@ -230,7 +230,7 @@ function statusOf(message: HistoryMessage): CallResult["status"] {
 }
 
 export function exitCode(text: string): number | null {
-  const found = /(?:^|\n)\[?(?:exit (?:code|status):?|exited with) (-?\d+)/i.exec(text.slice(-400));
+  const found = /(?:^|\n)[[(]?(?:exit (?:code|status):?|exited with) (-?\d+)/i.exec(text.slice(-400));
   return found ? Number(found[1]) : null;
 }
 

@@ -23,6 +23,7 @@ export function ThreadBar({ hint = "Drag to go back", right }: { hint?: string; 
   const known = tree.value;
   const box = useRef<HTMLDivElement>(null);
   const width = useSignal(0);
+  const hovered = useSignal<number | null>(null);
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -62,18 +63,20 @@ export function ThreadBar({ hint = "Drag to go back", right }: { hint?: string; 
     area.addEventListener("pointerup", end);
     if (moved) move(event);
   };
+  const pointed = hovered.value === null ? undefined : known.turns.get(line[Math.min(hovered.value, line.length - 1)] ?? "");
   const words = turn ? `turn ${at + 1} of ${line.length}, ${turn.prompt}, ${ago(timeOf(turn), minute.value)}` : "";
   return (
     <div class={looking.value === null ? "thread-bar" : "thread-bar past"} role="region" aria-label="Thread">
       <button type="button" class="step-back" aria-label="Previous turn" title="Previous turn" disabled={at === 0} onClick={() => lookAt(at - 1)}><Icon name="left" size={14} /></button>
       <span class="place"><strong>Turn {at + 1}</strong> of {line.length}</span>
       {place.folded > 0 ? <span class="folded" title={`${count(place.folded, "older turn")} folded`}>‹ {place.folded}</span> : null}
-      <div ref={box} class="track" role="slider" tabIndex={0} aria-label="Turn" aria-valuemin={1} aria-valuemax={line.length} aria-valuenow={at + 1} aria-valuetext={words} onPointerDown={drag} onKeyDown={(event) => steer(event, known, at, lookAt)}>
+      <div ref={box} class="track" role="slider" tabIndex={0} aria-label="Turn" aria-valuemin={1} aria-valuemax={line.length} aria-valuenow={at + 1} aria-valuetext={words} onPointerDown={drag} onPointerMove={(event) => { const left = event.currentTarget.getBoundingClientRect().left; hovered.value = event.pointerType === "mouse" ? place.at(event.clientX - left) : null; }} onPointerLeave={() => { hovered.value = null; }} onDblClick={() => go("tree", undefined, { at: line[at] ?? "" })} onKeyDown={(event) => { if (event.key === "Enter") go("tree", undefined, { at: line[at] ?? "" }); else steer(event, known, at, lookAt); }}>
         {width.value > 0 ? <Drawing tree={known} place={place} at={at} /> : null}
         {looking.value !== null && turn ? (
           <span class="tag" style={{ left: `${place.x(at)}px` }}>{ago(timeOf(turn), minute.value) || `turn ${at + 1}`}</span>
         ) : null}
       </div>
+      {pointed && hovered.value !== null && looking.value === null ? <span key={pointed.key} class="tip" aria-hidden="true"><strong>{hovered.value + 1}</strong> {pointed.prompt.slice(0, 90)}<span class="dim"> {ago(timeOf(pointed), minute.value)}</span></span> : null}
       {hidden(known, place) > 0 ? <button type="button" class="link hint" onClick={() => go("tree")}>+{count(hidden(known, place), "branch", "branches")}</button> : null}
       {right ?? (looking.value === null
         ? <span class="hint">{hint} <Key>Esc Esc</Key></span>
