@@ -6,6 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { get, send } from "../api.ts";
 import { count, money, shortModel } from "../state/words.ts";
 import { attempt, go, link, route } from "../store.ts";
+import { growStreams, type Stream } from "../state/streams.ts";
 import type { Event } from "../types.ts";
 import { Button, Check, Empty, Key, Loading } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
@@ -13,7 +14,6 @@ import { Icon, Mark } from "../ui/icons.tsx";
 interface LoomNode { id: string; parent_id: string | null; root_id: string; text: string; model?: string | null; partial?: boolean; bookmarked?: boolean; rating?: number | null; cost_usd?: number | null; created_at?: number; hidden?: boolean }
 interface PlanEntry { model: string; n_branches?: number; max_tokens?: number; temperature?: number; enabled?: boolean }
 interface LoomState { current_node_id: string; root_id: string; name?: string; model_plan?: PlanEntry[]; cost?: number | null; is_generating?: boolean }
-interface Stream { id: string; index: number; model: string; text: string }
 interface TreeRow { root_id: string; name: string; nodes: number }
 
 const at = (id: string, ...rest: string[]): string => ["/looms", encodeURIComponent(id), ...rest].join("/");
@@ -44,7 +44,7 @@ function LoomTree({ id }: { id: string }): JSX.Element {
   const state = useSignal<LoomState | null>(null);
   const nodes = useSignal<LoomNode[]>([]);
   const here = useSignal("");
-  const streams = useSignal<Stream[]>([]);
+  const streams = useSignal<readonly Stream[]>([]);
   const chosen = useSignal(0);
   const busy = useSignal(false);
   const stream = useSignal("");
@@ -70,11 +70,8 @@ function LoomTree({ id }: { id: string }): JSX.Element {
     // A tree of text is a session: its tokens come the same way.
     link.follow(name, -1, (events: Event[]) => {
       for (const event of events) {
-        if (event.kind === "token_received") {
-          const index = event.branch_idx as number;
-          const known = streams.value.find((each) => each.index === index);
-          streams.value = known ? streams.value.map((each) => (each === known ? { ...each, text: each.text + (event.token as string) } : each)) : [...streams.value, { id: event.node_id as string, index, model: event.model as string, text: event.token as string }];
-        } else if (event.kind === "branches_ended" && event.seq) { streams.value = []; busy.value = false; void load(); }
+        streams.value = growStreams(streams.value, event);
+        if (event.kind === "branches_ended") { busy.value = false; void load(); }
         else if (event.kind === "branches_started") busy.value = true;
       }
     });
@@ -118,7 +115,7 @@ function LoomTree({ id }: { id: string }): JSX.Element {
             return <p key={node.id} class={node.id === here.value ? "here" : ""}>{all.length > 1 && node.parent_id ? <span class="siblings"><button type="button" aria-label="Previous sibling" onClick={() => step(node, -1)}><Icon name="left" size={11} /></button>{all.indexOf(node) + 1}/{all.length}<button type="button" aria-label="Next sibling" onClick={() => step(node, 1)}><Icon name="right" size={11} /></button></span> : null}<span class="text">{node.text}</span></p>;
           })}
           <div class="streams">
-            {streams.value.map((each, index) => <div key={each.id} class="stream grows" aria-live="off"><p class="stream-head"><strong>{String.fromCharCode(65 + index)}</strong> {shortModel(each.model)}<span class="push" /><Mark name="running" label="growing" /></p><p>{each.text}<span class="caret" /></p></div>)}
+            {streams.value.map((each, index) => <div key={each.id} class="stream grows" aria-live="off"><p class="stream-head"><strong>{String.fromCharCode(65 + index)}</strong> {shortModel(each.model)}<span class="push" />{each.failure ? <Mark name="failed" /> : <Mark name="running" label="growing" />}</p><p>{each.text.text}{each.failure ? <span class="bad">{each.failure}</span> : <span class="caret" />}</p></div>)}
             {streams.value.length === 0 ? below.map((each, index) => <button key={each.id} type="button" class={index === chosen.value ? "stream chosen" : "stream"} onClick={() => { here.value = each.id; chosen.value = 0; }}><span class="stream-head"><strong>{String.fromCharCode(65 + index)}</strong> {shortModel(each.model ?? "you")}<span class="push" />{each.partial ? <Mark name="partial" /> : null}</span><span class="stream-text">{each.text}</span></button>) : null}
           </div>
         </div>
