@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import anyio
 import pytest
 from playwright.async_api import expect
@@ -201,7 +203,7 @@ async def test_sessions_are_found_by_what_was_said_and_started_with_a_key(
         await view.page.locator("#message").wait_for()
         await view.page.locator(".chat .scroll").focus()
         await view.page.keyboard.press("n")
-        await expect(view.page.locator(".top-bar h1")).to_have_text("New session")
+        await expect(view.page.locator(".top-bar h1")).to_have_text(re.compile("^(New s|S)ession"))
         await view.page.keyboard.press("Control+k")
         await view.page.keyboard.type("beta")
         await view.page.keyboard.press("Enter")
@@ -218,3 +220,31 @@ async def test_a_page_without_a_token_says_how_to_pair_it_and_shows_nothing(
         await view.page.reload()
         await expect(view.page.get_by_role("heading")).to_have_text("This page is not paired")
         await expect(view.page.locator(".shell")).to_have_count(0)
+
+
+async def test_a_long_conversation_keeps_few_turns_in_the_document_and_reaches_its_first(
+    plain_world: World,
+) -> None:
+    count = 90
+    model = ScriptedModel([f"Answer {number}." for number in range(count)])
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        session = await started(served)
+        await said(served, session, *(f"prompt {number}" for number in range(count)))
+        await view.open(session)
+        turns = view.page.locator(".turn")
+        await expect(turns.last).to_contain_text("Answer 89.")
+        first = turns.filter(has_text="prompt 0").first
+        box = view.page.locator(".chat .scroll")
+        for _ in range(count):
+            await box.evaluate("box => { box.scrollTop = 0 }")
+            assert await turns.count() <= 60
+            if await first.count():
+                break
+            await view.page.wait_for_timeout(30)
+        await expect(first).to_be_visible()
+        await view.page.get_by_role("button", name="New below").click()
+        await expect(turns.last).to_contain_text("Answer 89.")
+        slider = view.page.get_by_role("slider", name="Turn")
+        await slider.press("Home")
+        await expect(view.page.locator(".turn.looked")).to_contain_text("Answer 0.")
+        await expect(view.page.locator(".folded-turn").last).to_contain_text("prompt 89")

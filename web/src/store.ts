@@ -3,7 +3,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { ApiError, forgetToken, get, of, send, token } from "./api.ts";
 import { Link } from "./link.ts";
-import { begin, fold, withEarlier, withPage, type SessionState } from "./state/fold.ts";
+import { begin, fold, withEarlier, withPage, type Row, type SessionState } from "./state/fold.ts";
 import { turnTree, type TurnTree } from "./state/turns.ts";
 import type { BackgroundWork, ChildInfo, Page, RewindPlan, SessionRow, SessionView, Todo, TouchedFile, TreeView } from "./types.ts";
 
@@ -155,6 +155,7 @@ export async function openSession(id: string): Promise<void> {
     children.value = [];
     background.value = [];
     looking.value = null;
+    past.value = null;
     opening.value = id ? { id, error: "" } : null;
   });
   if (!id) return;
@@ -329,7 +330,36 @@ export const slice = {
   status: computed(() => session.value?.status ?? "idle"),
   queue: computed(() => session.value?.queue ?? null),
   todos: computed(() => session.value?.todos ?? null),
+  id: computed(() => session.value?.id ?? ""),
+  title: computed(() => session.value?.title ?? ""),
+  model: computed(() => session.value?.model ?? ""),
+  thinking: computed(() => session.value?.thinking ?? ""),
+  permissionMode: computed(() => session.value?.permissionMode ?? ""),
+  plan: computed(() => session.value?.plan ?? null),
+  cost: computed(() => session.value?.cost ?? null),
+  used: computed(() => session.value?.contextUsed ?? 0),
+  window: computed(() => session.value?.contextWindow ?? 0),
+  isWriting: computed(() => session.value?.drafts.some((each) => each.text.length > 0) ?? false),
 };
+
+/** The part of the line around a turn that is looked at and lies before what was read. */
+export const past = signal<{ key: string; rows: Row[] } | null>(null);
+
+/** Reads the messages that end with a turn of the line; what they called is known from then on. */
+export async function readPast(key: string): Promise<void> {
+  const known = tree.value;
+  const state = session.value;
+  const next = known?.line[known.line.indexOf(key) + 1];
+  if (!known || !state || next === undefined || past.value?.key === key) return;
+  const page = await attempt(get<Page>(of(state.id, "messages"), { before: next, limit: 60 }));
+  const now = session.value;
+  if (page === null || now?.id !== state.id || looking.value !== key) return;
+  const found = withPage(now, page);
+  batch(() => {
+    past.value = { key, rows: found.rows };
+    session.value = { ...now, results: new Map([...found.results, ...now.results]) };
+  });
+}
 
 export const paletteOpen = signal(false);
 export const helpOpen = signal(false);

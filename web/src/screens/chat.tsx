@@ -8,7 +8,7 @@ import { Markdown, StreamingMarkdown } from "../md/markdown.tsx";
 import type { Draft, Row } from "../state/fold.ts";
 import { siblings, type TurnTree } from "../state/turns.ts";
 import { count, money, seconds, shortModel } from "../state/words.ts";
-import { attempt, branchAt, go, link, looking, now, project, readEarlier, session, slice, switchBranch, tree } from "../store.ts";
+import { attempt, branchAt, go, link, looking, now, past, project, readEarlier, readPast, session, slice, switchBranch, tree } from "../store.ts";
 import { of, send } from "../api.ts";
 import { Button, Chip } from "../ui/controls.tsx";
 import { Icon, Mark } from "../ui/icons.tsx";
@@ -19,6 +19,7 @@ import { Calls, WritingCall } from "./tools.tsx";
 const NEAR_END = 40;
 /** Turns in the document at once; more are read and drawn as you scroll. */
 const DRAWN = 24;
+const MOST_AHEAD = 40;
 
 interface TurnRows {
   key: string;
@@ -28,13 +29,18 @@ interface TurnRows {
 
 let before: TurnRows[] = [];
 
-/** The rows cut at the user's messages; a turn whose rows are the same is the same object. */
-const turns = computed<TurnRows[]>(() => {
+function cut(rows: readonly Row[]): TurnRows[] {
   const found: TurnRows[] = [];
-  for (const row of slice.rows.value ?? []) {
+  for (const row of rows) {
     if (row.role === "user" || found.length === 0) found.push({ key: row.id, prompt: row.role === "user" ? row : null, rows: row.role === "user" ? [] : [row] });
     else found.at(-1)?.rows.push(row);
   }
+  return found;
+}
+
+/** The rows cut at the user's messages; a turn whose rows are the same is the same object. */
+const turns = computed<TurnRows[]>(() => {
+  const found = cut(slice.rows.value ?? []);
   const known = new Map(before.map((turn) => [turn.key, turn]));
   before = found.map((turn) => {
     const old = known.get(turn.key);
@@ -47,31 +53,49 @@ const turns = computed<TurnRows[]>(() => {
 export function Chat(): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null);
   const sticks = useRef(true);
+  const reading = useRef(false);
   const isBelow = useSignal(false);
   const drawn = useSignal(DRAWN);
-  const state = session.value;
-  const all = turns.value;
-  const past = looking.value === null ? -1 : all.findIndex((turn) => isTurn(turn, looking.value ?? "", tree.value));
-  const end = past >= 0 ? past + 1 : all.length;
-  const shown = all.slice(Math.max(0, end - drawn.value), end);
-  const ahead = past >= 0 ? all.slice(past + 1) : [];
+  const left = useSignal(0);
+  const anchor = useRef<{ element: Element; top: number } | undefined>(undefined);
+  const id = slice.id.value;
+  const key = looking.value;
+  const isNow = key === null;
+  const place = isNow ? -1 : turns.value.findIndex((turn) => isTurn(turn, key, tree.value));
+  const far = !isNow && place < 0;
+  const all = far ? (past.value?.key === key ? cut(past.value.rows) : []) : turns.value;
+  const end = isNow || far ? all.length : place + 1;
+  const shown = all.slice(Math.max(0, end - drawn.value), Math.max(0, end - left.value));
 
-  // The end stays in view only for someone who is there.
+  // The end stays in view only for someone who is there; what is read keeps its place on the screen.
   useLayoutEffect(() => {
     const box = scroller.current;
-    if (box && sticks.current) box.scrollTop = box.scrollHeight;
-    else if (box) isBelow.value = box.scrollHeight - box.scrollTop - box.clientHeight > NEAR_END * 2;
+    const held = anchor.current;
+    if (!box) return;
+    if (held) {
+      anchor.current = undefined;
+      box.scrollTop += held.element.getBoundingClientRect().top - held.top;
+    } else if (sticks.current) box.scrollTop = box.scrollHeight;
+    else isBelow.value = left.value > 0 || box.scrollHeight - box.scrollTop - box.clientHeight > NEAR_END * 2;
   });
   useEffect(() => {
     sticks.current = true;
     drawn.value = DRAWN;
-  }, [state?.id]);
+    left.value = 0;
+  }, [id]);
   useLayoutEffect(() => {
     const box = scroller.current;
     if (!box) return;
-    sticks.current = looking.value === null;
-    if (looking.value !== null) box.querySelector(".turn.looked")?.scrollIntoView({ block: "start" });
-  }, [looking.value]);
+    sticks.current = isNow;
+    drawn.value = DRAWN;
+    left.value = 0;
+    if (!isNow) box.querySelector(".turn.looked")?.scrollIntoView({ block: "start" });
+  }, [key, past.value?.key]);
+  useEffect(() => {
+    if (!far || key === null) return;
+    const timer = window.setTimeout(() => void readPast(key), 120);
+    return () => window.clearTimeout(timer);
+  }, [far, key]);
   useEffect(() => {
     const box = scroller.current;
     if (!box) return;
@@ -80,44 +104,72 @@ export function Chat(): JSX.Element {
     observer.observe(box);
     if (box.firstElementChild) observer.observe(box.firstElementChild);
     return () => observer.disconnect();
-  }, [state?.id]);
-  const earlier = async (): Promise<void> => {
+  }, [id]);
+  const hold = (): void => {
     const box = scroller.current;
-    if (!box || (end - drawn.value <= 0 && state?.before === null)) return;
-    const height = box.scrollHeight - box.scrollTop;
-    if (end - drawn.value > 0) drawn.value += DRAWN;
-    else if (await readEarlier()) drawn.value += DRAWN;
-    requestAnimationFrame(() => { box.scrollTop = box.scrollHeight - height; });
+    const edge = box?.getBoundingClientRect().top ?? 0;
+    const element = [...(box?.querySelectorAll(".turn") ?? [])].find((each) => each.getBoundingClientRect().bottom > edge);
+    if (element) anchor.current = { element, top: element.getBoundingClientRect().top };
+  };
+  const earlier = async (): Promise<void> => {
+    if (reading.current || far || (end - drawn.value <= 0 && session.value?.before === null)) return;
+    reading.current = true;
+    try {
+      if (end - drawn.value <= 0 && !(await readEarlier())) return;
+      hold();
+      // No more than there are: what is left out at the end is counted from there.
+      drawn.value = Math.min(drawn.value + DRAWN, isNow ? turns.value.length : end + DRAWN);
+      left.value = Math.max(0, drawn.value - 2 * DRAWN);
+    } finally {
+      reading.current = false;
+    }
   };
   const scrolled = (): void => {
     const box = scroller.current;
     if (!box) return;
-    sticks.current = looking.value === null && box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END;
-    if (sticks.current) { isBelow.value = false; if (drawn.value > DRAWN * 2) drawn.value = DRAWN; }
+    const below = box.scrollHeight - box.scrollTop - box.clientHeight;
+    sticks.current = isNow && left.value === 0 && below <= NEAR_END;
+    if (sticks.current) isBelow.value = false;
     if (box.scrollTop < 300) void earlier();
+    else if (below < 300 && left.value > 0) {
+      hold();
+      left.value = Math.max(0, left.value - DRAWN);
+      drawn.value = left.value + 2 * DRAWN;
+    }
   };
-  if (state === null) return <div class="chat" />;
-  const isEmpty = all.length === 0 && state.drafts.length === 0;
+  const toEnd = (): void => {
+    sticks.current = true;
+    isBelow.value = false;
+    drawn.value = DRAWN;
+    left.value = 0;
+    const box = scroller.current;
+    if (box) box.scrollTop = box.scrollHeight;
+  };
+  if (!id) return <div class="chat" />;
   return (
     <div class="chat">
       <div class="scroll" ref={scroller} onScroll={scrolled} tabIndex={-1}>
         <div class="column" aria-live="off">
-          {isEmpty ? <Blank /> : null}
-          {shown.map((turn, at) => <TurnView key={turn.key} turn={turn} isLast={looking.value === null && at === shown.length - 1} isLooked={past >= 0 && at === shown.length - 1} />)}
-          {past < 0 ? <InFlight /> : null}
-          {ahead.length > 0 ? <Ahead turns={ahead} /> : null}
-          {past < 0 ? <Ends /> : null}
+          {isNow && all.length === 0 ? <Blank /> : null}
+          {shown.map((turn, at) => <TurnView key={turn.key} turn={turn} isLast={isNow && left.value === 0 && at === shown.length - 1} isLooked={!isNow && left.value === 0 && at === shown.length - 1} />)}
+          {isNow && left.value === 0 ? <InFlight /> : null}
+          {isNow ? null : <Ahead from={key} />}
+          {isNow && left.value === 0 ? <Ends /> : null}
           <div class="foot" />
         </div>
       </div>
       <div class="dock">
-        {isBelow.value && looking.value === null ? <button type="button" class="pill" onClick={() => { const box = scroller.current; if (box) { sticks.current = true; box.scrollTop = box.scrollHeight; isBelow.value = false; } }}><Icon name="down" size={14} />New below</button> : null}
-        {past < 0 && state.requests.length > 0 ? <span class="gutter-mark"><Mark name="here" label="" /></span> : null}
-        {past < 0 ? <Requests composerEmpty={() => textOf(state.id) === ""} /> : null}
+        {isBelow.value && isNow ? <button type="button" class="pill" onClick={toEnd}><Icon name="down" size={14} />New below</button> : null}
+        {isNow ? <Asked /> : null}
         <Composer />
       </div>
     </div>
   );
+}
+
+function Asked(): JSX.Element {
+  const open = slice.requests.value?.length ?? 0;
+  return <>{open > 0 ? <span class="gutter-mark"><Mark name="here" label="" /></span> : null}<Requests composerEmpty={() => textOf(slice.id.value) === ""} /></>;
 }
 
 function isTurn(turn: TurnRows, key: string, known: TurnTree | null): boolean {
@@ -295,20 +347,22 @@ function Ends(): JSX.Element {
   );
 }
 
-function Ahead({ turns: rest }: { turns: TurnRows[] }): JSX.Element {
+/** Turns of the line behind the one that is looked at, folded to their prompts. */
+function Ahead({ from }: { from: string }): JSX.Element | null {
   const known = tree.value;
+  const rest = known?.line.slice(known.line.indexOf(from) + 1) ?? [];
+  const head = rest.at(-1);
+  if (!known || head === undefined) return null;
+  const shown = rest.length > MOST_AHEAD ? [...rest.slice(0, MOST_AHEAD - 1), head] : rest;
   return (
     <div class="ahead">
       <p class="rule"><span>{count(rest.length, "turn")} ahead, kept</span></p>
-      {rest.map((turn, at) => {
-        const isHead = at === rest.length - 1;
-        return (
-          <button key={turn.key} type="button" class="folded-turn" onClick={() => { looking.value = isHead ? null : (known?.turnOf.get(turn.key) ?? turn.key); }}>
-            <Mark name={isHead ? "here" : "you"} label="" /><span class="words">{turn.prompt?.message.typed || turn.prompt?.message.content || "…"}</span>
-            {isHead ? <Chip tone="accent">{known?.headBranch ?? "main"}</Chip> : null}
-          </button>
-        );
-      })}
+      {shown.map((each) => (
+        <button key={each} type="button" class="folded-turn" onClick={() => { looking.value = each === head ? null : each; }}>
+          <Mark name={each === head ? "here" : "you"} label="" /><span class="words">{known.turns.get(each)?.prompt || "…"}</span>
+          {each === head ? <Chip tone="accent">{known.headBranch}</Chip> : null}
+        </button>
+      ))}
     </div>
   );
 }

@@ -42,22 +42,19 @@ export function insert(text: string): void {
 }
 
 export function Composer(): JSX.Element | null {
-  const state = session.value;
-  if (state === null) return null;
-  if (looking.value !== null) return <PastComposer key={looking.value} />;
-  return <NowComposer id={state.id} />;
+  const id = slice.id.value;
+  if (!id) return null;
+  return looking.value === null ? <NowComposer id={id} /> : <PastComposer key={looking.value} />;
 }
 
 function NowComposer({ id }: { id: string }): JSX.Element {
-  const state = session.value;
   const field = useRef<HTMLTextAreaElement>(null);
   const offers = useSignal<{ kind: "/" | "@"; from: number; items: string[]; at: number } | null>(null);
   const text = textOf(id);
   useGrowth(field, text);
-  useEffect(() => { if (window.innerWidth >= 768 && !session.value?.requests.length) field.current?.focus({ preventScroll: true }); }, [id]);
-  if (state === null) return <div />;
+  useEffect(() => { if (window.innerWidth >= 768 && !slice.requests.value?.length) field.current?.focus({ preventScroll: true }); }, [id]);
   const isBusy = busy.value;
-  const asks = state.requests.length > 0;
+  const asks = (slice.requests.value?.length ?? 0) > 0;
   const submit = async (later: boolean): Promise<void> => {
     const raw = textOf(id);
     const content = raw.trim();
@@ -91,7 +88,7 @@ function NowComposer({ id }: { id: string }): JSX.Element {
       void recall(id);
     } else if (event.key === "Tab" && event.shiftKey) {
       event.preventDefault();
-      const at = MODES.findIndex(([name]) => name === state.permissionMode);
+      const at = MODES.findIndex(([name]) => name === slice.permissionMode.value);
       setMode(id, MODES[(at + 1) % MODES.length]?.[0] ?? "default");
     }
   };
@@ -112,7 +109,7 @@ function NowComposer({ id }: { id: string }): JSX.Element {
       offers.value = items.length ? { kind: found[2] as "@" | "/", from: found.index + (found[1]?.length ?? 0), items, at: 0 } : null;
     });
   };
-  const hint = asks ? "Answer above with 1–4, or write to steer this turn" : isBusy ? "Steer this turn, or Alt+Enter to queue for after it" : state.status === "interrupted" ? "Write to go on differently" : "Ask for a change, or ask about the code";
+  const hint = asks ? "Answer above with 1–4, or write to steer this turn" : isBusy ? "Steer this turn, or Alt+Enter to queue for after it" : slice.status.value === "interrupted" ? "Write to go on differently" : "Ask for a change, or ask about the code";
   return (
     <div class="composer-wrap">
       <Queue id={id} />
@@ -133,8 +130,8 @@ function NowComposer({ id }: { id: string }): JSX.Element {
           <span class="bar" />
           <ModelMenu />
           <LevelMenu />
-          <Menu up class="desktop" label="Permission mode" items={MODES.map(([value, label, note]) => ({ value, label, note, chosen: value === state.permissionMode }))} onChoose={(value) => setMode(id, value)}>
-            <Icon name="shield" size={14} />{MODES.find(([name]) => name === state.permissionMode)?.[1] ?? state.permissionMode}<Icon name="down" size={12} />
+          <Menu up class="desktop" label="Permission mode" items={MODES.map(([value, label, note]) => ({ value, label, note, chosen: value === slice.permissionMode.value }))} onChoose={(value) => setMode(id, value)}>
+            <Icon name="shield" size={14} />{MODES.find(([name]) => name === slice.permissionMode.value)?.[1] ?? slice.permissionMode.value}<Icon name="down" size={12} />
           </Menu>
           <span class="push" />
           {isBusy ? <Button icon="stop" keys="Esc" class="stop" onClick={() => void stop(id)}>Stop</Button> : null}
@@ -239,30 +236,30 @@ async function loadModels(id: string): Promise<void> {
 }
 
 function ModelMenu(): JSX.Element {
-  const state = session.value;
-  useEffect(() => { if (state) void loadModels(state.id); }, [state?.id]);
-  if (state === null) return <span />;
+  const id = slice.id.value;
+  const model = slice.model.value;
+  useEffect(() => { if (id) void loadModels(id); }, [id]);
   const all = models.value.map((each): MenuItem => {
     const name = `${each.provider}:${each.name}`;
-    return { value: name, label: name, chosen: name === state.model, note: each.price_input === null || each.price_input === undefined ? "" : `$${each.price_input} / $${each.price_output}` };
+    return { value: name, label: name, chosen: name === model, note: each.price_input === null || each.price_input === undefined ? "" : `$${each.price_input} / $${each.price_output}` };
   });
-  const items = all.some((each) => each.chosen) ? all : [{ value: state.model, label: state.model, chosen: true }, ...all];
+  const items = all.some((each) => each.chosen) ? all : [{ value: model, label: model, chosen: true }, ...all];
   return (
-    <Menu up label="Model" items={items} onChoose={(model) => void attempt(send("PUT", of(state.id, "model"), { model }))}>
-      {shortModel(state.model) || "choose a model"}<Icon name="down" size={12} />
+    <Menu up label="Model" items={items} onChoose={(value) => void attempt(send("PUT", of(id, "model"), { model: value }))}>
+      {shortModel(model) || "choose a model"}<Icon name="down" size={12} />
     </Menu>
   );
 }
 
 function LevelMenu(): JSX.Element | null {
-  const state = session.value;
-  if (state === null) return null;
-  const info = models.value.find((each) => `${each.provider}:${each.name}` === state.model);
+  const id = slice.id.value;
+  const level = slice.thinking.value || "default";
+  const info = models.value.find((each) => `${each.provider}:${each.name}` === slice.model.value);
   if (info && !info.thinks) return null;
   const levels = info?.levels?.length ? ["default", ...info.levels] : LEVELS;
   return (
-    <Menu up class="desktop" label="Thinking" items={[...new Set(levels)].map((value) => ({ value, label: value, chosen: value === (state.thinking || "default") }))} onChoose={(level) => void attempt(send("PUT", of(state.id, "thinking"), { level }))}>
-      thinking: {state.thinking || "default"}<Icon name="down" size={12} />
+    <Menu up class="desktop" label="Thinking" items={[...new Set(levels)].map((value) => ({ value, label: value, chosen: value === level }))} onChoose={(value) => void attempt(send("PUT", of(id, "thinking"), { level: value }))}>
+      thinking: {level}<Icon name="down" size={12} />
     </Menu>
   );
 }

@@ -6,7 +6,7 @@ import { lazy } from "./lazy.tsx";
 import { useEffect, useRef } from "preact/hooks";
 import { of, send } from "../api.ts";
 import { age, money } from "../state/words.ts";
-import { attempt, go, link, listReady, live, loadSessions, looking, minute, notice, opening, panelOpen, paletteOpen, route, rows, session, sideWidth, spoken, startSession, tree, touched, type Screen } from "../store.ts";
+import { attempt, go, link, listReady, live, loadSessions, looking, minute, notice, opening, panelOpen, paletteOpen, route, rows, sideWidth, slice, spoken, startSession, tree, touched, type Screen } from "../store.ts";
 import { ThreadBar } from "../thread/bar.tsx";
 import type { SessionRow } from "../types.ts";
 import { Button, Key, Loading, Menu } from "../ui/controls.tsx";
@@ -82,7 +82,7 @@ function ScreenView({ screen, hasSession }: { screen: Screen; hasSession: boolea
 
 /** How a session stands, as a mark and words. */
 export function standing(row: SessionRow): { mark: MarkName; words: string } {
-  const open = session.value?.id === row.id ? session.value.status : live.value.get(row.id);
+  const open = slice.id.value === row.id ? slice.status.value : live.value.get(row.id);
   if (row.damaged) return { mark: "failed", words: "damaged" };
   if (open === "awaiting_permission") return { mark: "needs", words: "waiting for you" };
   if (open === "thinking" || open === "executing_tool" || open === "waiting") return { mark: "running", words: open === "thinking" ? "writing" : open === "waiting" ? "waiting" : "working" };
@@ -164,20 +164,20 @@ export function Today(): JSX.Element | null {
 }
 
 function TopBar({ screen, flip }: { screen: Screen; flip: () => void }): JSX.Element {
-  const state = session.value;
+  const plan = slice.plan.value;
   const renaming = useSignal<string | null>(null);
   const row = rows.value.find((each) => each.id === route.value.session);
-  const title = state?.title || (row ? titleOf(row) : "") || "New session";
+  const title = slice.title.value || (row ? titleOf(row) : "") || "New session";
   useEffect(() => { document.title = `${title} · Weft`; }, [title]);
   const known = tree.value;
   const branches = known?.branchesAt ? [...known.branchesAt.values()].flat().length : 0;
-  const steps = state?.plan ? Object.values(state.plan.steps ?? {}).filter((each) => each === "passed").length : 0;
-  const planSteps = Array.isArray(state?.plan?.plan.steps) ? state.plan.plan.steps.length : 0;
+  const steps = plan ? Object.values(plan.steps ?? {}).filter((each) => each === "passed").length : 0;
+  const planSteps = Array.isArray(plan?.plan.steps) ? plan.plan.steps.length : 0;
   const tabs: { id: Screen; label: string; count?: string | number }[] = [
     { id: "chat", label: "Chat" },
     { id: "tree", label: "Tree", count: branches > 1 ? branches : 0 },
     { id: "changes", label: "Changes", count: touched.value.length },
-    { id: "plan", label: "Plan", count: planSteps ? (state?.plan?.approved ? `${steps}/${planSteps}` : planSteps) : 0 },
+    { id: "plan", label: "Plan", count: planSteps ? (plan?.approved ? `${steps}/${planSteps}` : planSteps) : 0 },
     { id: "decisions", label: "Decisions" },
     { id: "loom", label: "Loom" },
   ];
@@ -210,7 +210,7 @@ function TopBar({ screen, flip }: { screen: Screen; flip: () => void }): JSX.Ele
       <span class="push" />
       <StatusWords />
       <Ring />
-      <span class="cost desktop" title="What this session cost">{state ? money(state.cost) : ""}</span>
+      <span class="cost desktop" title="What this session cost">{slice.id.value ? money(slice.cost.value) : ""}</span>
       <Button kind="quiet" icon="panel" label={panelOpen.value ? "Close the panel" : "Open the panel"} class="desktop" pressed={panelOpen.value} onClick={() => { panelOpen.value = !panelOpen.value; }} />
       <Menu label="More" class="phone" items={[{ value: "plan", label: "Plan" }, { value: "decisions", label: "Decisions" }, { value: "loom", label: "Loom" }, { value: "files", label: "Files" }, { value: "rename", label: "Rename…" }, { value: "compact", label: "Compact the context" }, { value: "archive", label: "Archive" }]} onChoose={act}><Icon name="more" /></Menu>
     </header>
@@ -218,10 +218,9 @@ function TopBar({ screen, flip }: { screen: Screen; flip: () => void }): JSX.Ele
 }
 
 function PhoneMeta(): JSX.Element {
-  const state = session.value;
-  if (!state) return <span />;
-  const full = state.contextWindow ? `${Math.round((state.contextUsed / state.contextWindow) * 100)} %` : "";
-  return <>{[busy.value ? statusWords(state.status, state.drafts.some((each) => each.text.length > 0)) : "", tree.value?.headBranch ?? "main", full, money(state.cost)].filter(Boolean).join(" · ")}</>;
+  if (!slice.id.value) return <span />;
+  const full = slice.window.value ? `${Math.round((slice.used.value / slice.window.value) * 100)} %` : "";
+  return <>{[busy.value ? statusWords(slice.status.value, slice.isWriting.value) : "", tree.value?.headBranch ?? "main", full, money(slice.cost.value)].filter(Boolean).join(" · ")}</>;
 }
 
 function statusWords(status: string, writes: boolean): string {
@@ -229,27 +228,29 @@ function statusWords(status: string, writes: boolean): string {
 }
 
 function StatusWords(): JSX.Element | null {
-  const state = session.value;
-  if (state === null) return null;
-  if (state.requests.length > 0 || state.plan?.approved === null) {
-    const words = state.requests.length > 0 ? "Waiting for you" : "Plan waits for you";
-    return <button type="button" class="status" onClick={() => { looking.value = null; go(state.requests.length > 0 ? "chat" : "plan"); }}><Mark name="needs" label="" />{words}</button>;
+  if (!slice.id.value) return null;
+  const asks = (slice.requests.value?.length ?? 0) > 0;
+  const status = slice.status.value;
+  if (asks || slice.plan.value?.approved === null) {
+    const words = asks ? "Waiting for you" : "Plan waits for you";
+    return <button type="button" class="status" onClick={() => { looking.value = null; go(asks ? "chat" : "plan"); }}><Mark name="needs" label="" />{words}</button>;
   }
   if (looking.value !== null) {
     const at = (tree.value?.line.indexOf(looking.value) ?? 0) + 1;
     return <span class="status"><Icon name="eye" />Looking at turn {at}</span>;
   }
-  const mark: MarkName = busy.value ? "running" : state.status === "interrupted" ? "partial" : state.status === "error" ? "failed" : "rest";
-  return <span class="status"><Mark name={mark} label="" /><span>{statusWords(state.status, state.drafts.some((each) => each.text.length > 0))}</span></span>;
+  const mark: MarkName = busy.value ? "running" : status === "interrupted" ? "partial" : status === "error" ? "failed" : "rest";
+  return <span class="status"><Mark name={mark} label="" /><span>{statusWords(status, slice.isWriting.value)}</span></span>;
 }
 
 function Ring(): JSX.Element | null {
-  const state = session.value;
-  if (state === null || !state.contextWindow) return null;
-  const part = Math.min(1, state.contextUsed / state.contextWindow);
+  const used = slice.used.value;
+  const size = slice.window.value;
+  if (!size) return null;
+  const part = Math.min(1, used / size);
   const round = 2 * Math.PI * 5;
   return (
-    <span class="ring desktop" title={`${state.contextUsed.toLocaleString("en-US")} of ${state.contextWindow.toLocaleString("en-US")} tokens of context`}>
+    <span class="ring desktop" title={`${used.toLocaleString("en-US")} of ${size.toLocaleString("en-US")} tokens of context`}>
       <svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true"><circle cx="7" cy="7" r="5" fill="none" stroke="var(--line)" stroke-width="3" /><circle cx="7" cy="7" r="5" fill="none" stroke="var(--text-2)" stroke-width="3" stroke-dasharray={`${part * round} ${round}`} transform="rotate(-90 7 7)" /></svg>
       <span class="percent">{Math.round(part * 100)} %</span>
     </span>
