@@ -248,3 +248,24 @@ async def test_a_long_conversation_keeps_few_turns_in_the_document_and_reaches_i
         await slider.press("Home")
         await expect(view.page.locator(".turn.looked")).to_contain_text("Answer 0.")
         await expect(view.page.locator(".folded-turn").last).to_contain_text("prompt 89")
+
+
+async def test_a_page_goes_on_with_a_server_that_was_stopped_and_started_again(
+    shared_world: World,
+) -> None:
+    model = ScriptedModel(["Before.", "After."])
+    async with serving(shared_world, model, page=PAGE) as served:
+        session = await started(served)
+        port = served.port
+        async with browsing(served) as view:
+            await view.open(session)
+            await view.say("one")
+            await expect(view.page.locator(".turn .weft .prose")).to_have_text("Before.")
+            served.server.stop()
+            lost = view.page.locator(".notice", has_text="Connection lost")
+            await expect(lost).to_be_visible()
+            await view.page.locator("#message").fill("two")
+            async with serving(shared_world, model, port=port, page=PAGE):
+                await expect(lost).to_have_count(0)
+                await view.page.locator("#message").press("Enter")
+                await expect(view.page.locator(".turn .weft .prose").last).to_have_text("After.")

@@ -13,7 +13,7 @@ const WAITS = [500, 1000, 2000, 4000, 8000];
 export class Link {
   readonly state = signal<LinkState>({ at: "connecting" });
   private socket: WebSocket | null = null;
-  private readonly followed = new Map<string, { cursor: number; listener: Listener }>();
+  private readonly followed = new Map<string, { cursor: number; listener: Listener; closes: number }>();
   private failures = 0;
   private timer = 0;
 
@@ -45,7 +45,7 @@ export class Link {
 
   /** Hand on the events of a session from its cursor on; with a negative one, from now on. */
   follow(topic: string, cursor: number, listener: Listener): void {
-    this.followed.set(topic, { cursor, listener });
+    this.followed.set(topic, { cursor, listener, closes: 0 });
     this.ask(topic, cursor);
   }
 
@@ -70,11 +70,24 @@ export class Link {
   }
 
   private receive(data: string): void {
-    const frame = JSON.parse(data) as { s?: string; e?: Event[] };
+    const frame = JSON.parse(data) as { s?: string; e?: Event[]; closed?: string };
     const known = this.followed.get(frame.s ?? "");
-    if (known === undefined || frame.e === undefined) return;
+    if (known === undefined) return;
+    if (frame.e === undefined) return this.comeBack(frame.s ?? "");
+    known.closes = 0;
     for (const event of frame.e) if (event.seq !== undefined && event.seq > known.cursor) known.cursor = event.seq;
     known.listener(frame.e);
+  }
+
+  /** A session that can be followed no more may be open again soon: after a restart, or elsewhere. */
+  private comeBack(topic: string): void {
+    const known = this.followed.get(topic);
+    if (known === undefined) return;
+    const wait = WAITS[Math.min(known.closes, WAITS.length - 1)] ?? 8000;
+    known.closes += 1;
+    window.setTimeout(() => {
+      if (this.followed.get(topic) === known) this.ask(topic, known.cursor);
+    }, wait);
   }
 
   private retry(): void {
