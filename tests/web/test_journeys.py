@@ -76,12 +76,13 @@ async def test_a_permission_is_answered_with_a_key_and_enter_does_nothing(
         card = view.page.locator(".request")
         await expect(card).to_contain_text("Write this file?")
         await expect(view.page.locator(".status")).to_contain_text("Waiting for you")
+        # Answers count only once the card has been seen for a moment.
+        await expect(card).to_have_attribute("data-ready", "true")
         await card.focus()
         await view.page.keyboard.press("Enter")
+        snapshot = (await served.good("GET", f"/sessions/{session}"))["snapshot"]
+        assert len(snapshot["requests"]) == 1
         await expect(card).to_be_visible()
-        # It counts only once the card has been seen for a moment.
-        await expect(card).to_have_count(1)
-        await view.page.wait_for_timeout(450)
         await view.page.keyboard.press("1")
         await expect(card).to_have_count(0)
         await expect(view.page.locator(".turn .weft .prose").last).to_have_text("It is written.")
@@ -101,7 +102,7 @@ async def test_a_no_is_said_with_its_reason(plain_world: World) -> None:
         await view.page.locator(".request").wait_for()
         await view.page.keyboard.press("Alt+4")
         await view.page.get_by_label("Why not").fill("keep the old one")
-        await view.page.wait_for_timeout(450)
+        await expect(view.page.locator(".request")).to_have_attribute("data-ready", "true")
         await view.page.get_by_label("Why not").press("Enter")
         await expect(view.page.locator(".request")).to_have_count(0)
         await expect(view.page.locator(".tool", has_text="new.txt")).to_contain_text(
@@ -200,7 +201,7 @@ async def test_sessions_are_found_by_what_was_said_and_started_with_a_key(
         await expect(view.page.locator(".session-row mark").first).to_have_text("purple")
         await view.page.keyboard.press("Enter")
         await expect(view.page.locator(".top-bar h1")).to_have_text("Alpha")
-        await view.page.locator("#message").wait_for()
+        await expect(view.page.locator("#message")).to_be_focused()
         await view.page.locator(".chat .scroll").focus()
         await view.page.keyboard.press("n")
         await expect(view.page.locator(".top-bar h1")).to_have_text(re.compile("^(New s|S)ession"))
@@ -235,12 +236,12 @@ async def test_a_long_conversation_keeps_few_turns_in_the_document_and_reaches_i
         await expect(turns.last).to_contain_text("Answer 89.")
         first = turns.filter(has_text="prompt 0").first
         box = view.page.locator(".chat .scroll")
-        for _ in range(count):
+        for _ in range(100 * count):
             await box.evaluate("box => { box.scrollTop = 0 }")
             assert await turns.count() <= 60
             if await first.count():
                 break
-            await view.page.wait_for_timeout(30)
+            await view.page.evaluate("new Promise(requestAnimationFrame)")
         await expect(first).to_be_visible()
         await view.page.get_by_role("button", name="New below").click()
         await expect(turns.last).to_contain_text("Answer 89.")

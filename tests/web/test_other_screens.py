@@ -134,7 +134,8 @@ async def test_on_a_phone_a_permission_is_a_sheet_with_large_answers(plain_world
         box = await once.bounding_box()
         assert box is not None
         assert box["height"] >= 44
-        await view.page.wait_for_timeout(450)
+        card = view.page.locator(".request")
+        await expect(card).to_have_attribute("data-ready", "true")
         await once.click()
         await expect(view.page.locator(".requests")).to_have_count(0)
         await view.page.locator(".phone-bar").get_by_role("link", name="Changes").click()

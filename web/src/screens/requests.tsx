@@ -33,18 +33,20 @@ export function Requests({ composerEmpty }: { composerEmpty: () => boolean }): J
 
 function RequestCard({ request, place, isLast, composerEmpty }: { request: Request; place: string; isLast: boolean; composerEmpty: () => boolean }): JSX.Element {
   const card = useRef<HTMLDivElement>(null);
-  const shown = useRef(performance.now());
+  const isReady = useSignal(false);
   useEffect(() => {
-    shown.current = performance.now();
+    isReady.value = false;
+    const timer = window.setTimeout(() => { isReady.value = true; }, SEEN_MS);
     const quiet = performance.now() - lastKey.at > QUIET_MS;
     if (isLast && composerEmpty() && quiet && window.innerWidth >= 768) card.current?.focus();
+    return () => window.clearTimeout(timer);
   }, [request.request_id]);
-  const ready = (): boolean => performance.now() - shown.current >= SEEN_MS;
+  const ready = (): boolean => isReady.value;
   const props = { request, place, ready, card };
   return request.kind === "permission_request" ? <Permission {...props} request={request} active={isLast} /> : <Question {...props} request={request} active={isLast} />;
 }
 
-function Frame({ title, side, card, children, onKey }: { title: string; side: ComponentChildren; card: { current: HTMLDivElement | null }; children: ComponentChildren; onKey?: (key: string) => boolean }): JSX.Element {
+function Frame({ title, side, card, children, onKey, ready }: { title: string; side: ComponentChildren; card: { current: HTMLDivElement | null }; children: ComponentChildren; onKey?: (key: string) => boolean; ready?: () => boolean }): JSX.Element {
   const down = (event: KeyboardEvent): void => {
     const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -54,7 +56,7 @@ function Frame({ title, side, card, children, onKey }: { title: string; side: Co
     }
   };
   return (
-    <div class="request" role="group" aria-label={title} tabIndex={-1} ref={card} onKeyDown={down}>
+    <div class="request" role="group" aria-label={title} data-ready={ready?.() ?? true} tabIndex={-1} ref={card} onKeyDown={down}>
       <div class="title"><Mark name="needs" size={18} /><strong>{title}</strong><span class="facts-side">{side}</span></div>
       {children}
     </div>
@@ -100,7 +102,7 @@ function Permission({ request, place, ready, card, active }: { request: Permissi
   const removed = files.reduce((sum, file) => sum + file.removed, 0);
   const side = isHiding ? "something in it does not show" : files.length > 0 ? <>{request.tool_path} <Stat added={added} removed={removed} /></> : place || waited;
   return (
-    <Frame title={title} side={side} card={card} onKey={key}>
+    <Frame title={title} side={side} card={card} onKey={key} ready={ready}>
       {files.length > 0 ? <div class="boxed">{files.map((file) => <DiffView key={file.path} file={file} split={false} />)}</div> : (
         <pre class="command" tabIndex={0}>{pieces.map((piece, at) => piece.hidden ? <span key={at} class="code-point">{piece.text}</span> : piece.text)}</pre>
       )}
@@ -147,7 +149,7 @@ function Question({ request, place, ready, card, active }: { request: QuestionAs
     return () => window.removeEventListener("keydown", down);
   }, [active, request.request_id]);
   return (
-    <Frame title={request.question} side={place || "Weft asks"} card={card} onKey={key}>
+    <Frame title={request.question} side={place || "Weft asks"} card={card} onKey={key} ready={ready}>
       {options.map((option, at) => {
         const [head = "", ...rest] = option.split("\n");
         return (
