@@ -37,8 +37,8 @@ export const KEYS: { keys: string; says: string; act?: string }[] = [
 const SCREENS: Record<string, Screen> = { c: "chat", t: "tree", h: "changes", f: "files", d: "decisions", p: "plan", l: "loom" };
 const PARTS = [".top-bar", ".thread-bar .track", ".chat .scroll", ".request", "#message", ".panel"];
 
-let goesAt = 0;
-let escapedAt = 0;
+let goesAt = Number.NEGATIVE_INFINITY;
+let escapedAt = Number.NEGATIVE_INFINITY;
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
@@ -73,7 +73,7 @@ function undo(): void {
 function letter(event: KeyboardEvent): void {
   const key = event.key.toLowerCase();
   if (performance.now() - goesAt < 1000) {
-    goesAt = 0;
+    goesAt = Number.NEGATIVE_INFINITY;
     const screen = SCREENS[key];
     if (screen && session.value) act(event, () => go(screen));
     return;
@@ -100,7 +100,7 @@ function escape(event: KeyboardEvent): void {
   if (route.value.screen !== "chat") return;
   if (busy.value) return act(event, () => void stop(state.id));
   if (performance.now() - escapedAt < 700) {
-    escapedAt = 0;
+    escapedAt = Number.NEGATIVE_INFINITY;
     const line = tree.value?.line ?? [];
     if (line.length > 1) { looking.value = line.at(-2) ?? null; document.querySelector<HTMLElement>(".thread-bar .track")?.focus(); } else say("warn", "There is no earlier turn to go back to.");
     return event.preventDefault();
