@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # loaded when a server is started: it costs start-up time
         running_servers,
         stop_server,
     )
+    from weft.server.static import check_page
 
 __all__ = [
     "OPERATIONS",
@@ -31,6 +32,7 @@ __all__ = [
     "ServerAddress",
     "ServerRecord",
     "WeftServer",
+    "check_page",
     "connect",
     "new_code_from",
     "running_servers",
@@ -45,6 +47,7 @@ _HOMES = {
     "ServerAddress": "serve",
     "ServerRecord": "server_record",
     "WeftServer": "serve",
+    "check_page": "static",
     "connect": "client.remote_app",
     "new_code_from": "server_record",
     "running_servers": "server_record",

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from weft.errors import UsageError
 from weft.server.errors import error_response
 
 ICONS: Final = ("/icon.svg", "/favicon.ico")
@@ -22,6 +23,16 @@ FOREVER: Final = "public, max-age=31536000, immutable"
 def page_folder() -> Path:
     """Where the built page lies."""
     return Path(__file__).parent.parent / "web" / "page"
+
+
+def check_page(folder: Path | None = None) -> None:
+    """Refuse to open a page that is not there.
+
+    Raises:
+        UsageError: it is not built.
+    """
+    if not ((folder or page_folder()) / "index.html").is_file():
+        raise UsageError("the page is not built here: run `make web`")
 
 
 class PageFiles:

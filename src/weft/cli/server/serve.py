@@ -25,6 +25,7 @@ from weft.server import (
     ServerAddress,
     ServerRecord,
     WeftServer,
+    check_page,
     new_code_from,
     running_servers,
     stop_server,
@@ -185,6 +186,7 @@ def _stop(folder: Path, arguments: ParsedArguments) -> int:
 
 
 def _web(app: App, folder: Path, arguments: ParsedArguments) -> int:
+    check_page()
     running = [each for each in running_servers(folder) if each.url.startswith("http://")]
     opens = not arguments.flag("no_open")
     if not running:
