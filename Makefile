@@ -61,7 +61,7 @@ types: $(READY) ## Strict types, tests too
 	$(BIN)/mypy src/weft/sync.py  # its stub hides it from the line above
 
 .PHONY: suite
-suite: $(READY) ## The tests alone
+suite: $(READY) web ## The tests alone
 	$(BIN)/python -m pytest -q -n $(or $(WORKERS),3) --dist worksteal
 
 # Pytest rewrites every module of the tests; kept as bytecode, that is half of what a run takes to begin.

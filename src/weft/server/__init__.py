@@ -22,9 +22,10 @@ if TYPE_CHECKING:  # loaded when a server is started: it costs start-up time
         running_servers,
         stop_server,
     )
-    from weft.server.static import check_page
+    from weft.server.static import NOT_BUILT, has_page
 
 __all__ = [
+    "NOT_BUILT",
     "OPERATIONS",
     "RecordLock",
     "RemoteApp",
@@ -32,14 +33,15 @@ __all__ = [
     "ServerAddress",
     "ServerRecord",
     "WeftServer",
-    "check_page",
     "connect",
+    "has_page",
     "new_code_from",
     "running_servers",
     "stop_server",
 ]
 
 _HOMES = {
+    "NOT_BUILT": "static",
     "OPERATIONS": "operations",
     "RecordLock": "server_record",
     "RemoteApp": "client.remote_app",
@@ -47,8 +49,8 @@ _HOMES = {
     "ServerAddress": "serve",
     "ServerRecord": "server_record",
     "WeftServer": "serve",
-    "check_page": "static",
     "connect": "client.remote_app",
+    "has_page": "static",
     "new_code_from": "server_record",
     "running_servers": "server_record",
     "stop_server": "server_record",

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from weft.errors import UsageError
 from weft.server.errors import error_response
 
 ICONS: Final = ("/icon.svg", "/favicon.ico")
@@ -25,14 +24,12 @@ def page_folder() -> Path:
     return Path(__file__).parent.parent / "web" / "page"
 
 
-def check_page(folder: Path | None = None) -> None:
-    """Refuse to open a page that is not there.
+NOT_BUILT: Final = "the page is not built here: run `make web`"
 
-    Raises:
-        UsageError: it is not built.
-    """
-    if not ((folder or page_folder()) / "index.html").is_file():
-        raise UsageError("the page is not built here: run `make web`")
+
+def has_page(folder: Path | None = None) -> bool:
+    """Whether the page is built."""
+    return ((folder or page_folder()) / "index.html").is_file()
 
 
 class PageFiles:
@@ -70,7 +67,7 @@ class PageFiles:
             content = await path.read_bytes()
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             if not await anyio.Path(self._folder / "index.html").exists():
-                return error_response(404, "page", "the page is not built here: run `make web`")
+                return error_response(404, "page", NOT_BUILT)
             return error_response(404, "path", "there is no such file")
         kind = _TYPES.get(path.suffix) or mimetypes.guess_type(name)[0]
         return Response(

@@ -21,11 +21,12 @@ from weft.cli.signals import StopSignal
 from weft.cli.stdio import tell, write_line, write_pretty
 from weft.errors import UsageError, WeftError
 from weft.server import (
+    NOT_BUILT,
     RecordLock,
     ServerAddress,
     ServerRecord,
     WeftServer,
-    check_page,
+    has_page,
     new_code_from,
     running_servers,
     stop_server,
@@ -186,9 +187,10 @@ def _stop(folder: Path, arguments: ParsedArguments) -> int:
 
 
 def _web(app: App, folder: Path, arguments: ParsedArguments) -> int:
-    check_page()
     running = [each for each in running_servers(folder) if each.url.startswith("http://")]
-    opens = not arguments.flag("no_open")
+    if not has_page():
+        tell(NOT_BUILT)
+    opens = has_page() and not arguments.flag("no_open")
     if not running:
         return _serve(app, arguments, opens=opens)
     page = f"{running[0].url}/#code={new_code_from(running[0])}"
