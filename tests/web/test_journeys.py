@@ -270,3 +270,30 @@ async def test_a_page_goes_on_with_a_server_that_was_stopped_and_started_again(
                 await expect(lost).to_have_count(0)
                 await view.page.locator("#message").press("Enter")
                 await expect(view.page.locator(".turn .weft .prose").last).to_have_text("After.")
+
+
+async def test_what_is_being_read_stays_where_it_is_while_an_answer_streams(
+    plain_world: World,
+) -> None:
+    gate = anyio.Event()
+    paragraphs = "A paragraph of some words that fills a line.\n\n" * 40
+    growing = (SayText(text=paragraphs), Stall(gate="on"), SayText(text=f"{paragraphs}The end."))
+    model = ScriptedModel([paragraphs, growing], gates={"on": gate})
+    async with serving(plain_world, model, page=PAGE) as served, browsing(served) as view:
+        session = await started(served)
+        await said(served, session, "one")
+        await view.open(session)
+        await view.say("two")
+        await expect(view.page.locator(".streaming p")).to_have_count(40)
+        box = view.page.locator(".chat .scroll")
+        # Someone who is at the end is kept there.
+        assert await box.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 40
+        await box.evaluate("box => { box.scrollTop = 700 }")
+        place = "[...document.querySelectorAll('.turn p')][20].getBoundingClientRect().top"
+        before = await view.page.evaluate(place)
+        gate.set()
+        await expect(view.page.locator(".turn .weft p", has_text="The end.")).to_have_count(1)
+        assert await view.page.evaluate(place) == before
+        below = view.page.get_by_role("button", name="New below")
+        await below.click()
+        await expect(view.page.get_by_text("The end.")).to_be_in_viewport()
