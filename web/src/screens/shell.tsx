@@ -35,7 +35,8 @@ export function Shell(): JSX.Element {
   const { screen, session: id } = route.value;
   const drawer = useSignal(false);
   useEffect(() => { drawer.value = false; }, [route.value]);
-  const isOpen = sideWidth.value[screen] ?? WIDE.includes(screen);
+  // The drawer of a phone is never slim.
+  const isOpen = drawer.value || (sideWidth.value[screen] ?? (WIDE.includes(screen) && window.innerWidth >= 1280));
   const hasSession = id !== "";
   const panel = hasSession && WITH_PANEL.includes(screen) && panelOpen.value;
   const flip = (): void => {
