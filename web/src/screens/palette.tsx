@@ -1,6 +1,6 @@
 /** Ctrl+K: turns, sessions, files and commands in one list. */
 
-import { untracked, useSignal, useSignalEffect } from "@preact/signals";
+import { effect, untracked, useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { age } from "../state/words.ts";
@@ -20,7 +20,7 @@ export function Palette(): JSX.Element | null {
   const at = useSignal(0);
   const files = useSignal<string[]>([]);
   // At once, not after the next drawing: what is typed right after Ctrl+K belongs here.
-  useSignalEffect(() => {
+  useEffect(() => effect(() => {
     if (!paletteOpen.value) { dialog.current?.close(); return; }
     dialog.current?.showModal();
     untracked(() => {
@@ -28,7 +28,7 @@ export function Palette(): JSX.Element | null {
       at.value = 0;
       if (session.value) void projectFiles().then((list) => { files.value = list; });
     });
-  });
+  }), []);
   const close = (): void => { paletteOpen.value = false; };
   const items = paletteOpen.value ? find(words.value, files.value) : [];
   const chosen = Math.min(at.value, items.length - 1);
@@ -36,7 +36,11 @@ export function Palette(): JSX.Element | null {
   const key = (event: KeyboardEvent): void => {
     if (event.key === "ArrowDown") at.value = (chosen + 1) % Math.max(1, items.length);
     else if (event.key === "ArrowUp") at.value = (chosen - 1 + items.length) % Math.max(1, items.length);
-    else if (event.key === "Enter") run(items[chosen], event.ctrlKey || event.metaKey);
+    else if (event.key === "Enter") {
+      // By what is typed now: the list on the screen may be a drawing behind.
+      const fresh = find(words.value, files.value);
+      run(fresh[Math.min(at.value, fresh.length - 1)], event.ctrlKey || event.metaKey);
+    }
     else return;
     event.preventDefault();
     requestAnimationFrame(() => dialog.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }));
