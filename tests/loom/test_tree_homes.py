@@ -74,6 +74,21 @@ async def test_nodes_of_a_deleted_tree_are_found_in_the_oldest_fork(world: World
         assert listed[-1] == first
 
 
+async def test_a_branch_that_is_selected_in_a_fork_is_selected_there_alone(world: World) -> None:
+    async with world.open() as app:
+        loom = app.loom
+        root, [first, second] = await loom.save_continuations("Root", [" one", " two"])
+        fork = (await app.sessions.fork_session(await loom.session_of(root.id))).id
+        own = await loom.add_child(fork, " in the fork alone")
+        for number, expected in ((2, second), (3, own)):
+            assert (await loom.select_branch(fork, number)).id == expected.id
+            assert await loom.checked_out_child(fork) == expected.id
+            assert await loom.checked_out_child(root.id) is None
+        await loom.set_checked_out_child(fork, first.id)
+        assert await loom.checked_out_child(fork) == first.id
+        assert await loom.checked_out_child(root.id) is None
+
+
 # --- lists -----------------------------------------------------------------------------
 
 

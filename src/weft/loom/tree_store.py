@@ -493,8 +493,7 @@ class TreeStore:
         child = tree.resolve(child_id)
         if tree.parent(child) != parent:
             raise UsageError(f"{child!r} is no child of {parent!r}")
-        tree.write([NodeMarked(node=parent, mark=CHECKED_OUT, value=child)])
-        await tree.saved()
+        await _check_out(tree, parent, child)
 
     async def select_branch(self, node_id: str, number: int) -> LoomNode:
         """Select the child of this number, counted from 1.
@@ -506,7 +505,8 @@ class TreeStore:
         children = tree.children(node)
         if not 1 <= number <= len(children):
             raise UsageError(f"there is no branch {number}; {node!r} has {len(children)}")
-        await self.set_checked_out_child(node, children[number - 1])
+        # In this very tree: by its id alone, a node that a fork shares is that of another tree.
+        await _check_out(tree, node, children[number - 1])
         return tree.node(children[number - 1])
 
     async def set_active_node(self, node_id: str) -> None:
@@ -692,6 +692,11 @@ class TreeStore:
         except (NodeNotFound, AmbiguousId):
             return None
         return tree if node_id in (node, tree.shown_id(node)) else None
+
+
+async def _check_out(tree: LoomTree, parent: NodeId, child: NodeId) -> None:
+    tree.write([NodeMarked(node=parent, mark=CHECKED_OUT, value=child)])
+    await tree.saved()
 
 
 # --- metadata ---------------------------------------------------------------------------
