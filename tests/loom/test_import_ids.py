@@ -148,6 +148,24 @@ async def test_nodes_may_be_added_below_one_that_is_there(world: World) -> None:
             await loom.import_nodes([{"id": "x", "parent_id": "nobody", "text": ""}])
 
 
+async def test_nodes_may_be_added_below_the_root_of_a_fork(world: World) -> None:
+    async with world.open() as app:
+        loom = app.loom
+        root, [child] = await loom.save_continuations("Root", [" and"], model="m")
+        fork = (await app.sessions.fork_session(await loom.session_of(root.id))).id
+        named = (await loom.get(fork)).id
+        more: list[dict[str, Any]] = [
+            {"id": "x", "parent_id": named, "text": " below the fork", "checked_out": True},
+            {"id": "y", "parent_id": "x", "text": " and below that"},
+        ]
+        assert await loom.import_nodes(more) == 2
+        assert await loom.import_nodes(more) == 0
+        assert [node.id for node in await loom.children(fork)] == [child.id, "x"]
+        assert [node.id for node in await loom.children(root.id)] == [child.id]
+        assert await loom.full_text("y") == "Root below the fork and below that"
+        assert await loom.checked_out_child(fork) == "x"
+
+
 async def test_a_second_root_is_in_every_export_and_comes_back(world: World) -> None:
     async with world.open() as app:
         loom = app.loom

@@ -628,16 +628,18 @@ class TreeStore:
 
         root = unit[0]
         if root.parent_id is not None:
-            tree = await self._exact(root.parent_id)
-            if tree is None:
+            place = await self._exact(root.parent_id)
+            if place is None:
                 raise UsageError(f"the parent {root.parent_id!r} of {root.id!r} is not there")
-            work = TreeImport(unit, tree.port.session_id)
+            tree, parent = place
+            work = TreeImport(unit, tree.port.session_id, above={root.parent_id: parent})
             await tree.load_all()
             work.fits(tree)
             return work, tree
         for number in count():
             session_id = imported_session(root.id, number)
-            known = None if number else await self._exact(root.id)
+            place = None if number else await self._exact(root.id)
+            known = None if place is None else place[0]
             if known is None and await self.host.store.row(session_id) is not None:
                 known = await self.trees.reading(session_id)
             work = TreeImport(unit, session_id if known is None else known.port.session_id)
@@ -685,13 +687,13 @@ class TreeStore:
             await tree.saved()
         return added, tree.tree_id
 
-    async def _exact(self, node_id: NodeId) -> LoomTree | None:
-        """The tree that has a node of this very id, deleted or not."""
+    async def _exact(self, node_id: NodeId) -> tuple[LoomTree, NodeId] | None:
+        """The tree that has a node of this very id, deleted or not, and the node as it has it."""
         try:
             tree, node = await self.trees.find(node_id, deleted=True)
         except (NodeNotFound, AmbiguousId):
             return None
-        return tree if node_id in (node, tree.shown_id(node)) else None
+        return (tree, node) if node_id in (node, tree.shown_id(node)) else None
 
 
 async def _check_out(tree: LoomTree, parent: NodeId, child: NodeId) -> None:

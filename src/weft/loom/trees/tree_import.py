@@ -41,17 +41,27 @@ def import_units(nodes: Sequence[ImportedNode], *, is_one_tree: bool) -> list[li
 class TreeImport:
     """The nodes of one tree of an import, against the tree of a session."""
 
-    def __init__(self, unit: Sequence[ImportedNode], session_id: SessionId) -> None:
+    def __init__(
+        self,
+        unit: Sequence[ImportedNode],
+        session_id: SessionId,
+        *,
+        above: Mapping[NodeId, NodeId] | None = None,
+    ) -> None:
+        """`above`: the node that it hangs on, by the id that the import has for it.  The root of a
+        fork is shown under another id than it is stored by.
+        """
         self._unit = unit
         self.session_id = session_id
-        self._ids: dict[NodeId, NodeId] = {}
+        self._above = dict(above or {})
+        self._ids = dict(self._above)
         """By the ids of the import, those of the nodes that are there."""
 
     def fits(self, tree: LoomTree) -> bool:
         """Whether all nodes that both have are the same: what they say, or once said, and the line
         that they stand on.  The words of the tree must be loaded.
         """
-        self._ids.clear()
+        self._ids = dict(self._above)
         for each in self._unit:
             known = self._known_as(each, tree)
             if known is None:
@@ -102,7 +112,7 @@ class TreeImport:
         for each in self.new:
             node_id = self._replaced(each.id) if each.id in taken else each.id
             self._ids[each.id] = node_id
-            parent = None if each.parent_id is None else self._placed(each.parent_id)
+            parent = None if each.parent_id is None else self._ids[each.parent_id]
             node = msgspec.structs.replace(each.node, id=node_id, parent=parent)
             if node_id != each.id:
                 node.metadata["imported_id"] = each.id
@@ -110,10 +120,6 @@ class TreeImport:
             if each.checked_out and parent is not None:
                 found.append(NodeMarked(node=parent, mark=CHECKED_OUT, value=node_id))
         return found
-
-    def _placed(self, node: NodeId) -> NodeId:
-        # What is not in the import is in the tree, under the id that was named.
-        return self._ids.get(node, node)
 
     @property
     def ids(self) -> Mapping[NodeId, NodeId]:
