@@ -148,6 +148,36 @@ async def test_nodes_may_be_added_below_one_that_is_there(world: World) -> None:
             await loom.import_nodes([{"id": "x", "parent_id": "nobody", "text": ""}])
 
 
+async def test_a_part_of_a_tree_that_has_changed_is_refused_and_nothing_is_there_twice(
+    world: World,
+) -> None:
+    async with world.open() as app:
+        loom = app.loom
+        root, [child] = await loom.save_continuations("Root", [" and"], model="m")
+        part: list[dict[str, Any]] = [
+            {"id": "a", "parent_id": root.id, "text": " A"},
+            {"id": "b", "parent_id": "a", "text": " B"},
+            {"id": "c", "parent_id": "b", "text": " C"},
+        ]
+        assert await loom.import_nodes(part) == 3
+        before = await loom.tree(root.id)
+        new = {"id": "d", "parent_id": "c", "text": " D"}
+        for changed in ({**part[0], "text": " A changed"}, {**part[0], "parent_id": child.id}):
+            for _ in range(2):
+                with pytest.raises(UsageError, match="'a' of the import is not the one"):
+                    await loom.import_nodes([changed, *part[1:], new])
+            assert await loom.tree(root.id) == before
+        # What it once said is no difference, nor is a node that was deleted.
+        view = await loom.open(root.id)
+        view.edit_node_text("a", " A edited here")
+        await view.save()
+        await loom.delete_subtree("c")
+        assert await loom.import_nodes(part) == 0
+        await loom.restore_subtree("c")
+        assert await loom.import_nodes([*part, new]) == 1
+        assert [node.id for node in await loom.lineage("d")] == [root.id, "a", "b", "c", "d"]
+
+
 async def test_nodes_may_be_added_below_the_root_of_a_fork(world: World) -> None:
     async with world.open() as app:
         loom = app.loom

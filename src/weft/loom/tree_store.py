@@ -587,7 +587,8 @@ class TreeStore:
         they were).
 
         Raises:
-            UsageError: a record is no node, or its parent is neither there nor in the import.
+            UsageError: a record is no node, its parent is neither there nor in the import, or what
+                hangs on a node that is there differs from what is there.
         """
         return (await self._import(records, is_one_tree=False))[0]
 
@@ -622,7 +623,7 @@ class TreeStore:
         """The tree that an import goes on with; None: it makes one.
 
         Raises:
-            UsageError: what it hangs on is not there.
+            UsageError: what it hangs on is not there, or what is there below it differs.
         """
         from weft.loom.trees.tree_import import TreeImport
 
@@ -634,7 +635,13 @@ class TreeStore:
             tree, parent = place
             work = TreeImport(unit, tree.port.session_id, above={root.parent_id: parent})
             await tree.load_all()
-            work.fits(tree)
+            other = work.differing(tree)
+            # It has its place in this tree, so that it cannot become one of its own.
+            if other is not None:
+                raise UsageError(
+                    f"the node {other!r} of the import is not the one of this id that is there: "
+                    "it says something else or stands elsewhere; give it another id"
+                )
             return work, tree
         for number in count():
             session_id = imported_session(root.id, number)
@@ -646,7 +653,7 @@ class TreeStore:
             if known is None:
                 return work, None
             await known.load_all()
-            if work.fits(known):
+            if work.differing(known) is None:
                 return work, known
         raise AssertionError("unreachable")
 

@@ -57,9 +57,10 @@ class TreeImport:
         self._ids = dict(self._above)
         """By the ids of the import, those of the nodes that are there."""
 
-    def fits(self, tree: LoomTree) -> bool:
-        """Whether all nodes that both have are the same: what they say, or once said, and the line
-        that they stand on.  The words of the tree must be loaded.
+    def differing(self, tree: LoomTree) -> NodeId | None:
+        """The first node that both have and that is not the same: what it says, or once said, and
+        the line that it stands on.  Only where there is none can it be added to this tree, whose
+        words must be loaded.
         """
         self._ids = dict(self._above)
         for each in self._unit:
@@ -68,10 +69,10 @@ class TreeImport:
                 continue
             self._ids[each.id] = known
             if not _says(tree, known, _text(each)):
-                return False
+                return each.id
             if not self._stands_right(each, known, tree):
-                return False
-        return True
+                return each.id
+        return None
 
     def _stands_right(self, each: ImportedNode, known: NodeId, tree: LoomTree) -> bool:
         nodes = tree.tree.nodes
