@@ -222,11 +222,9 @@ class TreeStore:
         if root_id is not None:
             tree, _ = await self.trees.find(root_id)
             return tree.shown_id(tree.active_node())
-        rows = await self.trees.rows(limit=1)
-        if not rows:
-            return None
-        tree = await self.trees.reading(rows[0].id)
-        return tree.shown_id(tree.active_node())
+        for tree in await self.trees.last_used(1):
+            return tree.shown_id(tree.active_node())
+        return None
 
     async def tree_settings(self, root_id: str) -> TreeSettings:
         """The settings of a tree."""
@@ -250,18 +248,19 @@ class TreeStore:
     # -- lists
 
     async def roots(self, *, archived: bool | None = False) -> list[LoomNode]:
-        """The roots of all trees, the newest first; archived ones alone, or (None) too."""
+        """The roots of all trees, the newest first; archived ones alone, or (None) too.  Trees that
+        cannot be read are left out, here and in the lists below; the catalogue has them.
+        """
         rows = await self.trees.rows(archived=archived is not False)
         wanted = [row for row in rows if archived is None or row.archived == archived]
         wanted.sort(key=lambda row: (row.created, row.id), reverse=True)
-        trees = [await self.trees.reading(row.id) for row in wanted]
-        return [tree.node(tree.root_id) for tree in trees]
+        trees = [await self.trees.readable(row.id) for row in wanted]
+        return [tree.node(tree.root_id) for tree in trees if tree is not None]
 
     async def recent(self, limit: int = 20) -> list[LoomNode]:
         """The newest nodes of all trees."""
         found: list[LoomNode] = []
-        for row in await self.trees.rows(limit=limit):
-            tree = await self.trees.reading(row.id)
+        for tree in await self.trees.last_used(limit):
             found += [tree.node(node) for node in tree.newest(limit)]
         # By time alone nodes of one moment would change places; what came later in a tree is first.
         found.sort(key=lambda node: node.created_at, reverse=True)
@@ -272,8 +271,8 @@ class TreeStore:
         for row in sorted(await self.trees.rows(), key=lambda row: row.created, reverse=True):
             if not text.startswith(row.first_prompt):
                 continue
-            tree = await self.trees.reading(row.id)
-            if tree.text(tree.root_id) == text:
+            tree = await self.trees.readable(row.id)
+            if tree is not None and tree.text(tree.root_id) == text:
                 return tree.node(tree.root_id)
         return None
 
@@ -305,7 +304,9 @@ class TreeStore:
         return catalogue_page(entries, wanted, sort=sort, offset=offset, limit=limit)
 
     async def _detailed(self, entry: CatalogueEntry, row: SessionRow) -> CatalogueEntry:
-        tree = await self.trees.reading(row.id)
+        tree = await self.trees.readable(row.id)
+        if tree is None:
+            return entry
         return detailed(entry, tree, settings_of(tree, self.default_entry()).metadata)
 
     async def search(

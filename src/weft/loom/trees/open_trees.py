@@ -16,7 +16,15 @@ from typing import Final
 
 import anyio
 
-from weft.errors import AmbiguousId, NodeNotFound, SessionNotFound, UsageError, WeftError
+from weft.errors import (
+    AmbiguousId,
+    Corrupt,
+    NodeNotFound,
+    SessionNotFound,
+    TooNew,
+    UsageError,
+    WeftError,
+)
 from weft.ids import NodeId, SessionId, derived_id
 from weft.loom.host import LoomHost
 from weft.loom.trees.loom_tree import LoomTree
@@ -60,6 +68,18 @@ class OpenTrees:
                 await self._check_there(session_id)
                 await known.refresh()
             return await self._kept(session_id, known)
+
+    async def readable(self, session_id: SessionId) -> LoomTree | None:
+        """The same for lists, which one tree must not break; None where it is gone, damaged, or of
+        a newer program.
+        """
+        try:
+            return await self.reading(session_id)
+        except SessionNotFound:
+            return None
+        except (Corrupt, TooNew) as error:
+            logger.info("a list leaves out the tree of %s: %s", session_id, error)
+            return None
 
     async def writing(self, session_id: SessionId) -> LoomTree:
         """The tree of a session, which this process has from now on.
@@ -202,9 +222,8 @@ class OpenTrees:
         for each in map(NodeId, references):
             for place in places.get(each, ()):
                 if place.session_id not in trees:
-                    with suppress(SessionNotFound):
-                        trees[place.session_id] = await self.reading(place.session_id)
-                tree = trees.get(place.session_id)
+                    trees[place.session_id] = await self.readable(place.session_id)
+                tree = trees[place.session_id]
                 if tree is not None and tree.find(each) is not None and tree.is_home_of(each):
                     found[each] = tree, each
             if each not in places:
@@ -310,9 +329,10 @@ class OpenTrees:
         """Nodes whose ids begin so, each with its tree, the newest first."""
         found: dict[NodeId, LoomTree] = {}
         for place in await self._places(reference):
-            tree = await self._home(place, deleted=False)
-            if tree is not None:
-                found.setdefault(place.node, tree)
+            with suppress(Corrupt, TooNew):
+                tree = await self._home(place, deleted=False)
+                if tree is not None:
+                    found.setdefault(place.node, tree)
         return list(found.items())
 
     async def _places(self, reference: str) -> list[NodePlace]:
@@ -394,6 +414,21 @@ class OpenTrees:
             place = page[-1].last_active, page[-1].id
         return found[:limit]
 
+    async def last_used(self, most: int) -> list[LoomTree]:
+        """The trees that were used last, of those that can be read."""
+        found: list[LoomTree] = []
+        # Few rows first: to go through all of them is for the case that some cannot be read.
+        for limit in (most, None):
+            rows = await self.rows(limit=limit)
+            found.clear()
+            for row in rows:
+                tree = await self.readable(row.id) if len(found) < most else None
+                if tree is not None:
+                    found.append(tree)
+            if len(found) == most or len(rows) < most:
+                break
+        return found
+
     async def tree_id(self, row: SessionRow) -> NodeId:
         """What opens the tree of a row, without its being loaded."""
         if row.parent_id is not None and not row.is_child:
@@ -401,7 +436,8 @@ class OpenTrees:
         if row.root:
             return NodeId(row.root)
         # Rows of programs that did not know the field.
-        return (await self.reading(row.id)).tree_id
+        tree = await self.readable(row.id)
+        return NodeId(row.id) if tree is None else tree.tree_id
 
 
 def root_of(session_id: SessionId) -> NodeId:
