@@ -72,6 +72,12 @@ def time_of(made: str) -> float:
     return (number >> 80) / 1000
 
 
+def is_node_id(text: str) -> bool:
+    """Whether this looks like the whole id of a node that Weft named, and not like a part of it."""
+    digits = text.removeprefix("nod_")
+    return text != digits and len(digits) in (20, 26) and set(digits) <= set(_ALPHABET)
+
+
 def new_session_id(now_seconds: float) -> SessionId:
     return SessionId(new_id("ses", now_seconds))
 
@@ -84,7 +90,8 @@ def new_text_id() -> NodeId:
     """The id of a node of a text tree: random from its beginning, because people type it, and the
     first letters of ids that tell the time are those of all that was made in the same minutes.
     """
-    # Shorter than those that tell the time, so that `time_of` reads none out of it.
+    # Shorter than those that tell the time, so that `time_of` reads none out of it; `is_node_id`
+    # knows both lengths.
     return NodeId(f"nod_{urandom(20).translate(_DIGIT_OF_BYTE).decode()}")
 
 

@@ -1,17 +1,17 @@
-"""Trees that cannot be read, or are deleted meanwhile: lists show all others."""
+"""Trees that cannot be read, or are deleted meanwhile: lists show all others, and so do lookups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 import msgspec
 import pytest
 
 from tests.support.world import World
-from weft.errors import TooNew
+from weft.errors import NodeNotFound, TooNew
 from weft.ids import NodeId, SessionId
-from weft.store import READER_VERSION, MemoryData, MemoryStore, SessionRow
+from weft.store import READER_VERSION, MemoryData, MemoryStore, Record, SessionRow
 
 pytestmark = pytest.mark.anyio
 
@@ -20,6 +20,12 @@ class DeletingStore(MemoryStore):
     """A store in which another process deletes a session after it was listed."""
 
     doomed: SessionId | None = None
+    was_read: Set[str] = frozenset()
+    """The logs that were read."""
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]:
+        self.was_read = {*self.was_read, stream}
+        return await super().read(stream, after=after, limit=limit)
 
     async def rows(self, **asked: Any) -> list[SessionRow]:
         found = await super().rows(**asked)
@@ -113,3 +119,32 @@ async def test_a_tree_of_a_newer_program_is_in_the_catalogue_and_says_so_when_it
         assert [entry.root_id for entry in entries] == [NodeId(session_id), kept.id]
         with pytest.raises(TooNew, match="newer Weft"):
             await app.loom.get(bad.id)
+
+
+async def test_forks_of_a_deleted_tree_are_looked_through_for_whole_ids_alone_and_not_kept(
+    plain_world: World,
+) -> None:
+    data = MemoryData()
+    async with plain_world.open(store=MemoryStore(data=data)) as app:
+        root, [child] = await app.loom.save_continuations("Root", [" and"])
+        home = await app.loom.session_of(root.id)
+        forks = []
+        for _ in range(3):
+            plain_world.clock.advance(1)
+            forks.append((await app.sessions.fork_session(home)).id)
+        await app.loom.delete_tree(root.id)
+    store = DeletingStore(data=data)
+    too_new(store, forks[0])
+    async with plain_world.open(store=store) as app:
+        loom = app.loom
+        store.was_read = frozenset()
+        for mistyped in ("zzz", "nod_zzz", child.id[:-1], f"{child.id}z", f"nobody/{child.id}"):
+            with pytest.raises(NodeNotFound):
+                await loom.get(mistyped)
+        assert not store.was_read & {home, *forks}
+        with pytest.raises(NodeNotFound):
+            await loom.get(f"{child.id[:-1]}{'0' if child.id[-1] != '0' else '1'}")
+        assert list(loom.trees) == []
+        # The oldest of those that can be read has it, and is kept.
+        assert await loom.session_of(child.id) == forks[1]
+        assert [tree.port.session_id for tree in loom.trees] == [forks[1]]

@@ -25,7 +25,7 @@ from weft.errors import (
     UsageError,
     WeftError,
 )
-from weft.ids import NodeId, SessionId, derived_id
+from weft.ids import NodeId, SessionId, derived_id, is_node_id
 from weft.loom.host import LoomHost
 from weft.loom.trees.loom_tree import LoomTree
 from weft.loom.trees.stored_session import StoredSession
@@ -61,13 +61,22 @@ class OpenTrees:
             SessionNotFound: there is none.
         """
         async with self._alone(session_id):
-            known = self._known(session_id)
-            if known is None:
-                known = await self._looked_at(session_id)
-            elif not known.is_writable:
-                await self._check_there(session_id)
-                await known.refresh()
-            return await self._kept(session_id, known)
+            return await self._kept(session_id, await self._current(session_id))
+
+    async def _current(self, session_id: SessionId) -> LoomTree:
+        known = self._known(session_id)
+        if known is None:
+            return await self._looked_at(session_id)
+        if not known.is_writable:
+            await self._check_there(session_id)
+            await known.refresh()
+        return known
+
+    async def _having(self, session_id: SessionId, node: str) -> LoomTree | None:
+        """The tree of a session if it has this node; any other is not kept in memory."""
+        async with self._alone(session_id):
+            tree = await self._current(session_id)
+            return None if tree.find(node) is None else await self._kept(session_id, tree)
 
     async def readable(self, session_id: SessionId) -> LoomTree | None:
         """The same for lists, which one tree must not break; None where it is gone, damaged, or of
@@ -280,17 +289,19 @@ class OpenTrees:
 
     async def _in_fork(self, reference: str) -> tuple[LoomTree, NodeId]:
         """`SESSION/NODE`: a node as one session has it, which may be a fork; or a node whose tree
-        was deleted, in the oldest fork that has it.
+        was deleted, by its whole id, in the oldest fork that has it.
         """
         session_id, slash, node = reference.partition("/")
         if slash and await self._host.store.row(SessionId(session_id)) is not None:
             tree = await self.reading(SessionId(session_id))
             return tree, tree.resolve(node)
-        # Deleted with its words: no index has it any more.
-        for row in await self._orphans():
-            tree = await self.reading(row.id)
-            with suppress(NodeNotFound):
-                return tree, tree.resolve(reference)
+        # Deleted with its words: no index has it any more. Every such fork is loaded for it, which
+        # a word that was mistyped is not worth.
+        for row in await self._orphans() if is_node_id(reference) else ():
+            with suppress(WeftError):
+                found = await self._having(row.id, reference)
+                if found is not None:
+                    return found, NodeId(reference)
         raise NodeNotFound(reference)
 
     async def _orphans(self) -> list[SessionRow]:
