@@ -3,7 +3,7 @@
 The work runs in a task of its own: tokens reach the consumer through a queue, and a consumer that
 leaves cancels it.  Every branch has its node id before its first token.  What comes is kept beside
 the log as a draft, and each branch that ends is one commit; whatever a crash leaves becomes partial
-nodes (`weft.loop.branch_ends`).
+nodes (`weft.loop.lost_branches`).
 """
 
 from __future__ import annotations
