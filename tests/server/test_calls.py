@@ -210,6 +210,22 @@ async def test_a_tree_of_text_grows_over_http(plain_world: World) -> None:
         assert (await served.good("GET", "/looms"))["total"] == 1
 
 
+async def test_what_is_cut_off_in_a_fork_stays_in_the_fork(world: World) -> None:
+    async with world.open() as app:
+        root, [child] = await app.loom.save_continuations("Root", [" and"])
+        fork = (await app.sessions.fork_session(await app.loom.session_of(root.id))).id
+        shared = f"{fork}/{child.id}"
+        own = await app.loom.add_child(shared, " in the fork")
+    async with serving(world, saying()) as served:
+        cut = await served.good("POST", f"/looms/{own.id}/truncate", {"position": 3})
+        assert cut["text"] == " in"
+        beside = await served.good("POST", f"/looms/{child.id}/truncate", {"position": 2})
+        assert (beside["text"], beside["parent_id"]) == (" a", root.id)
+    async with world.open() as app:
+        assert [node.text for node in await app.loom.children(shared)] == [" in the fork", " in"]
+        assert await app.loom.children(child.id) == []
+
+
 async def test_decisions_are_logged_and_asked_for(plain_world: World) -> None:
     async with serving(plain_world, saying()) as served:
         path = "/projects/main/decisions"

@@ -282,8 +282,10 @@ async def _truncate(call: ApiCall) -> LoomNode | None:
     kept = node.text[: max(0, call.body.position)]
     if not kept or kept == node.text:
         return None
+    # Named with its session: by its id alone, the parent of a fork's node may be in another tree.
+    session_id = await store.session_of(call.path["id"])
     return await store.add_child(
-        node.parent_id,
+        f"{session_id}/{node.parent_id}",
         kept,
         model=node.model or "",
         strategy=node.strategy,
