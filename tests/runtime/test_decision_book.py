@@ -15,6 +15,7 @@ from tests.support.file_tree import files_holding
 from tests.support.world import PATIENCE, World, facts
 from weft.app import App
 from weft.clock import ManualClock
+from weft.config.project_ids import RelatedProject
 from weft.decisions import (
     CheckEvidence,
     DecisionAdded,
@@ -27,6 +28,7 @@ from weft.decisions import (
 )
 from weft.errors import Fenced, OutcomeUnknown, UsageError
 from weft.events import DecisionLogged, SystemNote, encode, kind_of
+from weft.ids import ProjectId
 from weft.providers.script import CallTool
 from weft.providers.scripted import ScriptedModel
 from weft.runtime.decisions.decision_book import DecisionBook, logged_commit, shared_book
@@ -150,6 +152,22 @@ async def test_a_book_reads_on_and_passes_over_what_it_cannot_read() -> None:
         assert graph.seq == 4
     added = [fact for fact in entry("one").facts if isinstance(fact, DecisionAdded)]
     assert fold_decisions(added).nodes.keys() <= graph.nodes.keys()
+
+
+async def test_a_clock_that_went_back_hides_no_decision_beside_another_project() -> None:
+    store = MemoryStore()
+    other = ProjectId("prj_other")
+
+    async def related() -> tuple[str, list[RelatedProject]]:
+        return "", [RelatedProject(other, "")]
+
+    written = [("prj_p", 1_000.0), ("prj_p", 500.0), (other, 1_000.0), ("prj_p", 1_001.0)]
+    for number, (project, at) in enumerate(written):
+        book = DecisionBook(store, project, ManualClock(at))
+        await book.add(entry(f"{number}", seed=f"{number}").facts)
+    graph = await DecisionBook(store, "prj_p", ManualClock(), related).refresh()
+    # Each stream in its own order; of the same time, the other one's first.
+    assert [node.title for node in graph.nodes.values()] == ["2", "0", "1", "3"]
 
 
 async def test_a_session_with_a_store_of_its_own_has_its_decisions_there(tmp_path: Path) -> None:

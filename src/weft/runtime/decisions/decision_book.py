@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from math import inf
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 import msgspec
@@ -79,11 +81,17 @@ class DecisionBook:
             self._folder, others = await self._related()
             self._folders = {project_stream(each.id): each.inside for each in others}
         streams = (*self._folders, self._stream)
-        found = [(stream, record) for stream in streams for record in await self._new(stream)]
+        found: list[tuple[float, str, Record]] = []
+        for stream in streams:
+            time = -inf
+            for record in await self._new(stream):
+                # Each stream keeps its own order, be it that the clock was set back meanwhile.
+                time = max(time, record.at)
+                found.append((time, stream, record))
         # A fact about a node may stand in another stream than the node itself.  Of the same time,
         # those of the other streams come first: what is added here is about what was there.
-        found.sort(key=lambda each: each[1].at if self._folders else 0.0)
-        for stream, record in found:
+        found.sort(key=itemgetter(0))
+        for _, stream, record in found:
             # Sessions share the book: another one may have taken some of these in meanwhile.
             if record.seq > self._read_to.get(stream, 0):
                 self._read_to[stream] = record.seq
