@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from weft.config.project_ids import ProjectIds
+from weft.config.project_ids import MOST_RELATED, ProjectIds
+from weft.ids import ProjectId
 
 
 @pytest.fixture
@@ -153,3 +156,98 @@ def test_the_project_of_a_damaged_file_gets_one_new_id_and_a_word_is_said(
     assert "is damaged" in said
     assert file.name in said
     assert file.with_name(f"{file.name}.damaged").read_text() == "{"
+
+
+def git(folder: Path, *args: str) -> None:
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    subprocess.run(["git", "-C", str(folder), *identity, *args], check=True, capture_output=True)
+
+
+def related(ids: ProjectIds, folder: Path) -> dict[ProjectId, str]:
+    return {each.id: each.inside for each in ids.related(str(folder))}
+
+
+@pytest.fixture
+def repository(shop: Path) -> Path:
+    git(shop, "init", "-q")
+    git(shop, "commit", "-qm", "one", "--allow-empty")
+    return shop
+
+
+def notes(tmp_path: Path) -> list[Path]:
+    roots = tmp_path / "home" / "projects" / "roots"
+    return sorted(path for path in roots.rglob("*") if path.is_file())
+
+
+@pytest.mark.process
+def test_worktrees_that_were_removed_hide_no_living_one(
+    ids: ProjectIds, repository: Path, tmp_path: Path
+) -> None:
+    top = ids.make(str(repository), 0.0)
+    for number in range(MOST_RELATED + 2):
+        gone = tmp_path / f"gone{number}"
+        git(repository, "worktree", "add", "-q", "--detach", str(gone))
+        ids.make(str(gone), float(number))
+        shutil.rmtree(gone)
+    tree = tmp_path / "tree"
+    git(repository, "worktree", "add", "-q", "--detach", str(tree))
+    made = ids.make(str(tree), 1_000.0)
+    (repository / "src").mkdir()
+    src = ids.make(str(repository / "src"), 2_000.0)
+    assert list(related(ids, repository)) == [src, made]
+    assert list(related(ids, repository / "src")) == [top, made]
+    paths = {os.fsdecode(note.read_bytes()) for note in notes(tmp_path)}
+    assert len(paths) == MOST_RELATED + 2, "the notes do not grow without end"
+    assert not {str(tmp_path / "gone0"), str(tmp_path / "gone1")} & paths
+
+
+@pytest.mark.process
+def test_only_the_newest_projects_of_a_repository_are_related(
+    ids: ProjectIds, repository: Path
+) -> None:
+    made = []
+    for number in range(MOST_RELATED + 3):
+        folder = repository / f"part{number}"
+        folder.mkdir()
+        made.append(ids.make(str(folder), float(number)))
+    assert list(related(ids, repository)) == made[:2:-1]
+
+
+@pytest.mark.process
+def test_a_folder_that_comes_back_is_related_again(ids: ProjectIds, repository: Path) -> None:
+    src = repository / "src"
+    src.mkdir()
+    made = ids.make(str(src), 1.0)
+    src.rmdir()
+    assert related(ids, repository) == {}
+    src.mkdir()
+    assert related(ids, repository) == {made: "src"}
+
+
+@pytest.mark.process
+def test_a_project_that_was_moved_in_its_repository_is_related_where_it_is(
+    ids: ProjectIds, repository: Path, tmp_path: Path
+) -> None:
+    src = repository / "src"
+    src.mkdir()
+    made = ids.make(str(src), 1.0)
+    lib = src.rename(repository / "lib")
+    assert ids.make(str(lib), 2.0) == made
+    assert related(ids, repository) == {made: "lib"}
+    # A look is enough.
+    moved = lib.rename(repository / "core")
+    assert ids.find(str(moved)) == made
+    assert related(ids, repository) == {made: "core"}
+    assert [note.name for note in notes(tmp_path)] == [made]
+
+
+@pytest.mark.process
+def test_a_note_that_cannot_be_read_hides_no_other(
+    ids: ProjectIds, repository: Path, tmp_path: Path
+) -> None:
+    src = repository / "src"
+    src.mkdir()
+    made = ids.make(str(src), 1.0)
+    [note] = notes(tmp_path)
+    note.with_name("prj_0").mkdir()
+    assert related(ids, repository) == {made: "src"}

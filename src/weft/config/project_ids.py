@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import logging
 import os
+from _thread import get_ident
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -31,7 +33,9 @@ logger = logging.getLogger(__name__)
 MOST_FORMER: Final = 8
 """Former paths that are remembered; each is asked for when sessions are listed."""
 MOST_RELATED: Final = 50
-"""Projects of one repository whose decisions are read."""
+"""Projects of one repository whose decisions are read; and of folders that are gone, those which
+are still remembered.
+"""
 _ROOTS: Final = "roots"
 
 
@@ -117,7 +121,9 @@ class ProjectIds:
         own, real = self.written(path), os.path.realpath(path)
         paths = [root, *self._below(root)] if place.inside or root != real else self._below(root)
         found: dict[ProjectId, RelatedProject] = {}
-        for each in paths[:MOST_RELATED]:
+        for each in paths:
+            if len(found) == MOST_RELATED:
+                break
             known = _read(self._file(each))
             if known is None or (own is not None and known.id == own.id):
                 continue
@@ -127,24 +133,45 @@ class ProjectIds:
         return [*found.values()]
 
     def _below(self, root: str) -> list[str]:
-        """The folders of projects in a repository, but for its top."""
+        """The folders of projects in a repository that are there, but for its top; the newest
+        projects first.
+        """
         try:
-            files = sorted(self._root_folder(root).iterdir())
-            return [os.fsdecode(file.read_bytes()) for file in files]
+            notes = sorted(self._root_folder(root).iterdir(), reverse=True)
         except OSError:
             return []
+        found, gone = [], 0
+        for note in notes:
+            folder = _noted(note)
+            if folder is None:  # another process has removed it
+                continue
+            if os.path.isdir(folder):
+                found.append(folder)
+                continue
+            # It may come back with another branch, or another disk; most are worktrees that were
+            # removed for good.
+            gone += 1
+            if gone > MOST_RELATED:
+                with suppress(OSError):
+                    note.unlink()
+        return found
 
     def _relate(self, real: str, project_id: ProjectId) -> None:
         """Note that a project is a folder of a repository; its top is found without a note."""
         root = repository_place(real).root
         note = self._root_folder(root) / project_id
-        if root == real or note.exists():
+        if root == real or _noted(note) == real:
             return
+        # Not beside the notes, and renamed: whoever reads one finds a whole path.
+        new = self._folder / _ROOTS / f"{project_id}.{os.getpid()}.{get_ident()}"
         try:
             note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            note.write_bytes(os.fsencode(real))
+            new.write_bytes(os.fsencode(real))
+            new.replace(note)
         except OSError:
             logger.warning("a project's repository could not be written down", exc_info=True)
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
 
     def _root_folder(self, root: str) -> Path:
         return self._folder / _ROOTS / _name_of(root)
@@ -190,6 +217,7 @@ class ProjectIds:
                 msgspec.structs.replace(known, path=real, former=former[-MOST_FORMER:])
             )
             file.unlink(missing_ok=True)
+            self._relate(real, moved.id)
             return moved
         return None
 
@@ -241,6 +269,13 @@ def repository_place(path: str) -> RepositoryPlace:
         root = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     inside = os.path.relpath(real, repository.top)
     return RepositoryPlace(root, "" if inside == "." else inside)
+
+
+def _noted(note: Path) -> str | None:
+    try:
+        return os.fsdecode(note.read_bytes())
+    except OSError:
+        return None
 
 
 def _name_of(path: str) -> str:
