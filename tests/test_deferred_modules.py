@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anyio
@@ -82,6 +83,52 @@ def test_a_second_thread_waits_until_all_names_are_there(folder: Path) -> None:
         thread.join(60)
     assert seen == [7, 7]
     assert RUNS == ["late_slow"]
+
+
+def _ended(*targets: Callable[[], object]) -> bool:
+    """Whether these end that run at once; the second starts when the first has got somewhere."""
+    threads = [threading.Thread(target=target, daemon=True) for target in targets]
+    threads[0].start()
+    assert STARTED.wait(60)
+    threads[1].start()
+    for thread in threads:
+        thread.join(20)
+    return not any(thread.is_alive() for thread in threads)
+
+
+def test_a_module_that_imports_what_another_thread_imports_holds_up_no_other_module(
+    folder: Path,
+) -> None:
+    text = "test.STARTED.set()\ntest.GO_ON.wait(60)\nimport late_inner\nvalue = late_inner.value\n"
+    _written(folder, "plain_outer", text)
+    _written(folder, "late_inner", "value = 7\n")
+    _written(
+        folder, "late_outer", "test.GO_ON.set()\nimport plain_outer\nvalue = plain_outer.value"
+    )
+    defer_modules(("late_inner", "late_outer"))
+    seen: list[int] = []
+    assert _ended(
+        lambda: seen.append(importlib.import_module("plain_outer").value),
+        lambda: seen.append(sys.modules["late_outer"].value),
+    )
+    assert seen == [7, 7]
+    assert sorted(RUNS) == ["late_inner", "late_outer", "plain_outer"]
+
+
+def test_modules_that_need_each_other_in_two_threads_see_each_other_half_done(
+    folder: Path,
+) -> None:
+    text = "test.STARTED.set()\ntest.GO_ON.wait(60)\nimport late_ring\nvalue = late_ring.value\n"
+    _written(folder, "plain_ring", text)
+    _written(folder, "late_ring", "value = 7\ntest.GO_ON.set()\nimport plain_ring\nlast = 8\n")
+    defer_modules(("late_ring",))
+    seen: list[int] = []
+    assert _ended(
+        lambda: seen.append(importlib.import_module("plain_ring").value),
+        lambda: seen.append(sys.modules["late_ring"].last),
+    )
+    assert sorted(seen) == [7, 8]
+    assert RUNS == ["plain_ring", "late_ring"]
 
 
 def test_a_module_may_read_itself_while_it_runs(folder: Path) -> None:

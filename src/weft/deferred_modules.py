@@ -9,7 +9,7 @@ module stands in `sys.modules` without having run; the first name that is read f
 from __future__ import annotations
 
 import sys
-from _thread import RLock  # compiled in, unlike `threading`
+from importlib import _bootstrap
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
@@ -31,7 +31,6 @@ FORWARDED = {("anyio._core._sockets", "convert_ipv6_sockaddr")}
 """Functions that another module imports by name at its top.  It gets one that calls the real one,
 which for a function is no difference; for a class it would be one.
 """
-_lock = RLock()
 _running: set[str] = set()
 
 
@@ -94,7 +93,14 @@ def _run(module: DeferredModule, spec: ModuleSpec) -> None:
     """Run a module.  Another thread waits meanwhile, until all its names are there; what the module
     reads from itself while it runs comes from this thread, and must not run it again.
     """
-    with _lock:
+    # The import system's own lock of this one module: while it runs, it imports others, which other
+    # threads may be importing, and they may need this one.  That lock knows who waits for whom.
+    lock = _bootstrap._get_module_lock(spec.name)  # type: ignore[attr-defined]
+    try:
+        lock.acquire()
+    except _bootstrap._DeadlockError:  # type: ignore[attr-defined]
+        return  # as an `import` in a circle: the names that are there by now must do
+    try:
         if type(module) is not DeferredModule or spec.name in _running:
             return
         _running.add(spec.name)
@@ -103,3 +109,5 @@ def _run(module: DeferredModule, spec: ModuleSpec) -> None:
             object.__setattr__(module, "__class__", ModuleType)
         finally:
             _running.discard(spec.name)
+    finally:
+        lock.release()
