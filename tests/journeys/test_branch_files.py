@@ -8,12 +8,14 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from tests.support.rewind_project import INFO, open_world, start, write
+from tests.support.rewind_project import INFO, open_world, shell, start, write
 from tests.support.world import World, crash, until_status
 from weft.api.branch_files import FileWeave
+from weft.api.branch_files.comparison import FileVersion, compared
 from weft.api.session import Session
 from weft.errors import SessionStopped, StaleInput, UsageError
 from weft.events import PermissionAction
+from weft.ids import BlobId
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel
 
@@ -79,6 +81,45 @@ async def test_files_of_two_branches_are_compared_from_where_they_part(world: Wo
         # The same by the number of a message, and the other way round.
         turned = await session.compare_files(second, first)
         assert [file.origin for file in turned.files] == ["first", "conflict", "second"]
+
+
+@pytest.mark.parametrize(
+    ("base", "one", "two", "origin"),
+    [
+        ("small", "a" * 3_000, "b" * 3_000, "conflict"),
+        ("b" * 3_000, "a" * 3_000, "small", "conflict"),
+        ("b" * 3_000, "small", "a" * 3_000, "conflict"),
+        ("small", "a" * 3_000, "a" * 3_000, "same"),
+        ("a" * 3_000, "a" * 3_000, "small", "second"),
+    ],
+    ids=["both", "first", "second", "alike", "one"],
+)
+@pytest.mark.process
+async def test_contents_that_are_not_stored_are_told_apart(
+    plain_world: World, base: str, one: str, two: str, origin: str
+) -> None:
+    world = plain_world
+    world.write("big.txt", base)
+    model = parted(
+        [shell(f"printf {one} > big.txt; echo 1 > 1.txt")],
+        [shell(f"printf {two} > big.txt; echo 2 > 2.txt")],
+    )
+    async with open_world(world, model, history__max_file=2_000) as app:
+        session = await start(app)
+        _, first, second = await two_branches(session, stays=True)
+        found = await session.compare_files(first, second)
+        assert {file.path: file.origin for file in found.files}["big.txt"] == origin
+        if origin == "conflict":
+            with pytest.raises(UsageError, match=r"big\.txt; choose a side"):
+                await session.weave_files(first, second)
+            assert world.read("big.txt") == two
+
+
+async def test_contents_that_nobody_knows_are_a_conflict() -> None:
+    known = FileVersion(mode=0o100644, data=b"x", content=BlobId("x"))
+    unknown = FileVersion(mode=0o100644)
+    for sides in ((known, unknown, unknown), (unknown, unknown, known), (unknown, known, unknown)):
+        assert compared("a.txt", *sides).shown.origin == "conflict"
 
 
 @pytest.mark.requirement("session:weave_files")

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from weft.errors import UsageError
-from weft.ids import NodeId
+from weft.ids import BlobId, NodeId
 from weft.runtime.snapshots.node_files import FileAt, NodeFiles, files_at, stored_content
 from weft.state import SessionState
 from weft.store import Store
@@ -29,6 +29,8 @@ class FileVersion(msgspec.Struct, frozen=True, kw_only=True):
     mode: int
     data: bytes | None = None
     """None where the content is not stored."""
+    content: BlobId | None = None
+    """Hash of the content in a log, which is known also where the content is not stored."""
 
     @property
     def text(self) -> str | None:
@@ -118,7 +120,7 @@ async def compare_files(
         sides = [each.files.get(path) for each in (base, one, two)]
         if any(side is not None and side.is_folder for side in sides) or _is_one(sides):
             continue
-        found.append(_compared(path, *[await _version(side, store) for side in sides]))
+        found.append(compared(path, *[await _version(side, store) for side in sides]))
     comparison = FileComparison(
         ancestor=ancestor,
         first=first,
@@ -158,10 +160,11 @@ def _is_one(sides: Sequence[FileAt | None]) -> bool:
 async def _version(side: FileAt | None, store: Store) -> FileVersion | None:
     if side is None:
         return None
-    return FileVersion(mode=side.mode, data=await stored_content(side, store))
+    data = await stored_content(side, store)
+    return FileVersion(mode=side.mode, data=data, content=side.content)
 
 
-def _compared(
+def compared(
     path: str, base: FileVersion | None, first: FileVersion | None, second: FileVersion | None
 ) -> SidedFile:
     merged: FileVersion | None = None
@@ -179,11 +182,19 @@ def _compared(
 def _origin(
     base: FileVersion | None, first: FileVersion | None, second: FileVersion | None
 ) -> FileOrigin:
-    if first == second:
+    if _agree(first, second):
         return "same"
-    if first == base:
+    if _agree(first, base):
         return "second"
-    return "first" if second == base else "conflict"
+    return "first" if _agree(second, base) else "conflict"
+
+
+def _agree(one: FileVersion | None, other: FileVersion | None) -> bool:
+    """Whether both are known to be the same: a content that is not known agrees with none."""
+    if one is None or other is None:
+        return one is other
+    is_known = one.content is not None
+    return is_known and (one.mode, one.content) == (other.mode, other.content)
 
 
 def _together(
