@@ -293,3 +293,129 @@ async def test_a_weave_that_a_crash_cut_off_leaves_a_session_that_goes_on(world:
         assert world.read("a.txt") == LINES
         done = await session.compare_files(first, second)
         assert [file.path for file in done.files] == ["a.txt", "b.txt"]
+
+
+async def cut_off_weave(world: World) -> tuple[str, str]:
+    """Two branches, of which a weave under the id `i` has written one file of two when the program
+    died.
+    """
+    model = parted([write("one.txt", "1\n"), write("two.txt", "2\n")], [write("b.txt", "b\n")])
+    app = open_world(world, model)
+    async with anyio.create_task_group() as group:
+        await app.__aenter__()
+        session = await app.sessions.start_session(session_id="s", permission_mode="accept_edits")
+        _, first, second = await two_branches(session)
+        await session.set_permission_mode("default")
+
+        async def weave() -> None:
+            with suppress(SessionStopped):
+                await session.weave_files(first, second, input_id="i")
+
+        group.start_soon(weave)
+        await until_status(session, "awaiting_permission")
+        asked = (await session.editor_snapshot()).pending_approval
+        await session.respond_to_permission("allow_once")
+        while (await session.editor_snapshot()).pending_approval in (None, asked):
+            await anyio.lowlevel.checkpoint()
+        await crash(app)
+    assert (world.project / "one.txt").exists() != (world.project / "two.txt").exists()
+    return first, second
+
+
+@pytest.mark.parametrize("before", ["nothing", "abort", "continue", "message"])
+async def test_a_weave_that_a_crash_cut_off_is_completed_under_its_id(
+    world: World, before: str
+) -> None:
+    first, second = await cut_off_weave(world)
+    async with open_world(world, ScriptedModel(["Hello again."], info=INFO)) as app:
+        session = await app.sessions.get("s")
+        await session.set_permission_mode("accept_edits")
+        if before == "continue":
+            with pytest.raises(UsageError):
+                await session.continue_turn()
+        if before in ("abort", "continue"):
+            await session.abort()
+        if before == "message":
+            assert (await session.send_message("Are you there?")).text == "Hello again."
+        with pytest.raises(StaleInput):
+            await session.weave_files(second, first, input_id="i")
+        done = await session.weave_files(first, second, input_id="i")
+        assert (world.read("one.txt"), world.read("two.txt")) == ("1\n", "2\n")
+        # Also what was written before the crash.
+        assert (set(done.written), done.left) == ({"one.txt", "two.txt"}, ())
+        line = [node for node, _ in await session.messages_with_ids()]
+        assert line[-1] == done.node
+        assert line[1] == done.ancestor
+        above = await app.loom.get(done.ancestor)
+        assert not [name for name in above.metadata if name.startswith("weav")]
+        seq = (await session.editor_snapshot()).seq
+        again = await session.weave_files(first, second, input_id="i")
+        assert (again.node, again.written) == (done.node, done.written)
+        assert (await session.editor_snapshot()).seq == seq
+
+
+async def test_a_weave_that_is_aborted_is_not_done(plain_world: World) -> None:
+    world = plain_world
+    world.write("a.txt", LINES)
+    model = parted([changed("a.txt", "line 2\n", "two\n")], [write("b.txt", "b\n")])
+    async with open_world(world, model) as app:
+        session = await app.sessions.start_session(session_id="s", permission_mode="accept_edits")
+        _, first, second = await two_branches(session)
+        await session.set_permission_mode("default")
+        results: list[FileWeave] = []
+
+        async def weave() -> None:
+            results.append(await session.weave_files(first, second, input_id="i"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(weave)
+            await until_status(session, "awaiting_permission")
+            await session.abort()
+        assert (results[0].written, results[0].left) == (
+            (),
+            ("a.txt: the turn ended before (aborted)",),
+        )
+        await session.set_permission_mode("accept_edits")
+        done = await session.weave_files(first, second, input_id="i")
+        assert (done.written, done.left) == (("a.txt",), ())
+        assert world.read("a.txt") == LINES.replace("line 2\n", "two\n")
+
+
+async def test_a_weave_that_comes_again_while_it_runs_waits_for_the_same_turn(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    world.write("a.txt", LINES)
+    model = parted([changed("a.txt", "line 2\n", "two\n")], [write("b.txt", "b\n")])
+    async with open_world(world, model) as app:
+        session = await app.sessions.start_session(session_id="s", permission_mode="accept_edits")
+        _, first, second = await two_branches(session)
+        await session.set_permission_mode("default")
+        results: list[FileWeave] = []
+
+        async def weave() -> None:
+            results.append(await session.weave_files(first, second, input_id="i"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(weave)
+            await until_status(session, "awaiting_permission")
+            group.start_soon(weave)
+            await anyio.wait_all_tasks_blocked()
+            await session.respond_to_permission("allow_once")
+        assert [each.written for each in results] == [("a.txt",), ("a.txt",)]
+        assert results[0].node == results[1].node
+        said = [message.role for _, message in await session.messages_with_ids()]
+        # It reads, writes and says so, once each.
+        assert said[2:] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
+
+
+async def test_an_id_of_something_else_is_none_of_a_weave(plain_world: World) -> None:
+    model = parted([write("a.txt", "a\n")], [write("b.txt", "b\n")])
+    async with open_world(plain_world, model) as app:
+        session = await start(app)
+        _, first, second = await two_branches(session)
+        await session.branch_at(first, input_id="i")
+        for _ in range(2):
+            with pytest.raises(StaleInput):
+                await session.weave_files(first, second, input_id="i")
+        assert not (plain_world.project / "a.txt").exists()

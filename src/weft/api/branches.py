@@ -220,7 +220,8 @@ class BranchCalls(SessionBase):
         do not meet, and else `picks` says whose version is taken.  Files are written under the
         rules, hooks and approvals of the session, as by any model; what is on the disk and of
         neither branch is left unless `overwrite` names it.  `preview` only says what would happen.
-        A rewind takes it back.
+        A rewind takes it back.  What a crash or an abort cut off is completed by the same call
+        under the same `input_id`.
 
         Raises:
             SessionBusy: a turn runs.

@@ -22,7 +22,7 @@ from weft.api.branch_files.comparison import (
     parting,
 )
 from weft.errors import StaleInput, UsageError
-from weft.ids import NodeId, derived_id, new_id
+from weft.ids import InputId, NodeId, derived_id, new_id
 from weft.providers import ModelInfo
 from weft.providers.script import CallTool, SayText, Step
 from weft.providers.scripted import ScriptedModel
@@ -31,6 +31,7 @@ from weft.session import MarkNode
 from weft.state import SessionState
 
 if TYPE_CHECKING:
+    from weft.api.results import Reply
     from weft.session import SessionPort
 
 _WINDOW: Final = 1_000_000_000
@@ -40,6 +41,7 @@ PARENTS: Final = "parents"
 """The mark that names the branches out of which a message was made, as of a woven text."""
 WOVEN: Final = "woven"
 """The mark that says what a weave of files did."""
+_CUT_OFF: Final = ("interrupted", "error")
 
 
 class FileWeave(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +88,7 @@ class WeavingSession(Protocol):
 
     async def branch_at(self, node: NodeId, /, *, input_id: str | None) -> object: ...
 
-    async def send_message(self, text: str, /, **options: Any) -> object: ...
+    async def send_message(self, text: str, /, **options: Any) -> Reply: ...
 
 
 async def weave_files(
@@ -108,10 +110,12 @@ async def weave_files(
     """
     found = sides.comparison
     asked = [found.first, found.second, dict(picks), sorted(overwrite)]
+    planned: Collection[str] | None = None
     if input_id and not preview:
-        earlier = _earlier((await session._port()).state, input_id, asked)
-        if earlier is not None:
+        state = (await session._port()).state
+        if (earlier := _earlier(state, input_id, asked)) is not None:
             return earlier
+        planned = _planned(state, input_id, asked)
     _check_known(sides, [*picks, *overwrite])
     origins = {
         file.shown.path: picks.get(file.shown.path, file.shown.origin) for file in sides.files
@@ -121,19 +125,67 @@ async def weave_files(
     wanted = [_wanted(file, origins[file.shown.path], now) for file in sides.files]
     wanted = [each for each in wanted if each.path not in conflicts]
     changed = [each.path for each in wanted if _is_foreign(each) and each.path not in overwrite]
+    acting = [each for each in wanted if each.path in (planned or ()) or not each.is_there]
     known = FileWeave(
         ancestor=found.ancestor,
         parents=(found.first, found.second),
         files=tuple(_taken(file.shown, origins[file.shown.path]) for file in sides.files),
-        written=tuple(each.path for each in wanted if each.version and not each.is_there),
-        removed=tuple(each.path for each in wanted if not each.version and not each.is_there),
+        written=tuple(each.path for each in acting if each.version),
+        removed=tuple(each.path for each in acting if not each.version),
         conflicts=conflicts,
         left=tuple(f"{path}: it was changed since" for path in changed),
     )
     if preview:
         return known
     _refuse(known, changed)
-    done = await _woven(session, known, wanted, root, input_id)
+    if input_id and planned != {each.path for each in acting}:
+        await _note_plan(session, known, input_id, asked)
+    done, is_whole = await _woven(session, known, acting, root, input_id)
+    if is_whole:
+        await _note_woven(session, done, input_id, asked)
+    return done
+
+
+# --- what the log says of a weave ------------------------------------------------------------
+
+
+def _plan_mark(input_id: str) -> str:
+    """The mark of the message where the branches part, as long as a weave is not done."""
+    return derived_id("weaving", input_id)
+
+
+def _planned(state: SessionState, input_id: str, asked: Sequence[object]) -> Collection[str] | None:
+    """The paths that a call under the same id set out to change, which is not done; None where
+    there was none.
+
+    Raises:
+        StaleInput: it asked for something else, or was no weave.
+    """
+    name = _plan_mark(input_id)
+    for held in state.tree.nodes.values():
+        plan = (held.marked or {}).get(name)
+        if not isinstance(plan, Mapping):
+            continue
+        if plan.get("asked") != asked:
+            raise StaleInput(input_id)
+        return frozenset([*plan["written"], *plan["removed"]])
+    if InputId(input_id) in state.inputs.causes:
+        raise StaleInput(input_id)
+    return None
+
+
+async def _note_plan(
+    session: WeavingSession, known: FileWeave, input_id: str, asked: Sequence[object]
+) -> None:
+    """Before the first file is written: who comes again after a crash knows which were."""
+    plan = {"asked": asked, "written": known.written, "removed": known.removed}
+    value = msgspec.to_builtins(plan)
+    await session._call(MarkNode(node=known.ancestor, mark=_plan_mark(input_id), value=value))
+
+
+async def _note_woven(
+    session: WeavingSession, done: FileWeave, input_id: str | None, asked: Sequence[object]
+) -> None:
     assert done.node is not None
     outcome = {
         "files": [[each.path, each.origin] for each in done.files],
@@ -144,7 +196,9 @@ async def weave_files(
     mark = {"by": input_id or "", "asked": asked, **outcome}
     await session._call(MarkNode(node=done.node, mark=PARENTS, value=list(done.parents)))
     await session._call(MarkNode(node=done.node, mark=WOVEN, value=msgspec.to_builtins(mark)))
-    return done
+    if input_id:
+        plan = _plan_mark(input_id)
+        await session._call(MarkNode(node=done.ancestor, mark=plan, value=None))
 
 
 def _earlier(state: SessionState, input_id: str, asked: Sequence[object]) -> FileWeave | None:
@@ -170,6 +224,9 @@ def _earlier(state: SessionState, input_id: str, asked: Sequence[object]) -> Fil
             left=tuple(known["left"]),
         )
     return None
+
+
+# --- what is to be done ----------------------------------------------------------------------
 
 
 def _check_known(sides: BranchSides, paths: Sequence[str]) -> None:
@@ -224,26 +281,18 @@ def _refuse(known: FileWeave, changed: Sequence[str]) -> None:
         )
 
 
+# --- the turn --------------------------------------------------------------------------------
+
+
 async def _woven(
     session: WeavingSession,
     known: FileWeave,
-    wanted: Sequence[_Wanted],
+    acting: Sequence[_Wanted],
     root: str,
     input_id: str | None,
-) -> FileWeave:
-    acting = [each for each in wanted if not each.is_there]
-    first, second = known.parents
-    step = f"{input_id}/branch" if input_id else None
-    await session.branch_at(known.ancestor, input_id=step)
-    await session.send_message(
-        f"Put the files of two branches together: {first} and {second}.",
-        queue=False,
-        input_id=input_id,
-        model=_weaver(acting, input_id),
-        tools=["read", "write", "apply_patch"],
-        max_turns=_MODEL_CALLS,
-        mode="normal",
-    )
+) -> tuple[FileWeave, bool]:
+    """What came of it, and whether its turn came to its end."""
+    reply = await _turn(session, known, acting, input_id)
     node = await _head(session)
     now = await anyio.to_thread.run_sync(_on_disk, root, [each.path for each in acting])
     left = [
@@ -251,13 +300,71 @@ async def _woven(
         for each in acting
         if not msgspec.structs.replace(each, now=now[each.path]).is_there
     ]
-    return msgspec.structs.replace(
+    is_whole = reply.finish_reason == "stop"
+    cut_off = "" if is_whole else f"the turn ended before ({reply.finish_reason})"
+    done = msgspec.structs.replace(
         known,
         node=node,
         written=tuple(path for path in known.written if path not in left),
         removed=tuple(path for path in known.removed if path not in left),
-        left=tuple(f"{path}: {_why_left(path, acting)}" for path in left),
+        left=tuple(f"{path}: {cut_off or _why_left(path, acting)}" for path in left),
     )
+    return done, is_whole
+
+
+async def _turn(
+    session: WeavingSession, known: FileWeave, acting: Sequence[_Wanted], input_id: str | None
+) -> Reply:
+    """The turn that writes the files.
+
+    One that was cut off is not gone on with, since the calls that it had left are not on record:
+    another one, under an id of its own, makes those that are left now.
+    """
+    attempt = await _next_attempt(session, input_id)
+    model: ScriptedModel | str
+    model = _weaver([each for each in acting if not each.is_there], attempt)
+    if attempt is not None and await _is_begun(session, attempt):
+        # By its name: the turn that is at work has its model, which must not be another one now.
+        model = f"{model.info.provider}:{model.info.name}"
+    else:
+        await _branch(session, known.ancestor, attempt)
+    return await session.send_message(
+        f"Put the files of two branches together: {known.parents[0]} and {known.parents[1]}.",
+        queue=False,
+        input_id=attempt,
+        model=model,
+        tools=["read", "write", "apply_patch"],
+        max_turns=_MODEL_CALLS,
+        mode="normal",
+    )
+
+
+async def _next_attempt(session: WeavingSession, input_id: str | None) -> str | None:
+    """The id of the turn that is at work for this call, or else of the one to begin."""
+    port = await session._port()
+    attempt, number = input_id, 1
+    while attempt and (cause := port.state.inputs.causes.get(InputId(attempt))) is not None:
+        turn = port.state.turn.open
+        answer: dict[str, Any] = msgspec.to_builtins(cause.answer)
+        is_open = turn is not None and turn.turn_id == answer.get("turn_id")
+        if is_open and port.status not in _CUT_OFF:
+            break
+        number += 1
+        attempt = f"{input_id}/{number}"
+    return attempt
+
+
+async def _is_begun(session: WeavingSession, input_id: str) -> bool:
+    return InputId(input_id) in (await session._port()).state.inputs.causes
+
+
+async def _branch(session: WeavingSession, ancestor: NodeId, input_id: str | None) -> None:
+    """Let the line end where the branches part."""
+    await session.branch_at(ancestor, input_id=f"{input_id}/branch" if input_id else None)
+    # A call that was cut off after this step may have come long ago.
+    is_begun = input_id is not None and await _is_begun(session, input_id)
+    if not is_begun and await _head(session) != ancestor:
+        await session.branch_at(ancestor, input_id=None)
 
 
 async def _head(session: WeavingSession) -> NodeId:
