@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,22 @@ def test_what_a_program_still_writes_is_removed_when_it_is_done(tmp_path: Path) 
         assert not place.exists()
     finally:
         writer.kill()
+
+
+def test_a_mark_whose_process_is_gone_is_waited_for_and_that_of_a_living_one_is_not(
+    tmp_path: Path,
+) -> None:
+    mark = FanMark(str(tmp_path), "fan_1")
+    mark.set()
+    assert not FanMark(str(tmp_path), "fan_1").take_from_dead()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (tmp_path / "fan_1").write_text(str(gone.pid))
+    with ThreadPoolExecutor(1) as pool:
+        # The lock is held by something else for now, as by a child that is being started.
+        taken = pool.submit(FanMark(str(tmp_path), "fan_1").take_from_dead)
+        mark.leave()
+        assert taken.result()
 
 
 async def test_a_mark_stays_for_the_next_start_where_the_work_fails(tmp_path: Path) -> None:

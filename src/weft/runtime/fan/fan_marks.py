@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -16,6 +17,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+_TRIES: Final = 20
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -57,6 +59,29 @@ class FanMark:
         self._lock = os.open(self._path, _FLAGS, 0o600)
         with suppress(OSError):  # a disk without locks
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.pwrite(self._lock, b"%-10d" % os.getpid(), 0)
+
+    def take_from_dead(self) -> bool:
+        """As `take`, and wait a moment where the process that set it is gone and the lock is still
+        held: a child that it was just starting has it until that runs its program.  Blocks.
+        """
+        for pause in (0.0, *(0.1,) * _TRIES):
+            time.sleep(pause)
+            if self.take():
+                return True
+            if not self._is_orphaned():
+                return False
+        return False
+
+    def _is_orphaned(self) -> bool:
+        try:
+            with open(self._path, "rb") as file:
+                os.kill(int(file.read(32) or b"0") or os.getpid(), 0)
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        except (OSError, ValueError):
+            pass
+        return False
 
     def take(self) -> bool:
         """Hold one that is there and that nobody holds; says whether it was so.  Blocks."""

@@ -105,7 +105,7 @@ async def settle_fans(host: FanHost) -> None:
     """
     folder = str(host.services.places.unsettled_fans)
     for mark in await anyio.to_thread.run_sync(marked, folder):
-        if not await anyio.to_thread.run_sync(mark.take):
+        if not await anyio.to_thread.run_sync(mark.take_from_dead):
             continue  # its process lives
         try:
             is_settled = await _settle(host, mark)
