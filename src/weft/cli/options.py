@@ -682,7 +682,12 @@ VERBS: tuple[CommandSpec, ...] = (
                     JSON,
                 ),
             ),
-            CommandSpec("prune", "Remove the overlays of candidates", "ID NUMBER..."),
+            CommandSpec(
+                "prune",
+                "Remove the overlays of candidates",
+                "ID NUMBER...",
+                (CommandOption(("--force",), "Also where work is lost that cannot be stored."),),
+            ),
             CommandSpec("restore", "Undo a prune", "ID NUMBER..."),
             CommandSpec(
                 "resume",

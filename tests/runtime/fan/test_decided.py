@@ -16,11 +16,14 @@ from tests.support.fan_stage import (
     candidate_model,
     make_stage,
     open_stage,
+    right,
     shell_call,
 )
 from tests.support.world import PATIENCE, World
 from weft.api.fan import Fan
-from weft.errors import UsageError
+from weft.errors import FinalToolError, UsageError
+from weft.runtime.fan import candidate_changes, candidate_copy, fan_run
+from weft.runtime.fan.candidate_changes import CandidateDiff
 from weft.workspace.sandbox.merge import merge_marked
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(90)]
@@ -126,6 +129,55 @@ async def test_a_prune_is_taken_back_with_all_that_the_candidate_had_changed(
         await fan.close()
         with pytest.raises(UsageError, match="gone"):
             await fan.restore(1)
+
+
+async def test_a_candidate_whose_work_cannot_be_read_now_is_not_pruned(
+    stage: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1)
+        await waited(fan)
+
+        async def locked(*args: object) -> CandidateDiff:
+            raise FinalToolError("the commit of the base cannot be read: a lock")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(fan_run, "candidate_diff", locked)
+            with pytest.raises(FinalToolError, match="a lock"):
+                await fan.prune(1)
+        assert fan.candidates()[0].state == "done"
+        await fan.prune(1)
+        await fan.restore(1)
+        assert (await fan.keep(1)).is_kept
+        assert stage.read("src/add.py") == RIGHT
+
+
+@pytest.mark.parametrize("sandbox", ["on", "off"])
+@pytest.mark.parametrize(
+    ("limit", "named"), [("LARGEST", "made.bin"), ("MOST_PACKED", "more than")]
+)
+async def test_what_a_prune_cannot_store_is_named_before_it_is_lost(
+    stage: World, monkeypatch: pytest.MonkeyPatch, sandbox: str, limit: str, named: str
+) -> None:
+    monkeypatch.setattr(candidate_changes, limit, 100)
+    monkeypatch.setattr(candidate_copy, "LARGEST", candidate_changes.LARGEST)
+    work = shell_call("head -c 200 /dev/zero > made.bin; echo s > small.txt")
+    config = {"permissions.allow": ["shell"], "sandbox.mode": sandbox}
+    async with stage.open(candidate_model("script", work, "Done."), config=config) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1)
+        await waited(fan)
+        with pytest.raises(UsageError, match=f"(?s){named}.*force"):
+            await fan.prune(1)
+        assert fan.candidates()[0].state == "done"
+        await fan.prune(1, force=True)
+        assert fan.candidates()[0].state == "pruned"
+        if limit == "LARGEST":
+            await fan.restore(1)
+            assert (await fan.keep(1)).is_kept
+            assert stage.read("small.txt") == "s\n"
+            assert not (stage.project / "made.bin").exists()
 
 
 async def test_a_candidate_is_gone_on_with_by_hand_and_is_checked_again(stage: World) -> None:

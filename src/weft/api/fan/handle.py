@@ -360,18 +360,21 @@ class Fan:
                 await note_choice(self._host, self._session_id, self._run.record, index)
             return outcome
 
-    async def prune(self, index: int) -> None:
-        """Give a candidate up: its overlay is removed, its diff and its session stay.
+    async def prune(self, index: int, *, force: bool = False) -> None:
+        """Give a candidate up: its overlay is removed, its diff and its session stay.  What of its
+        work cannot be stored (large files) is lost only with `force`.
 
         Raises:
-            UsageError: there is no such candidate, or it is still at work.
+            UsageError: there is no such candidate, it is still at work, or something would be lost,
+                which is named.
+            FinalToolError: its work cannot be read now.
         """
         async with self._run.deciding:
             known = self._known(index)
             if index in self._run.busy or (known.ended is None and not self.is_settled):
                 raise UsageError(f"candidate {index} is still at work; stop it first")
             async with self._run.mark.held():
-                await self._run.prune(index)
+                await self._run.prune(index, is_forced=force)
 
     async def restore(self, index: int) -> None:
         """Undo a prune: the candidate is there again, with what it had changed.

@@ -248,7 +248,7 @@ def _kept_as_data(outcome: KeepOutcome) -> dict[str, Any]:
 async def _prune(app: App, arguments: ParsedArguments) -> int:
     fan = await _fan(app, arguments, 2)
     for place in range(1, len(arguments.words)):
-        await fan.prune(_number(arguments, place))
+        await fan.prune(_number(arguments, place), force=arguments.flag("force"))
     return OK
 
 

@@ -23,6 +23,7 @@ from weft.workspace.sandbox.overlay_changes import OverlayChange, changes
 
 LARGEST: Final = 8 * 1024 * 1024
 """Bytes of a file that are compared and carried; larger ones are named only."""
+TOO_LARGE: Final = "(too large)"
 MOST_PACKED: Final = 64 * 1024 * 1024
 """Bytes of a candidate's work that are stored when it is pruned."""
 _CHECK_NAMES: Final = frozenset(
@@ -69,6 +70,11 @@ class CandidateDiff(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[CandidateChange, ...] = ()
     left_out: tuple[str, ...] = ()
     """What is not carried: ignored files, special ones, larger ones; in sentences."""
+
+    @property
+    def too_large(self) -> list[str]:
+        """Those of `left_out` that are its work, and too large to be carried."""
+        return [each for each in self.left_out if each.endswith(TOO_LARGE)]
 
     @property
     def text(self) -> str:
@@ -205,9 +211,7 @@ def _wanted(
         if path not in known and ignored.holds(path, is_folder=False):
             skipped += 1
         elif change.kind == "special" or change.size > LARGEST:
-            left_out.append(
-                f"{path} ({'special file' if change.kind == 'special' else 'too large'})"
-            )
+            left_out.append(f"{path} {'(special file)' if change.kind == 'special' else TOO_LARGE}")
         else:
             wanted[path] = change
     if skipped:

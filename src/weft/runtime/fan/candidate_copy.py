@@ -24,7 +24,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.runtime.fan.base_files import BaseFile, BaseFiles, put_file, slashes
-from weft.runtime.fan.candidate_changes import LARGEST, CandidateDiff, changes_between
+from weft.runtime.fan.candidate_changes import LARGEST, TOO_LARGE, CandidateDiff, changes_between
 from weft.workspace import ProcessCommand, Runner
 from weft.workspace.ignore import IgnoreFile, read_ignore_file
 from weft.workspace.sandbox.overlay_changes import OverlayChange
@@ -243,7 +243,7 @@ async def copy_diff(base: BaseFiles, folder: str) -> CandidateDiff:
             if path not in known and ignored.holds(path, is_folder=False):
                 skipped += 1
             elif size > LARGEST:
-                left_out.append(f"{path} (too large)")
+                left_out.append(f"{path} {TOO_LARGE}")
             else:
                 kind: Literal["file", "link"] = "link" if stat.S_ISLNK(mode) else "file"
                 wanted[path] = OverlayChange(path=path, kind=kind, mode=mode, size=size)

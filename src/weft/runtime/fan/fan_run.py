@@ -415,14 +415,39 @@ class FanRun:
         blobs = {} if blob is None or work is None else {blob: work}
         await self.append(lambda state: Commit(facts=(fact,), blobs=blobs))
 
-    async def prune(self, index: int) -> None:
-        """Remove the overlay of a candidate; what it had changed is on record."""
-        work = None
+    async def prune(self, index: int, *, is_forced: bool = False) -> None:
+        """Remove the overlay of a candidate; what it had changed is on record.  What cannot be
+        stored is lost only where that is forced.
+
+        Raises:
+            UsageError: something of it cannot be stored; it is named.
+            FinalToolError: the base cannot be read.
+        """
         if self.record.candidates[index].dropped != "pruned":
-            with suppress(WeftError):
-                work = packed(await self.diff_of(index))
+            work = None
+            if self.places.has(self._fan_id, str(index)):
+                work = await self._work_of(index, is_forced=is_forced)
             await self.dropped(index, "pruned", work=work)
         await anyio.to_thread.run_sync(self.places.remove, self._fan_id, str(index))
+
+    async def _work_of(self, index: int, *, is_forced: bool) -> bytes | None:
+        """What a candidate changed, to be stored."""
+        how = f"`weft fan prune {self._fan_id} {index} --force` removes it all the same"
+        try:
+            diff = await self.diff_of(index)
+        except UsageError as error:
+            if not is_forced:
+                raise UsageError(f"its work cannot be stored: {error}. {how}") from error
+            return None
+        except (WeftError, OSError):
+            if not is_forced:
+                raise
+            return None
+        work = packed(diff)
+        lost = diff.too_large if work is not None else ["more than is stored of a candidate"]
+        if lost and not is_forced:
+            raise UsageError(f"it would be lost: {', '.join(lost)}. {how}")
+        return work
 
     async def restore(self, index: int, work: bytes) -> None:
         """Make a candidate again that was pruned."""
