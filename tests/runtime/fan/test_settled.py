@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -144,6 +145,48 @@ def test_a_mark_whose_process_is_gone_is_waited_for_and_that_of_a_living_one_is_
         taken = pool.submit(FanMark(str(tmp_path), "fan_1").take_from_dead)
         mark.leave()
         assert taken.result()
+
+
+async def test_who_goes_on_with_a_fan_out_waits_until_a_start_has_settled_it(
+    tmp_path: Path,
+) -> None:
+    old = FanMark(str(tmp_path), "fan_1")
+    old.set()
+    old.leave()
+    start, mine = FanMark(str(tmp_path), "fan_1"), FanMark(str(tmp_path), "fan_1")
+    assert start.take()
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(mine.set)
+        with pytest.raises(TimeoutError):
+            held.result(0.2)
+        start.clear()
+        held.result(PATIENCE)
+    assert not FanMark(str(tmp_path), "fan_1").take()
+    mine.leave()
+    assert start.take()
+
+
+def test_a_mark_that_a_start_takes_before_it_is_held_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = fcntl.flock
+    starts = [FanMark(str(tmp_path), "fan_1")]
+
+    def flock(fd: int, how: int) -> None:
+        if starts:
+            # Another process starts between the making of the mark and its lock.
+            start = starts.pop()
+            assert start.take()
+            start.clear()
+        whole(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    mark = FanMark(str(tmp_path), "fan_1")
+    mark.set()
+    assert [path.name for path in tmp_path.iterdir()] == ["fan_1"]
+    assert not FanMark(str(tmp_path), "fan_1").take()
+    mark.clear()
+    assert not any(tmp_path.iterdir())
 
 
 async def test_a_mark_stays_for_the_next_start_where_the_work_fails(tmp_path: Path) -> None:

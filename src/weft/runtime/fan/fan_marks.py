@@ -17,7 +17,10 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from weft.errors import UsageError
+
 _TRIES: Final = 20
+_WAITS: Final = 100
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -35,11 +38,15 @@ class FanMark:
 
     @asynccontextmanager
     async def held(self, *, stays: bool = False) -> AsyncIterator[None]:
-        """Set while the body runs; with `stays` it stays where that fails, for the next start."""
+        """Set while the body runs; with `stays` it stays where that fails, for the next start.
+
+        Raises:
+            UsageError: another process holds it, and does not let go.
+        """
         async with self._changing:
-            self._count += 1
-            if self._count == 1:
+            if not self._count:
                 await anyio.to_thread.run_sync(self.set)
+            self._count += 1
         try:
             yield
         except BaseException:
@@ -54,12 +61,41 @@ class FanMark:
                         await anyio.to_thread.run_sync(end)
 
     def set(self) -> None:
-        """Write it, and hold it.  Blocks."""
+        """Write it, and hold it; a start that is settling what was left here is waited for.
+
+        Blocks.
+
+        Raises:
+            UsageError: another process holds it, and does not let go.
+        """
         os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
-        self._lock = os.open(self._path, _FLAGS, 0o600)
-        with suppress(OSError):  # a disk without locks
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.pwrite(self._lock, b"%-10d" % os.getpid(), 0)
+        for pause in (0.0, *(0.1,) * _WAITS):
+            time.sleep(pause)
+            if self._is_held_now():
+                os.pwrite(self._lock, b"%-10d" % os.getpid(), 0)
+                return
+        raise UsageError(f"another process is at work on {self.fan_id}; try again when it is done")
+
+    def _is_held_now(self) -> bool:
+        """Make it where it is not, and hold it; False where another process does."""
+        while True:
+            self._lock = os.open(self._path, _FLAGS, 0o600)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.leave()
+                return False
+            except OSError:
+                return True  # a disk without locks
+            if self._is_there():
+                return True
+            self.leave()
+
+    def _is_there(self) -> bool:
+        """Whether what is held is still there: a start may have been done with it before."""
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(self._lock), os.stat(self._path))
+        return False
 
     def take_from_dead(self) -> bool:
         """As `take`, and wait a moment where the process that set it is gone and the lock is still
@@ -88,8 +124,7 @@ class FanMark:
         try:
             self._lock = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another start may have been done with it between the two.
-            if os.path.samestat(os.fstat(self._lock), os.stat(self._path)):
+            if self._is_there():
                 return True
         except OSError:
             pass
