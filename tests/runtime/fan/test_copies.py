@@ -132,12 +132,15 @@ async def test_a_copy_goes_on_where_it_was(stage: World) -> None:
         assert not (stage.project / "setups").exists()
 
 
-async def test_where_files_can_be_cloned_ignored_ones_are(
-    stage: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # No disk of the suite can; that ours cannot is what the other tests show.
+@pytest.fixture
+def cloning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that can clone.  None of the suite can; that ours cannot is what other tests show."""
     monkeypatch.setattr(candidate_copy, "clone_file", shutil.copy2)
     monkeypatch.setattr(fan_run, "can_clone", lambda root, folder: True)
+
+
+@pytest.mark.usefixtures("cloning")
+async def test_where_files_can_be_cloned_ignored_ones_are(stage: World) -> None:
     async with stage.open(right("script")) as app:
         session = await app.sessions.start_session()
         fan = await session.generate_branches("mend it", 1, verify="cat node_modules/b/index.js")
@@ -145,6 +148,24 @@ async def test_where_files_can_be_cloned_ignored_ones_are(
         (found,) = fan.candidates()
         assert (found.isolation, found.verify) == ("reflink", "passed")
         assert "clones" in fan.notes[0]
+
+
+@pytest.mark.usefixtures("cloning")
+@pytest.mark.parametrize("included", ["", ".env\n"])
+async def test_secrets_are_cloned_only_where_the_list_of_a_work_tree_names_them(
+    stage: World, included: str
+) -> None:
+    stage.write("node_modules/a/.env.local", "KEY=2\n")
+    stage.write(".worktreeinclude", included)
+    verify = "ls -A . node_modules/a; cat node_modules/b/index.js"
+    async with stage.open(right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, verify=verify)
+        await waited(fan)
+        assert fan.candidates()[0].verify == "passed"
+        said = (await fan.verify_output(1)).split()
+        assert ".env.local" not in said
+        assert (".env" in said) == bool(included)
 
 
 async def test_more_than_can_be_copied_is_refused(

@@ -1,8 +1,9 @@
 """Copies of the base for candidates, where there is no overlay.
 
 All files of the base are written out, with a git directory of the copy's own.  Ignored files are
-cloned where the disk can do that (btrfs, XFS, APFS: two files, one content); else only those that
-`.worktreeinclude` names are copied, and the user's `fan.setup` command does the rest.
+cloned where the disk can do that (btrfs, XFS, APFS: two files, one content), but for secrets.
+Those, and all where it cannot, are there only where `.worktreeinclude` names them, and the user's
+`fan.setup` command does the rest.
 
 What a copy looked like when it was made is written down beside it, so that what a candidate changed
 is found without reading all of it.
@@ -14,7 +15,7 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
@@ -25,10 +26,12 @@ import msgspec
 from weft.errors import UsageError
 from weft.runtime.fan.base_files import BaseFile, BaseFiles, put_file, slashes
 from weft.runtime.fan.candidate_changes import LARGEST, TOO_LARGE, CandidateDiff, changes_between
+from weft.runtime.fan.ignored_trees import IgnoredTrees
 from weft.workspace import ProcessCommand, Runner
 from weft.workspace.ignore import IgnoreFile, read_ignore_file
 from weft.workspace.sandbox.overlay_changes import OverlayChange
 from weft.workspace.sandbox.scratch import remove
+from weft.workspace.sandbox.secret_names import is_secret_file
 
 INCLUDE: Final = ".worktreeinclude"
 FICLONE: Final = 0x40049409
@@ -88,7 +91,7 @@ async def make_copy(base: BaseFiles, folder: str, *, clones: bool) -> str:
     for begin in range(0, len(paths), _AT_ONCE):
         files = await base.read(paths[begin : begin + _AT_ONCE])
         await anyio.to_thread.run_sync(_write, copy, files)
-    ignored = base.record.ignored.all
+    ignored = base.record.ignored
     await anyio.to_thread.run_sync(_own_git, base, copy)
     bring = _clone_trees if clones else _copy_included
     await anyio.to_thread.run_sync(bring, base.root, copy, ignored)
@@ -144,9 +147,14 @@ def _own_git(base: BaseFiles, copy: str) -> None:
         file.write(f"{base.record.objects}\n")
 
 
-def _clone_trees(root: str, copy: str, paths: Sequence[str]) -> None:
-    for path in paths:
+def _clone_trees(root: str, copy: str, ignored: IgnoredTrees) -> None:
+    """Clone what is ignored; of secrets, those that the list of what a work tree needs names."""
+    wanted = read_ignore_file(f"{root}/{INCLUDE}")
+    for path in ignored.all:
         for source, below in _files_of(root, path):
+            is_secret = path in ignored.hidden or is_secret_file(os.path.basename(below))
+            if is_secret and (wanted is None or not _is_named(wanted, below)):
+                continue
             target = f"{copy}/{below}"
             os.makedirs(os.path.dirname(target), exist_ok=True)
             if os.path.islink(source):
@@ -155,12 +163,12 @@ def _clone_trees(root: str, copy: str, paths: Sequence[str]) -> None:
                 clone_file(source, target)
 
 
-def _copy_included(root: str, copy: str, paths: Sequence[str]) -> None:
+def _copy_included(root: str, copy: str, ignored: IgnoredTrees) -> None:
     """Copy what is ignored and named in the project's own list of what a work tree needs."""
     wanted = read_ignore_file(f"{root}/{INCLUDE}")
     if wanted is None:
         return
-    for path in paths:
+    for path in ignored.all:
         for source, below in _files_of(root, path):
             if _is_named(wanted, below):
                 os.makedirs(os.path.dirname(f"{copy}/{below}"), exist_ok=True)
