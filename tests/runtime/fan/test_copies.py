@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -166,6 +167,33 @@ async def test_secrets_are_cloned_only_where_the_list_of_a_work_tree_names_them(
         said = (await fan.verify_output(1)).split()
         assert ".env.local" not in said
         assert (".env" in said) == bool(included)
+
+
+@pytest.mark.usefixtures("cloning")
+async def test_an_ignored_tree_that_cannot_be_cloned_is_left_out_and_said_to_be(
+    stage: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.write("build/one.o", "1\n")
+    stage.write("build/two.o", "2\n")
+    stage.write("node_modules/a/passing.tmp", "soon gone\n")
+
+    def clone(source: str, target: str) -> None:
+        if source.endswith("two.o"):
+            raise PermissionError(errno.EACCES, "Permission denied", source)
+        if source.endswith(".tmp"):
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", source)
+        shutil.copy2(source, target)
+
+    monkeypatch.setattr(candidate_copy, "clone_file", clone)
+    verify = "cat node_modules/a/index.js node_modules/b/index.js; ! ls build/*"
+    async with stage.open(right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 1, verify=verify)
+        await waited(fan)
+        assert fan.candidates()[0].verify == "passed"
+        _, note = fan.notes
+        assert "build (Permission denied)" in note
+        assert "node_modules" not in note
 
 
 async def test_more_than_can_be_copied_is_refused(

@@ -162,7 +162,12 @@ class Fan:
         said: list[str] = []
         base = self._run.base
         if base is not None and base.record.isolation != "overlay":
-            return (_copies(base.record.isolation, base.record.why),)
+            said.append(_copies(base.record.isolation, base.record.why))
+            if left_out := self._run.not_cloned:
+                named = [f"{path} ({why})" for path, why in list(left_out.items())[:3]]
+                more = " and more" if len(left_out) > 3 else ""
+                said.append(f"candidates do not have {', '.join(named)}{more}")
+            return tuple(said)
         known = self._run.record.candidates.values()
         is_shared = any(each.network for each in known)
         if is_shared or (not known and not self._run.places.has_own_network):

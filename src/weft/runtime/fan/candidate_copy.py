@@ -15,7 +15,7 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
@@ -77,8 +77,9 @@ def can_clone(root: str, folder: str) -> bool:
 # --- making ---------------------------------------------------------------------------------------
 
 
-async def make_copy(base: BaseFiles, folder: str, *, clones: bool) -> str:
-    """Write the base out below a place; returns where.
+async def make_copy(base: BaseFiles, folder: str, *, clones: bool) -> dict[str, str]:
+    """Write the base out below a place (`copy_at`); returns the ignored trees that could not be
+    cloned, each with the reason.
 
     Raises:
         FinalToolError: the base cannot be read.
@@ -93,9 +94,10 @@ async def make_copy(base: BaseFiles, folder: str, *, clones: bool) -> str:
         await anyio.to_thread.run_sync(_write, copy, files)
     ignored = base.record.ignored
     await anyio.to_thread.run_sync(_own_git, base, copy)
-    bring = _clone_trees if clones else _copy_included
-    await anyio.to_thread.run_sync(bring, base.root, copy, ignored)
-    return copy
+    if clones:
+        return await anyio.to_thread.run_sync(_clone_trees, base.root, copy, ignored)
+    await anyio.to_thread.run_sync(_copy_included, base.root, copy, ignored)
+    return {}
 
 
 async def is_whole(folder: str) -> bool:
@@ -147,20 +149,43 @@ def _own_git(base: BaseFiles, copy: str) -> None:
         file.write(f"{base.record.objects}\n")
 
 
-def _clone_trees(root: str, copy: str, ignored: IgnoredTrees) -> None:
-    """Clone what is ignored; of secrets, those that the list of what a work tree needs names."""
+def _clone_trees(root: str, copy: str, ignored: IgnoredTrees) -> dict[str, str]:
+    """Clone what is ignored; of secrets, those that the list of what a work tree needs names.
+
+    A tree is there whole or not at all; returns those that are not, with the reason.
+    """
     wanted = read_ignore_file(f"{root}/{INCLUDE}")
+    left_out: dict[str, str] = {}
     for path in ignored.all:
-        for source, below in _files_of(root, path):
-            is_secret = path in ignored.hidden or is_secret_file(os.path.basename(below))
-            if is_secret and (wanted is None or not _is_named(wanted, below)):
-                continue
-            target = f"{copy}/{below}"
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            if os.path.islink(source):
-                os.symlink(os.readlink(source), target)
-            else:
-                clone_file(source, target)
+        made: list[str] = []
+        try:
+            for source, below in _files_of(root, path, _unless_gone):
+                is_secret = path in ignored.hidden or is_secret_file(os.path.basename(below))
+                if is_secret and (wanted is None or not _is_named(wanted, below)):
+                    continue
+                if not os.path.lexists(target := f"{copy}/{below}"):  # else the base has it
+                    made.append(target)
+                    _clone(source, target)
+        except OSError as error:
+            left_out[path] = error.strerror or "it cannot be read"
+            for target in made:
+                with suppress(FileNotFoundError):
+                    os.unlink(target)
+    return left_out
+
+
+def _clone(source: str, target: str) -> None:
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with suppress(FileNotFoundError):  # it went while we looked
+        if os.path.islink(source):
+            os.symlink(os.readlink(source), target)
+        else:
+            clone_file(source, target)
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _copy_included(root: str, copy: str, ignored: IgnoredTrees) -> None:
@@ -185,12 +210,17 @@ def _is_named(wanted: IgnoreFile, path: str) -> bool:
     return is_named
 
 
-def _files_of(root: str, path: str) -> Iterator[tuple[str, str]]:
+def _files_of(
+    root: str, path: str, on_error: Callable[[OSError], None] | None = None
+) -> Iterator[tuple[str, str]]:
+    """The files of a tree, and where they lie below the root; `on_error` is told of folders that
+    cannot be read.
+    """
     top = f"{root}/{path}"
     if os.path.islink(top) or os.path.isfile(top):
         yield top, path
         return
-    for folder, folders, names in os.walk(top):
+    for folder, folders, names in os.walk(top, onerror=on_error):
         links = [name for name in folders if os.path.islink(f"{folder}/{name}")]
         for name in (*names, *links):
             source = f"{folder}/{name}"

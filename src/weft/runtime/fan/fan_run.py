@@ -159,6 +159,8 @@ class FanRun:
         self._mark: FanMark | None = None
         self.changed_in_place: tuple[int, list[str]] = (0, [])
         """How many ignored files the user wrote to, under the candidates, and a few of them."""
+        self.not_cloned: dict[str, str] = {}
+        """The ignored trees that copies of candidates do not have, each with the reason."""
         self.judge: Callable[[FanRun], Awaitable[None]] | None = None
         """Breaks ties, where a judge is wanted."""
         self.judge_error = ""
@@ -593,7 +595,8 @@ class FanRun:
                 links_ignored=False,
                 isolation=base.record.isolation,
             )
-        copy = await make_copy(base, folder, clones=base.record.isolation == "reflink")
+        copy, clones = copy_at(folder), base.record.isolation == "reflink"
+        self.not_cloned |= await make_copy(base, folder, clones=clones)
         for layer in reversed(layers):
             await anyio.to_thread.run_sync(apply_layer, layer, copy)
         if command := str(config.get("fan.setup")):
