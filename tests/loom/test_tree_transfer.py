@@ -68,6 +68,50 @@ async def test_messages_of_a_chat_do_not_run_into_each_other(world: World) -> No
         assert (await app.loom.tree_settings("u-2")).name == "Branches"
 
 
+def _odd(**fields: str) -> bytes:
+    """A file of ours whose second node has these fields, as they are written there."""
+    more = "".join(f', "{name}": {value}' for name, value in fields.items())
+    root = '{"id": "r", "kind": "root", "text": "Once"' + more + "}"
+    node = '{"id": "a", "parent_id": "r", "text": " up"' + more + "}"
+    tree = '{"root_id": "r", "nodes": [' + root + ", " + node + "]}"
+    return ('{"format": "weft-loom", "version": 1, "trees": [' + tree + "]}").encode()
+
+
+@pytest.mark.parametrize("at", ["1e400", "-1e400", "-1e17", "1e17", "-1"])
+async def test_a_time_that_is_none_is_left_out_before_it_is_stored(world: World, at: str) -> None:
+    async with world.open() as app:
+        await import_trees(app.loom, _odd(created_at=at))
+        # As of any node that names no time, the one at which it came.
+        assert 0 < (await app.loom.get("a")).created_at < 4e9
+    async with world.open() as app:
+        assert [hit.node.id for hit in await app.loom.search("up")] == ["a"]
+        assert b"Once" in await export_tree(app.loom, "r", "html")
+        assert b"Once" in await export_tree(app.loom, "r", "basemode")
+        assert await app.loom.delete_tree("r") == 2
+
+
+async def test_numbers_of_a_file_are_in_range_or_left_out(world: World) -> None:
+    metadata = '{"far": 1e400, "many": 1' + "0" * 400 + ', "large": 99999999999999999999}'
+    odd = _odd(
+        rating="77", max_tokens="-3", cost_usd="-1e400", temperature="1e400", metadata=metadata
+    )
+    (tree,) = parse_trees(odd)
+    node = tree.nodes[1]
+    assert (node.rating, node.max_tokens, node.cost_usd, node.temperature) == (10, None, None, None)
+    async with world.open() as app:
+        await import_trees(app.loom, odd)
+        records = [{"id": "x", "rating": -77.4, "max_tokens": -3, "created_at": -1e300}]
+        await app.loom.import_nodes(records)
+    async with world.open() as app:
+        found = await app.loom.get("a")
+        assert (found.rating, found.max_tokens, found.temperature) == (10, None, None)
+        assert (found.metadata["far"], found.metadata["many"]) == (None, None)
+        assert found.metadata["large"] == pytest.approx(1e20)
+        other = await app.loom.get("x")
+        assert (other.rating, other.max_tokens, other.created_at > 0) == (-10, None, True)
+        assert await app.loom.delete_tree("r") == 2
+
+
 async def test_each_format_is_written_and_others_are_refused(world: World) -> None:
     async with world.open() as app:
         root, (first, _) = await app.loom.save_continuations("Root", [" A", " B"], **HOW)

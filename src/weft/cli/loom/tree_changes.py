@@ -21,13 +21,12 @@ from weft.cli.stdio import write_line, write_pretty
 from weft.errors import NodeNotFound, UsageError
 from weft.ids import NodeId
 from weft.loom import LoomNode, LoomSession, ModelPlanEntry, TreeSettings
+from weft.loom.formats.plain_json import RATINGS
 from weft.loom.model_plan import checked_plan
 
 _SHOWN: Final = 70
 _PLAN_FIELDS: Final = ModelPlanEntry.__struct_fields__
 """All of them: what is stored leaves out what is as usual, and programs would have to know that."""
-RATINGS: Final = 10
-"""The highest rating, and the lowest below zero."""
 
 
 @asynccontextmanager

@@ -13,8 +13,8 @@ from weft.loom.formats.plain_json import (
     as_list,
     as_table,
     as_text,
-    number,
     plain_metadata,
+    rating,
     seconds,
     short_text,
 )
@@ -55,7 +55,7 @@ def _node(row: Json) -> NodeRecord:
         created_at=seconds(row.get("createdAt")),
         bookmarked=row.get("bookmarked") is True,
         hidden=row.get("hidden") is True,
-        rating=number(row.get("rating")),
+        rating=rating(row.get("rating")),
         metadata={**plain_metadata(row.get("metadata")), **more},
     )
 

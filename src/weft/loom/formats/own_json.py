@@ -9,8 +9,18 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.loom.formats.assembly import assembled
-from weft.loom.formats.plain_json import as_id, as_list, as_table, as_text
-from weft.loom.node_record import TreeRecord
+from weft.loom.formats.plain_json import (
+    amount,
+    as_id,
+    as_list,
+    as_table,
+    as_text,
+    plain_metadata,
+    rating,
+    seconds,
+    whole,
+)
+from weft.loom.node_record import NodeRecord, TreeRecord
 
 NAME: Final = "weft-loom"
 VERSION: Final = 1
@@ -43,7 +53,31 @@ def parse_own(value: Any) -> tuple[TreeRecord, ...]:
         found = msgspec.convert(value, _TreeFile)
     except (msgspec.ValidationError, RecursionError) as error:
         raise UsageError(f"the file is not a tree as Weft writes it: {error}") from None
-    return tuple(map(_checked, found.trees))
+    return tuple(_checked(_in_range(tree)) for tree in found.trees)
+
+
+def _in_range(tree: TreeRecord) -> TreeRecord:
+    """The tree without numbers that are none, or that cannot be what they stand for."""
+    return msgspec.structs.replace(
+        tree,
+        nodes=tuple(map(_node_in_range, tree.nodes)),
+        created_at=seconds(tree.created_at),
+        settings=plain_metadata(tree.settings),
+        metadata=plain_metadata(tree.metadata),
+    )
+
+
+def _node_in_range(node: NodeRecord) -> NodeRecord:
+    return msgspec.structs.replace(
+        node,
+        created_at=seconds(node.created_at),
+        max_tokens=whole(node.max_tokens) or None,
+        temperature=amount(node.temperature),
+        rating=rating(node.rating),
+        cost_usd=amount(node.cost_usd),
+        usage=None if node.usage is None else plain_metadata(node.usage),
+        metadata=plain_metadata(node.metadata),
+    )
 
 
 def _checked(tree: TreeRecord) -> TreeRecord:

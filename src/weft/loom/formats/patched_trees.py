@@ -13,7 +13,7 @@ from weft.loom.formats.plain_json import (
     as_id,
     as_table,
     as_text,
-    number,
+    rating,
     seconds,
     short_text,
 )
@@ -136,7 +136,7 @@ class _Renderer:
             created_at=seconds(row.get("timestamp")),
             bookmarked=row.get("bookmarked") is True,
             hidden=row.get("hidden") is True,
-            rating=number(row.get("rating")),
+            rating=rating(row.get("rating")),
             metadata={**_summary(row), **moved},
         )
 

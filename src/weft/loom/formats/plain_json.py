@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
@@ -24,6 +25,11 @@ _LONGEST_NAME: Final = 512
 _MILLISECONDS: Final = 1e11
 """From here on a number is one of milliseconds: as seconds it would be in the year 5138."""
 _LATEST: Final = 253_402_300_799.0
+_LARGEST: Final = sys.float_info.max
+_WHOLE: Final = 2**63
+"""A store takes whole numbers up to here."""
+RATINGS: Final = 10
+"""The highest rating, and the lowest below zero."""
 
 
 def decode_json(data: bytes) -> Any:
@@ -108,7 +114,8 @@ def number(value: Any) -> float | None:
     """A finite number; thumbs up and down are 1 and -1."""
     if isinstance(value, bool):
         return 1.0 if value else -1.0
-    if isinstance(value, int | float) and math.isfinite(value):
+    # Whole numbers have no end in JSON: one may be larger than any float.
+    if isinstance(value, int | float) and abs(value) <= _LARGEST:
         return float(value)
     return None
 
@@ -117,6 +124,18 @@ def whole(value: Any) -> int | None:
     """A whole number that is not below zero."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
     return value if is_count else None
+
+
+def rating(value: Any) -> float | None:
+    """A rating, or the nearest that there is; None for anything else."""
+    found = number(value)
+    return None if found is None else min(max(found, -RATINGS), RATINGS)
+
+
+def amount(value: Any) -> float | None:
+    """A cost or a temperature: a finite number that is not below zero."""
+    found = None if isinstance(value, bool) else number(value)
+    return None if found is None or found < 0 else found
 
 
 def seconds(value: Any) -> float | None:
@@ -141,10 +160,13 @@ def seconds(value: Any) -> float | None:
 
 
 def iso_time(at: float | None) -> str | None:
-    """Seconds as ISO 8601 in UTC, with microseconds and Z."""
+    """Seconds as ISO 8601 in UTC, with microseconds and Z; None where no calendar has the time."""
     if at is None:
         return None
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+    try:
+        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def plain_metadata(value: Any) -> Json:
@@ -164,6 +186,8 @@ def _cleaned(value: Any) -> Any:
         return [_cleaned(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, int) and not -_WHOLE <= value < _WHOLE:
+        return number(value)
     return value
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
 from weft.errors import UsageError
 from weft.ids import NodeId
+from weft.loom.formats.plain_json import amount, plain_metadata, rating, seconds, whole
 from weft.loom.model_plan import stored_plan
 from weft.loom.node import CHECKED_OUT, CONTEXT
 from weft.loom.trees.tree_edits import text_node
@@ -59,7 +59,7 @@ def _checked(fields: Mapping[str, Any], number: int) -> ImportedNode:
     text = fields.get("text") or ""
     if not isinstance(text, str):
         raise UsageError(f"the text of {node_id!r} is not text")
-    model = fields.get("model")
+    model, strategy = fields.get("model"), fields.get("strategy")
     metadata = _metadata(fields)
     settings = _taken_settings(metadata) if parent_id is None else {}
     node = text_node(
@@ -67,9 +67,9 @@ def _checked(fields: Mapping[str, Any], number: int) -> ImportedNode:
         text,
         parent=parent_id,
         model=model if isinstance(model, str) else "",
-        strategy=_of(fields, "strategy", str) or None,
-        max_tokens=_of(fields, "max_tokens", int),
-        temperature=_of(fields, "temperature", (int, float)),
+        strategy=strategy if isinstance(strategy, str) and strategy else None,
+        max_tokens=whole(fields.get("max_tokens")) or None,
+        temperature=amount(fields.get("temperature")),
         metadata=metadata,
     )
     context = fields.get("context") or settings.pop("context", "")
@@ -79,7 +79,7 @@ def _checked(fields: Mapping[str, Any], number: int) -> ImportedNode:
         id=node_id,
         parent_id=parent_id,
         node=node,
-        at=_time(fields.get("created_at")),
+        at=seconds(fields.get("created_at")) or 0.0,
         checked_out=bool(fields.get(CHECKED_OUT)),
         settings=settings,
     )
@@ -105,27 +105,18 @@ def _metadata(fields: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("role", "bookmarked", "hidden", "rating", "partial"):
         if fields.get(name):
             metadata[name] = fields[name]
-    return {name: value for name, value in metadata.items() if isinstance(name, str)}
-
-
-def _of(fields: Mapping[str, Any], name: str, kind: Any) -> Any:
-    value = fields.get(name)
-    return value if isinstance(value, kind) and not isinstance(value, bool) else None
+    if "rating" in metadata:
+        given_rating = rating(metadata.pop("rating"))
+        # Whole numbers, as everywhere else.
+        metadata |= {} if given_rating is None else {"rating": round(given_rating)}
+    # Numbers that no JSON has would be stored as something else.
+    return plain_metadata({name: each for name, each in metadata.items() if isinstance(name, str)})
 
 
 def _id(given: Any, what: str) -> NodeId:
     if not isinstance(given, str) or not given or len(given) > LONGEST_ID or "\0" in given:
         raise UsageError(f"{what} has no id that can be stored: {given!r}")
     return NodeId(given)
-
-
-def _time(given: Any) -> float:
-    if isinstance(given, int | float):
-        return float(given)
-    try:
-        return datetime.fromisoformat(str(given)).timestamp()
-    except ValueError:
-        return 0.0
 
 
 def _parents_first(found: Mapping[NodeId, ImportedNode]) -> list[ImportedNode]:
