@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.example_count import examples
+from weft.cli.commands.table import when
 from weft.errors import UsageError
 from weft.loom.formats.assembly import assembled
 from weft.loom.formats.basemode import dump_basemode
@@ -369,6 +370,12 @@ def test_half_an_emoji_does_not_spoil_a_file() -> None:
 )
 def test_times_are_read_or_left_out(said: object, at: float | None) -> None:
     assert seconds(said) == at
+
+
+@pytest.mark.parametrize("at", [1e17, -1e17, 1e300, float("inf"), float("nan")])
+def test_a_time_that_no_calendar_has_is_shown_as_none(at: float) -> None:
+    """Logs of earlier versions may have some."""
+    assert (iso_time(at), when(at)) == (None, "")
 
 
 JUNK: st.SearchStrategy[Any] = st.sampled_from(

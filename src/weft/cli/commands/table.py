@@ -24,8 +24,11 @@ def print_table(rows: Sequence[Sequence[str]], *, head: Sequence[str] = ()) -> N
 
 
 def when(at: float) -> str:
-    """A time of day, for people."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else ""
+    """A time of day, for people; empty for one that no calendar has."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else ""
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def money(cost: float | None) -> str:
