@@ -239,8 +239,32 @@ def test_an_id_of_another_program_may_be_a_number_or_have_a_slash(loom: LoomProg
     ]
     (loom.weft.project / "t.json").write_text(json.dumps({"version": 1, "nodes": nodes}))
     loom.said("import", "t.json")
-    assert loom.data("show", "77")["text"] == "root"
+    assert "id:77" in loom.said("list")
+    assert loom.data("show", "id:77")["text"] == "root"
+    assert loom.data("show", "id:77/1")["text"] == "root child"
     assert loom.data("show", "a/b")["text"] == "root child"
+
+
+def test_a_number_is_a_child_and_never_the_beginning_of_an_id(loom: LoomProgram) -> None:
+    """`delete 3` where there is no third child has to leave a node that is called so alone."""
+    nodes = [
+        {"id": name, "parent_id": parent, "kind": "text", "text": f" {name}"}
+        for name, parent in (("root", None), ("3", "root"), ("31", "root"), ("4x", "root"))
+    ]
+    (loom.weft.project / "t.json").write_text(json.dumps({"version": 1, "nodes": nodes}))
+    loom.said("import", "t.json")
+    loom.said("select", "4x")
+    refused = loom.said("delete", "3", "-y", code=2)
+    assert "there is no branch '3': 4x has no children" in refused
+    assert "`id:3` is the node of that id" in refused
+    assert "no branch '4'" in loom.said("delete", "4", "-y", code=2)
+    assert "has no number" in loom.said("restore", "3", code=2)
+    assert [each["id"] for each in loom.data("children", "root")] == ["3", "31", "4x"]
+    assert "`weft loom restore id:3`" in loom.said("delete", "id:3", "-y")
+    assert [each["id"] for each in loom.data("children", "root")] == ["31", "4x"]
+    loom.said("restore", "id:3")
+    assert len(loom.data("children", "root")) == 3
+    assert loom.data("show", "root/2", "--segment")["id"] == "31"
 
 
 def test_a_wrong_reference_is_told_with_what_there_is(loom: LoomProgram) -> None:

@@ -15,7 +15,7 @@ from weft.cli.loom.branch_text import node_data, one_line, short_model, write_br
 from weft.cli.loom.given_text import is_unicode, text_of, value_text
 from weft.cli.loom.growth_plan import changed_plan, make_ready, new_plan
 from weft.cli.loom.live_branches import LiveBranches
-from weft.cli.loom.node_references import find_node, one_reference, short_id
+from weft.cli.loom.node_references import child_of, find_node, one_reference, short_id
 from weft.cli.parse import ParsedArguments
 from weft.cli.signals import StopSignal
 from weft.cli.stdio import complain, tell, write_line, write_pretty
@@ -68,7 +68,7 @@ async def go_on(app: App, arguments: ParsedArguments) -> int:
     at = await find_node(app.loom, one_reference(arguments))
     branch = arguments.whole("branch")
     if branch is not None:
-        at = await find_node(app.loom, f"{at}/{branch}")
+        at = await child_of(app.loom, at, branch)
     if not arguments.flag("here"):
         at = await _end_below(app, at)
     view = await app.loom.open(at)

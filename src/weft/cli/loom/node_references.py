@@ -19,6 +19,12 @@ SHORT_TIMED: Final = 14
 _TIMED: Final = 26
 LONGEST_FOREIGN: Final = 20
 """Characters of an id of another program's that lists show."""
+BY_ID: Final = "id:"
+"""Before an id that would be taken for the number of a child."""
+_LONGEST_NUMBER: Final = 3
+"""Digits of the number of a child; a longer one that no child has may begin an id."""
+_SHORTEST: Final = 4
+"""Characters that an id is found by where no letter is among them."""
 NO_TREES: Final = "there are no trees yet; `weft loom new 'Once upon a time'` makes one"
 
 
@@ -27,17 +33,24 @@ def short_id(node_id: str) -> str:
     if node_id.startswith("ses_"):
         # A fork of a tree has no root of its own; it is called by its session, and by all of that.
         return node_id
+    if is_number(node_id):
+        return BY_ID + node_id
     if not node_id.startswith(PREFIX):
         return node_id[:LONGEST_FOREIGN]
     digits = node_id[len(PREFIX) :]
     return digits[: SHORT_TIMED if len(digits) == _TIMED else SHORT]
 
 
+def is_number(reference: str) -> bool:
+    """Whether this is the number of a child, and nothing else."""
+    return reference.isdecimal() and len(reference) <= _LONGEST_NUMBER
+
+
 async def find_node(store: GenerationStore, reference: str | None) -> NodeId:
     """The node that is meant.
 
     None and `.` are the active node, `..` is its parent, `/` the root of its tree, a number the
-    child of that number; `../2` and `ID/1` go on from there.
+    child of that number; `../2` and `ID/1` go on from there.  `id:2` is the node of that very id.
 
     Raises:
         UsageError: there is no active node, or none that stands there.
@@ -73,7 +86,10 @@ async def _from_active(store: GenerationStore, reference: str) -> NodeId:
             at = (await store.root(at)).id
         return await _walked(store, at, reference.split("/"))
     except UsageError:
-        # A number may be an id: that of another program, or the beginning of one of ours.
+        # A long number may be an id: that of another program, or the beginning of one of ours. A
+        # short one never is: whoever miscounts would change a node that is anywhere.
+        if is_number(reference.partition("/")[0]):
+            raise
         try:
             return await _by_id(store, reference)
         except (NodeNotFound, AmbiguousId):
@@ -100,6 +116,11 @@ async def active_node(store: GenerationStore) -> NodeId:
 
 
 async def _by_id(store: GenerationStore, reference: str) -> NodeId:
+    exact = reference.removeprefix(BY_ID)
+    if exact != reference and exact in await store.nodes_by_ids([exact]):
+        return NodeId(exact)
+    if len(reference) < _SHORTEST and not any(map(str.isalpha, reference)):
+        raise NodeNotFound(reference)
     try:
         return await store.resolve_node_id(reference)
     except NodeNotFound:
@@ -112,6 +133,15 @@ async def _by_id(store: GenerationStore, reference: str) -> NodeId:
         raise NodeNotFound(reference) from None
 
 
+async def child_of(store: GenerationStore, at: NodeId, number: int) -> NodeId:
+    """The child of that number.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return await _step(store, at, f"{number}")
+
+
 async def _step(store: GenerationStore, at: NodeId, step: str) -> NodeId:
     if step in ("", "."):
         return at
@@ -122,7 +152,9 @@ async def _step(store: GenerationStore, at: NodeId, step: str) -> NodeId:
         return parent
     children = await store.children(at)
     if not step.isdecimal() or not 1 <= int(step) <= len(children):
-        raise UsageError(_no_branch(step, at, len(children)))
+        is_id = is_number(step) and bool(await store.nodes_by_ids([step]))
+        hint = f"; `{BY_ID}{step}` is the node of that id" if is_id else ""
+        raise UsageError(_no_branch(step, at, len(children)) + hint)
     return children[int(step) - 1].id
 
 

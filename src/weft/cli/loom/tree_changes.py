@@ -15,7 +15,14 @@ from weft.cli.exit_codes import OK
 from weft.cli.loom.branch_text import node_data, one_line, write_fact
 from weft.cli.loom.given_text import is_unicode, piped_text, value_text, without_last_newline
 from weft.cli.loom.growth_plan import changed_plan
-from weft.cli.loom.node_references import PREFIX, find_node, one_reference, short_id
+from weft.cli.loom.node_references import (
+    BY_ID,
+    PREFIX,
+    find_node,
+    is_number,
+    one_reference,
+    short_id,
+)
 from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import write_line, write_pretty
 from weft.errors import NodeNotFound, UsageError
@@ -209,6 +216,9 @@ async def restore(app: App, arguments: ParsedArguments) -> int:
 async def _restored(app: App, given: str) -> int:
     if not is_unicode(given):
         raise NodeNotFound(given)
+    if is_number(given):
+        raise UsageError(f"what was deleted has no number; `{BY_ID}{given}` is the node of that id")
+    given = given.removeprefix(BY_ID)
     try:
         return await app.loom.restore_subtree(given)
     except NodeNotFound:

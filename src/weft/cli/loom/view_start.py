@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.app import App
-from weft.cli.loom.node_references import find_node, is_from_active, one_reference
+from weft.cli.loom.node_references import BY_ID, find_node, is_from_active, one_reference
 from weft.cli.parse import ParsedArguments
 from weft.errors import AmbiguousId, NodeNotFound
 
@@ -33,7 +33,8 @@ async def _named(app: App, given: str) -> str:
     if is_from_active(given):
         return await find_node(app.loom, given)
     # A word of a text may be the beginning of an id as well, if it is short.
-    if len(given) < SHORTEST_ID or any(each.isspace() for each in given):
+    is_short = len(given) < SHORTEST_ID and not given.startswith(BY_ID)
+    if is_short or any(each.isspace() for each in given):
         return given
     try:
         return await find_node(app.loom, given)
