@@ -223,3 +223,39 @@ async def test_a_second_root_is_in_every_export_and_comes_back(world: World) -> 
         assert len(await app.loom.tree(root.id)) == 4
         assert (await app.loom.open(root.id)).get_state().full_text == "Anew and"
         assert (await import_trees(app.loom, files["json"])).added == 0
+
+
+async def test_branches_of_nodes_that_were_edited_come_back_where_they_were(world: World) -> None:
+    async def outline(loom: GenerationStore, root: str) -> list[tuple[str, str | None, str, str]]:
+        return [
+            (node.id, node.parent_id, node.text, await loom.full_text(node.id))
+            for node in await loom.tree(root)
+        ]
+
+    async with world.open() as app:
+        loom = app.loom
+        root, [child] = await loom.save_continuations("Once", [" up"], model="m")
+        view = await loom.open(root.id)
+        for text, beside in (("Twice", " down"), ("Thrice", ""), ("Often", " left")):
+            view.edit_node_text(root.id, text)
+            if beside:
+                await view.save()
+                await loom.add_child(root.id, beside)
+        view.edit_node_text(child.id, " over")
+        await view.save()
+        await view.aclose()
+        before = await outline(loom, root.id)
+        children = [each.id for each in await loom.children(root.id)]
+        texts = sorted(each[3] for each in before)
+        assert texts == ["Often", "Often left", "Once over", "Twice down"]
+        data = await export_tree(loom, root.id)
+        assert (await import_trees(loom, data)).added == 0
+        assert await outline(loom, root.id) == before
+    (world.base / "other").mkdir()
+    other = World(world.kind, world.base / "other")
+    async with other.open() as app:
+        assert (await import_trees(app.loom, data)).known == 0
+    async with other.open() as app:
+        assert sorted(await outline(app.loom, root.id)) == sorted(before)
+        assert [each.id for each in await app.loom.children(root.id)] == children
+        assert (await import_trees(app.loom, data)).added == 0

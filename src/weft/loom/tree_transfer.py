@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 import msgspec
 
 from weft.errors import UsageError
+from weft.events import NodeEdited
 from weft.ids import NodeId
 from weft.loom.formats.basemode import dump_basemode
+from weft.loom.formats.earlier_texts import with_one_node_each
 from weft.loom.formats.own_json import dump_own
 from weft.loom.formats.tree_export import dump_html, dump_markdown
 from weft.loom.formats.tree_file import parse_trees
-from weft.loom.node_record import NodeRecord
+from weft.loom.node_record import NodeRecord, TreeRecord
+from weft.loom.trees.tree_edits import text_parts
 
 if TYPE_CHECKING:
     from weft.loom.tree_store import TreeStore
@@ -63,7 +66,7 @@ async def import_trees(store: TreeStore, data: bytes) -> TreeImport:
     roots: list[NodeId] = []
     for tree in trees:
         nodes = tuple(map(_importable, tree.nodes))
-        more, root = await store.imported_tree(msgspec.structs.replace(tree, nodes=nodes))
+        more, root = await _imported(store, msgspec.structs.replace(tree, nodes=nodes))
         added += more
         roots.append(root)
     return TreeImport(
@@ -72,6 +75,31 @@ async def import_trees(store: TreeStore, data: bytes) -> TreeImport:
         known=sum(len(tree.nodes) for tree in trees) - added,
         source=trees[0].source if trees else "",
     )
+
+
+async def _imported(store: TreeStore, tree: TreeRecord) -> tuple[int, NodeId]:
+    """Add a tree; nodes that were edited become such again, where none of the tree is there yet."""
+    whole, later = with_one_node_each(tree)
+    # What is known is left as it is: the nodes of the file are compared with it as they are there.
+    if not later or await store.nodes_by_ids([node.id for node in tree.nodes]):
+        return await store.imported_tree(tree)
+    added, root = await store.imported_tree(whole)
+    if added < len(whole.nodes):
+        return added, root
+    held, _ = await store.trees.find(root, writes=True)
+    held.write(
+        [
+            NodeEdited(
+                node=NodeId(each.node_id),
+                revision=each.revision,
+                parts=text_parts(each.text),
+                carries=tuple(map(NodeId, each.children)),
+            )
+            for each in later
+        ]
+    )
+    await held.saved()
+    return len(tree.nodes), root
 
 
 def _importable(node: NodeRecord) -> NodeRecord:

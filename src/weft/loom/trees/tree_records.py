@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.ids import NodeId
+from weft.loom.formats.earlier_texts import REVISION, REVISION_OF
 from weft.loom.loom_state import TreeSettings
 from weft.loom.node import CONTEXT, LoomNode
 from weft.loom.node_record import NodeRecord, TreeRecord
@@ -66,7 +67,7 @@ class _Records:
             was = self._tree.node(held.parent, held.parent_revision)
             name = f"{was.id}~{held.parent_revision}"
             now = next(record for record in found if record.id == was.id)
-            old = {"revision_of": was.id, "revision": held.parent_revision}
+            old = {REVISION_OF: was.id, REVISION: held.parent_revision}
             found.append(
                 msgspec.structs.replace(
                     now, id=name, text=was.text, checked_out=False, metadata=now.metadata | old
