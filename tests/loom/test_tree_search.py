@@ -48,3 +48,22 @@ async def test_filters_may_stand_among_the_words(world: World) -> None:
         assert await found("storm after:2999-01-01") == []
         with pytest.raises(UsageError, match="is:great is not known"):
             await found("storm is:great")
+
+
+async def test_what_a_node_said_before_it_was_edited_is_not_found(world: World) -> None:
+    async with world.open() as app:
+        loom = app.loom
+        _, [one] = await loom.save_continuations("Once", [" up there"], **HOW)
+        view = await loom.open(one.id)
+        view.edit_node_text(one.id, " zebra there")
+        await view.save()
+        assert await loom.search("up") == []
+        assert await loom.search("up there") == []
+        for words in ("zebra", "there"):
+            [hit] = await loom.search(words)
+            assert (hit.node.id, hit.snippet) == (one.id, "zebra there")
+        # By its name the tree is found all the same, and by its id the node.
+        await loom.update_tree_settings(one.root_id, name="Up and away")
+        assert [hit.node.id for hit in await loom.search("up")] == [one.root_id]
+        [hit] = await loom.search(one.id)
+        assert hit.snippet.strip() == "zebra there"

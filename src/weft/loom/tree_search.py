@@ -18,7 +18,7 @@ from weft.loom.search_rank import (
     metadata_order,
     rolled_up,
 )
-from weft.store import SearchHit
+from weft.store import SearchHit, words
 
 _EXCERPT: Final = 200
 
@@ -53,7 +53,10 @@ async def search_nodes(
     """The nodes that fit a search, the best first."""
     excerpts = {hit.node: hit.excerpt for hit in found.said}
     hits: list[LoomHit] = []
-    ranked = fused(_orders(query, found))
+    said, *others = _orders(query, found)
+    otherwise = {node for order in others for node in order}
+    phrases = words.phrases(query.words)
+    ranked = fused([said, *others])
     for start in range(0, len(ranked), limit):
         page = ranked[start : start + limit]
         # What was deleted since it was found, or hidden, is not there any more.
@@ -63,6 +66,14 @@ async def search_nodes(
             if node is None:
                 continue
             excerpt = excerpts.get(node.id) or node.text[:_EXCERPT]
+            if node.id in excerpts and node.revision and node.kind != "message":
+                # Stores find what it said before as well.
+                if _says_all(node, phrases):
+                    excerpt = words.excerpt(node.text, phrases)
+                elif node.id in otherwise:
+                    excerpt = node.text[:_EXCERPT]
+                else:
+                    continue
             hit = LoomHit(node=node, root=node.root_id, score=each.score, snippet=excerpt)
             if holds(query, hit) and fits(hit):
                 hits.append(hit)
@@ -98,6 +109,11 @@ def holds(query: LoomQuery, hit: LoomHit) -> bool:
         and (query.after is None or at >= query.after)
         and (query.before is None or at < query.before)
     )
+
+
+def _says_all(node: LoomNode, phrases: Sequence[str]) -> bool:
+    index = words.indexed(node.text)
+    return all(words.holds(index, phrase) for phrase in phrases)
 
 
 def _labels(node: LoomNode) -> set[str]:
