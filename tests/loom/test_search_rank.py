@@ -94,3 +94,9 @@ def test_fusion_names_each_node_once_and_in_order(rankings: list[list[str]]) -> 
     ranked = fused(rankings)
     assert sorted(each.id for each in ranked) == sorted({each for row in rankings for each in row})
     assert [each.score for each in ranked] == sorted((e.score for e in ranked), reverse=True)
+
+
+def test_words_behind_a_dash_are_left_out() -> None:
+    assert parse_query("storm -sea --calm - well-known") == LoomQuery(
+        words="storm well-known", not_words=("sea", "calm")
+    )

@@ -45,6 +45,10 @@ async def test_filters_may_stand_among_the_words(world: World) -> None:
         assert await found("label:dark storm") == [two.id]
         assert await found("storm model:gpt") == []
         assert await found("storm -model:haiku") == []
+        assert await found("storm -b") == [one.id]
+        assert await found("-a storm") == [two.id]
+        assert await found("storm -st") == await found("storm")
+        assert await found("storm -a -B") == []
         assert await found("storm after:2999-01-01") == []
         with pytest.raises(UsageError, match="is:great is not known"):
             await found("storm is:great")

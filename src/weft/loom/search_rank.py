@@ -46,6 +46,8 @@ class LoomQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A search as it was typed: words, and what has to hold beside them."""
 
     words: str = ""
+    not_words: tuple[str, ...] = ()
+    """None of these may stand in the text."""
     models: tuple[str, ...] = ()
     """Alternatives; so are those of the other lists."""
     not_models: tuple[str, ...] = ()
@@ -64,7 +66,7 @@ class LoomQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_query(text: str) -> LoomQuery:
-    """The search that a line of text asks for: `storm model:haiku is:bookmarked after:2026-05-01`.
+    """The search that a line of text asks for: `storm -sea model:haiku after:2026-05-01`.
 
     Raises:
         UsageError: a filter has a value that it cannot have.
@@ -79,8 +81,10 @@ def parse_query(text: str) -> LoomQuery:
             raise UsageError(f"-{name}: cannot be asked for; only -model: and -is: can")
         else:
             given[minus + name].append(value)
+    said = _FILTER.sub(" ", text).split()
     return LoomQuery(
-        words=" ".join(_FILTER.sub(" ", text).split()),
+        words=" ".join(word for word in said if not word.startswith("-")),
+        not_words=tuple(bare for word in said if word[0] == "-" and (bare := word.lstrip("-"))),
         models=tuple(given["model"]),
         not_models=tuple(given["-model"]),
         roles=tuple(given["role"]),

@@ -108,12 +108,19 @@ def holds(query: LoomQuery, hit: LoomHit) -> bool:
         and all(states[name] is wanted for name, wanted in query.states)
         and (query.after is None or at >= query.after)
         and (query.before is None or at < query.before)
+        and not (query.not_words and _says_any(node, words.phrases(" ".join(query.not_words))))
     )
 
 
 def _says_all(node: LoomNode, phrases: Sequence[str]) -> bool:
     index = words.indexed(node.text)
     return all(words.holds(index, phrase) for phrase in phrases)
+
+
+def _says_any(node: LoomNode, phrases: Sequence[str]) -> bool:
+    index = words.indexed(node.text)
+    # Whole words: who leaves out `sea` does not mean `season`.
+    return any(words.holds(f"{index} ", f"{phrase} ") for phrase in phrases)
 
 
 def _labels(node: LoomNode) -> set[str]:
