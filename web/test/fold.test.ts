@@ -113,3 +113,12 @@ test("a cost that is not known makes the sum unknown, and never 0", () => {
   const state = take(start(), { kind: "usage_recorded", seq: 11, model: "a:b", usage: { input_tokens: 5 } });
   assert.equal(state.cost, null);
 });
+
+test("what only the model is told is no row", () => {
+  const told: Event = { kind: "system_note", seq: 11, at: 5, text: "<environment>\nDate: today\n</environment>", to_model: true };
+  assert.equal(take(start(), told).rows.length, 1);
+  const page = { messages: [{ id: "n1", message: { role: "system" as const, content: told.text as string, at: 1 } }], seq: 10 };
+  assert.equal(begin("s", SNAPSHOT, page).rows.length, 0);
+  const said: Event = { ...told, text: "the model was changed" };
+  assert.equal(take(start(), said).rows.length, 2);
+});

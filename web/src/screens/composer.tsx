@@ -246,7 +246,7 @@ function ModelMenu(): JSX.Element {
   const items = all.some((each) => each.chosen) ? all : [{ value: model, label: model, chosen: true }, ...all];
   return (
     <Menu up label="Model" items={items} onChoose={(value) => void attempt(send("PUT", of(id, "model"), { model: value }))}>
-      {shortModel(model) || "choose a model"}<Icon name="down" size={12} />
+      <span class="cut">{shortModel(model) || "choose a model"}</span><Icon name="down" size={12} />
     </Menu>
   );
 }

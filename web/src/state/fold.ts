@@ -195,12 +195,19 @@ export function withEarlier(state: SessionState, page: Page): SessionState {
   };
 }
 
+/** What the model is told of its environment (date, branch, sandbox) is no part of the conversation. */
+function isForModelAlone(text: string): boolean {
+  return text.startsWith("<environment>");
+}
+
 function readPage(page: Page): { rows: Row[]; results: Map<string, CallResult> } {
   const rows: Row[] = [];
   const results = new Map<string, CallResult>();
   for (const { id, message } of page.messages) {
     if (message.role === "tool") results.set(message.tool_call_id ?? id, pageResult(message));
-    else if (message.role === "system") rows.push({ id, role: "note", message });
+    else if (message.role === "system") {
+      if (!isForModelAlone(message.content)) rows.push({ id, role: "note", message });
+    }
     else rows.push({ id, role: message.role, message });
   }
   return { rows, results };
@@ -486,6 +493,7 @@ function completed(state: SessionState, event: Event): SessionState {
 
 function note(state: SessionState, event: Event): SessionState {
   const id = `note_${event.seq}`;
+  if (isForModelAlone(event.text as string)) return state;
   if (state.rows.some((row) => row.id === id)) return state;
   const message: HistoryMessage = {
     role: "system",
