@@ -101,6 +101,23 @@ async def test_a_set_up_that_fails_is_told(stage: World) -> None:
         assert "no network here" in found.detail
 
 
+async def test_a_copy_that_was_never_finished_holds_no_work_and_is_pruned(stage: World) -> None:
+    async with stage.open(right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("mend it", 2, verify="true")
+        await waited(fan)
+        places = stage.base / "sandbox" / "fans" / fan.id
+        for index in (1, 2):
+            # As a process leaves it that dies while the copy is made.
+            (places / f"{index}" / "stamps").unlink()
+        with pytest.raises(UsageError, match="candidate 1 is gone"):
+            await fan.keep(1)
+        with pytest.raises(UsageError, match="candidate 1 is gone"):
+            await fan.compare(1, 2)
+        await fan.prune(1)
+        assert not (places / "1").exists()
+
+
 async def test_commands_of_a_copy_are_asked_for(stage: World) -> None:
     model = candidate_model("script", shell_call(f"echo x > {stage.project}/x"), "Done.")
     async with stage.open(model) as app:

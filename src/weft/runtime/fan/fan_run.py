@@ -427,7 +427,7 @@ class FanRun:
         """
         if self.record.candidates[index].dropped != "pruned":
             work = None
-            if self.places.has(self._fan_id, str(index)):
+            if await self._has_place(index):
                 work = await self._work_of(index, is_forced=is_forced)
             await self.dropped(index, "pruned", work=work)
         await anyio.to_thread.run_sync(self.places.remove, self._fan_id, str(index))
@@ -604,6 +604,14 @@ class FanRun:
         await note_copy(folder)
         return CopyView(copy, most_bytes=most)
 
+    async def _has_place(self, index: int) -> bool:
+        """Whether a candidate can have left something: a copy that was not finished is none."""
+        if not self.places.has(self._fan_id, str(index)):
+            return False
+        if self.base is None or self.base.record.isolation == "overlay":
+            return True
+        return await is_whole(self.places.folder(self._fan_id, str(index)))
+
     async def diff_of(self, index: int) -> CandidateDiff:
         """What a candidate changed.
 
@@ -611,7 +619,7 @@ class FanRun:
             UsageError: nothing of it is left, or it is more than is carried over.
             FinalToolError: the base cannot be read.
         """
-        if self.base is None or not self.places.has(self._fan_id, str(index)):
+        if self.base is None or not await self._has_place(index):
             raise UsageError(f"the overlay of candidate {index} is gone; its diff is left")
         if self.base.record.isolation != "overlay":
             return await copy_diff(self.base, self.places.folder(self._fan_id, str(index)))
