@@ -27,12 +27,13 @@ from weft.api.fan import Fan
 from weft.errors import UsageError
 from weft.events import FanCandidateEnded
 from weft.file_io import write_all
-from weft.runtime.fan import base_watch
+from weft.runtime.fan import base_watch, fan_run
 from weft.runtime.fan.base_files import BaseFile
 from weft.runtime.fan.base_watch import pin_old
 from weft.runtime.fan.candidate_changes import CandidateChange, CandidateDiff
 from weft.runtime.fan.fan_run import FanRun
 from weft.runtime.fan.kept_candidate import CandidateKeeper
+from weft.workspace.sandbox.overlay_changes import TooMuch
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.timeout(90)]
 
@@ -175,6 +176,27 @@ async def test_why_a_candidate_failed_is_told_to_the_user(
         await fan.resume([2])
         await waited(fan)
         assert {each.state for each in fan.candidates()} == {"done"}
+
+
+async def test_what_a_candidate_that_failed_has_used_counts_for_the_budget(
+    stage: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def too_much(*args: object) -> CandidateDiff:
+        raise TooMuch("more than is carried over")
+
+    monkeypatch.setattr(fan_run, "candidate_diff", too_much)
+    async with open_stage(stage, right("script")) as app:
+        session = await app.sessions.start_session()
+        fan = await session.generate_branches("do", 1)
+        await waited(fan)
+        assert fan.candidates()[0].state == "failed"
+        paid = (await session.usage()).total.cost_usd
+        assert paid
+        assert app.host.fan_runs[fan.id].spent_usd() == pytest.approx(paid)
+        fan_id = fan.id
+    async with open_stage(stage, right("script")) as app:
+        fan = await app.fan(fan_id)
+        assert app.host.fan_runs[fan.id].spent_usd() == pytest.approx(paid)
 
 
 async def test_a_second_keep_of_what_was_kept_in_part_is_finished_too(

@@ -65,7 +65,7 @@ from weft.runtime.fan.fan_host import FanHost, places_of
 from weft.runtime.fan.fan_index import FanEntry, FanIndex, store_name
 from weft.runtime.fan.fan_marks import FanMark
 from weft.runtime.fan.fan_places import FanPlaces, move_into
-from weft.runtime.fan.fan_record import FanLog, FanRecord
+from weft.runtime.fan.fan_record import CandidateRecord, FanLog, FanRecord
 from weft.session import AbortTurn
 from weft.sha256 import sha256
 from weft.state import SessionState
@@ -494,15 +494,19 @@ class FanRun:
 
     def spent_usd(self) -> float:
         """What the candidates have used so far."""
-        ports = self.sessions.registry.ports
-        total = 0.0
-        for candidate in self.record.candidates.values():
-            port = ports.get(candidate.child)
-            usage = port.state.ledger.total if port is not None else None
-            if usage is None and candidate.ended is not None:
-                usage = candidate.ended.usage
-            total += (usage.cost_usd or 0.0) if usage is not None else 0.0
-        return total
+        used = [each for known in self.record.candidates.values() for each in self._used(known)]
+        return sum(usage.cost_usd or 0.0 for usage in used)
+
+    def _used(self, candidate: CandidateRecord) -> list[Usage]:
+        """What one has used; the session has paid for it also where no end of it is on record."""
+        port = self.sessions.registry.ports.get(candidate.child)
+        if port is not None:
+            return [port.state.ledger.total]
+        paid = self.host.state.children.known.get(candidate.child)
+        if paid is not None and paid.counted:
+            return list(paid.counted.values())
+        ended = candidate.ended
+        return [ended.usage] if ended is not None and ended.usage is not None else []
 
     # -- a candidate in the user's hands
 
