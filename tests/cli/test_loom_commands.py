@@ -190,6 +190,13 @@ def test_without_a_key_a_tree_is_refused_and_nothing_is_made(loom: LoomProgram) 
     assert loom.data("list") == []
 
 
+def test_an_empty_tree_needs_no_key_and_grows_with_the_first_model(loom: LoomProgram) -> None:
+    root = loom.said("new", "Once", "--empty").strip()
+    assert [each["root_id"] for each in loom.data("list")] == [root]
+    made = loom.data("continue", "-n", "2", "-m", loom.model)
+    assert (made["root"], len(made["branches"])) == (root, 2)
+
+
 @pytest.mark.process
 def test_without_a_key_the_embedded_model_is_taken_where_it_is_installed(weft: WeftProgram) -> None:
     weights = weft.data / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"

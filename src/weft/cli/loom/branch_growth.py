@@ -10,7 +10,7 @@ import anyio.abc
 import msgspec
 
 from weft.app import App
-from weft.cli.exit_codes import FAILED, OK
+from weft.cli.exit_codes import FAILED, OK, CommandExit
 from weft.cli.loom.branch_text import node_data, one_line, short_model, write_branch
 from weft.cli.loom.given_text import is_unicode, text_of, value_text
 from weft.cli.loom.growth_plan import changed_plan, make_ready, new_plan
@@ -46,11 +46,18 @@ async def new(app: App, arguments: ParsedArguments) -> int:
         raise UsageError(f"{name!r} is no name for a tree")
     # Before anything is made: a tree that can only fail would be in every list.
     StopRule.read(arguments.text("stop_when") or "")
-    plan = checked_plan(new_plan(app, arguments))
     is_empty = arguments.flag("empty")
-    if not is_empty:
-        await make_ready(app, plan)
-    metadata: dict[str, Any] = {"model_plan": [msgspec.to_builtins(each) for each in plan]}
+    metadata: dict[str, Any] = {}
+    try:
+        plan = checked_plan(new_plan(app, arguments))
+        metadata["model_plan"] = [msgspec.to_builtins(each) for each in plan]
+    except CommandExit:
+        # Nothing is written yet: the model may come with the first `continue`.
+        if not is_empty:
+            raise
+    else:
+        if not is_empty:
+            await make_ready(app, plan)
     if context := value_text(arguments.text("context") or ""):
         metadata["context"] = context
     root = await app.loom.create_root(text, metadata=metadata, title=name)
