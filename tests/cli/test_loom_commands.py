@@ -197,6 +197,16 @@ def test_an_empty_tree_needs_no_key_and_grows_with_the_first_model(loom: LoomPro
     assert (made["root"], len(made["branches"])) == (root, 2)
 
 
+def test_a_model_of_no_provider_is_refused_before_a_tree_keeps_it(loom: LoomProgram) -> None:
+    loom.grown()
+    before = loom.data("settings")
+    for words in (["continue", "--here"], ["settings"], ["new", "x"], ["new", "x", "--empty"]):
+        said = loom.said(*words, "-m", "nosuch:thing", code=2)
+        assert "no provider 'nosuch' in 'nosuch:thing'" in said
+    assert loom.data("settings") == before
+    assert len(loom.data("list")) == 1
+
+
 @pytest.mark.process
 def test_without_a_key_the_embedded_model_is_taken_where_it_is_installed(weft: WeftProgram) -> None:
     weights = weft.data / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"

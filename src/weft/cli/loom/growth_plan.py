@@ -30,7 +30,7 @@ def new_plan(app: App, arguments: ParsedArguments) -> list[ModelPlanEntry]:
         CommandExit: no model is named, and there is none to take.
     """
     _check_limits(arguments)
-    models = [app.host.normal_model(each) for each in arguments.many("model")]
+    models = _named_models(app, arguments)
     models = models or [default_model(app)]
     return [
         ModelPlanEntry(
@@ -53,7 +53,7 @@ def changed_plan(
         UsageError: a name or a number is wrong.
     """
     _check_limits(arguments)
-    models = [app.host.normal_model(each) for each in arguments.many("model")]
+    models = _named_models(app, arguments)
     named = ("branches", "tokens", "temperature", "strategy")
     if not models and all(arguments.text(name) is None for name in named):
         return None
@@ -63,6 +63,14 @@ def changed_plan(
     # Models that are named are the ones that write; the others of the plan stay known.
     kept = [_replaced(each, enabled=False) for each in plan if models and each not in old]
     return [_changed(each, arguments) for each in old] + kept
+
+
+def _named_models(app: App, arguments: ParsedArguments) -> list[str]:
+    """The models that the command line names; a tree would keep one that cannot be."""
+    found = [app.host.normal_model(each) for each in arguments.many("model")]
+    for each in found:
+        app.host.check_model(each)
+    return found
 
 
 def _check_limits(arguments: ParsedArguments) -> None:
