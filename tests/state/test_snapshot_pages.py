@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -158,3 +160,54 @@ def test_a_short_session_is_a_plain_dict() -> None:
     nodes = unpack(pack(grown(100))).tree.nodes
     assert type(nodes) is dict
     assert isinstance(nodes[NodeId("nod_1")], NodeSkeleton)
+
+
+def test_whatever_walks_through_pages_as_a_dict_finds_all_of_it_or_fails() -> None:
+    state = grown(8)
+    whole = dict(state.tree.nodes)
+
+    def fresh() -> dict[NodeId, NodeSkeleton]:
+        return in_pages(state).tree.nodes  # type: ignore[return-value]
+
+    assert fresh() | {} == {} | fresh() == {**fresh()} == dict(fresh()) == whole
+    assert list(fresh() | {}) == list(whole)
+    for copied in (fresh().copy(), copy.copy(fresh()), copy.deepcopy(fresh())):
+        assert type(copied) is dict
+        assert copied == whole
+    for encode in (msgspec.json.encode, msgspec.msgpack.encode, msgspec.to_builtins):
+        with pytest.raises(TypeError, match="PagedMap"):
+            encode(fresh())
+    for name, keys in (
+        ("pop", ("nod_1",)),
+        ("popitem", ()),
+        ("clear", ()),
+        ("__delitem__", ("nod_1",)),
+    ):
+        nodes = fresh()
+        with pytest.raises(TypeError, match="nothing is removed"):
+            getattr(nodes, name)(*keys)
+        assert nodes == whole
+    assert repr(fresh()) == "<PagedMap of 8 entries>"
+
+
+def test_what_is_added_to_pages_in_any_way_is_behind_what_is_on_them() -> None:
+    state = grown(8)
+    new, old = NodeId("nod_new"), NodeId("nod_3")
+    held = state.tree.nodes[NodeId("nod_0")]
+    nodes = in_pages(state).tree.nodes
+    assert isinstance(nodes, PagedMap)
+    assert nodes.setdefault(old, held) == state.tree.nodes[old]
+    assert nodes.setdefault(new, held) is held
+    assert list(nodes) == [*state.tree.nodes, new]
+    for added in ({old: held, new: held}, [(old, held), (new, held)]):
+        first, second = in_pages(state).tree.nodes, in_pages(state).tree.nodes
+        assert isinstance(first, PagedMap)
+        assert isinstance(second, PagedMap)
+        first.update(added)
+        same = second
+        same |= added
+        assert same is second
+        for nodes in (first, second):
+            assert list(nodes) == [*state.tree.nodes, new]
+            assert nodes[old] is nodes[new] is held
+            assert len(nodes.unread()) == 9

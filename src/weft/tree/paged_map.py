@@ -12,7 +12,8 @@ from bisect import bisect_left
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from functools import cached_property
 from itertools import chain
-from typing import Any, Protocol, TypeVar
+from os import urandom
+from typing import Any, NoReturn, Protocol, TypeVar
 from zlib import crc32
 
 _K = TypeVar("_K", bound=str)
@@ -104,12 +105,25 @@ class PageBook:
         return found
 
 
+class _PagedMapMark:
+    """No encoder takes it."""
+
+
+_MARK = f"\0{urandom(8).hex()}"
+"""No key of a page.  A `str`, because a dict with other keys is larger."""
+
+
 class PagedMap(dict[_K, _V]):
-    """A dict that reads what it does not hold yet."""
+    """A dict that reads what it does not hold yet.
+
+    Compiled code may walk through the dict itself, where most is missing.  Among what it holds is
+    therefore a mark: whoever encodes the map as a dict fails, instead of losing what was not read.
+    """
 
     def __init__(self, book: PageBook, count: int, order: Callable[[], array[int]]) -> None:
         """`order` gives the numbers of its keys, so many, in the order in which they came."""
         super().__init__()
+        super().__setitem__(_MARK, _PagedMapMark())  # type: ignore[index, assignment]
         self.book = book
         self._count = count
         self._read_order = order
@@ -196,8 +210,35 @@ class PagedMap(dict[_K, _V]):
 
     __hash__ = None
 
-    def __delitem__(self, key: _K) -> None:
+    def __repr__(self) -> str:
+        return f"<PagedMap of {len(self)} entries>"
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return dict, (self.copy(),)
+
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.copy()
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
+
+    def update(self, *given: Any, **named: Any) -> None:
+        for key, value in dict(*given, **named).items():
+            self[key] = value
+
+    def setdefault(self, key: _K, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def _refuse(self, *given: object) -> NoReturn:
         raise TypeError("nothing is removed from a map that is read page by page")
+
+    __delitem__ = pop = popitem = clear = _refuse
 
 
 class PagedNumbers:
