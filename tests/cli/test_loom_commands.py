@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+import weft
 from tests.support.source_code import ROOT
 from tests.support.weft_program import WeftProgram, text
 from weft.cli.help import verb_help
@@ -399,6 +401,24 @@ def test_two_branches_are_woven_into_one(loom: LoomProgram) -> None:
     assert woven["text"] == " there was a loom that kept every song.\n\nIt stood by the sea."
     assert sorted(woven["metadata"]["parents"]) == sorted(each["id"] for each in made["branches"])
     assert loom.data("active")["id"] == woven["id"]
+
+
+def test_branches_of_a_fork_are_woven_below_a_node_that_it_shares(loom: LoomProgram) -> None:
+    made = loom.grown()
+    shared = made["branches"][0]["id"]
+
+    async def branched() -> list[str]:
+        async with weft.open(loom.weft.project, environ=loom.weft.environment) as app:
+            fork = await app.sessions.fork_session(await app.loom.session_of(shared))
+            _, nodes = await app.loom.save_continuations(
+                "", [" One.", " Two."], parent_id=f"{fork.id}/{shared}"
+            )
+            return [node.id for node in nodes]
+
+    one, two = anyio.run(branched)
+    woven = loom.data("weave", one, two, "--paragraphs", "b1,a1")
+    assert (woven["number"], woven["metadata"]["parents"]) == (3, [one, two])
+    assert loom.said("children", shared) == ""
 
 
 def test_the_outline_shows_every_branch(loom: LoomProgram) -> None:

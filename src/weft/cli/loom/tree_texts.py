@@ -154,9 +154,10 @@ async def weave(app: App, arguments: ParsedArguments) -> int:
     _check_picks(picks or (), view.compare(first, second))
     node = view.weave(first, second, picks)
     await view.save()
+    # In this very tree: by its id alone, a parent that a fork shares is that of another tree.
+    tree = view.loom_tree
+    number = tree.children(tree.resolve(node.parent_id or "")).index(node.id) + 1
     await view.aclose()
-    beside = [each.id for each in await app.loom.children(node.parent_id or "")]
-    number = beside.index(node.id) + 1
     if arguments.flag("json"):
         write_pretty({"number": number, **node_data(node)})
         return OK
