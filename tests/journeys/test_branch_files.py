@@ -354,6 +354,23 @@ async def test_a_weave_that_a_crash_cut_off_is_completed_under_its_id(
         assert (await session.editor_snapshot()).seq == seq
 
 
+async def test_a_weave_that_a_crash_cut_off_is_gone_on_with_by_no_other_model(
+    world: World,
+) -> None:
+    first, second = await cut_off_weave(world)
+    other = ScriptedModel(["I put them together."], info=INFO)
+    async with open_world(world, other, model__fallback=["scripted:script"]) as app:
+        session = await app.sessions.get("s")
+        await session.set_permission_mode("accept_edits")
+        before = [node for node, _ in await session.messages_with_ids()]
+        for go_on in (session.continue_turn, session.continue_and_wait):
+            with pytest.raises(UsageError, match="call weave_files again under the same input_id"):
+                await go_on()
+        assert [node for node, _ in await session.messages_with_ids()] == before
+        done = await session.weave_files(first, second, input_id="i")
+        assert set(done.written) == {"one.txt", "two.txt"}
+
+
 async def test_a_weave_that_is_aborted_is_not_done(plain_world: World) -> None:
     world = plain_world
     world.write("a.txt", LINES)

@@ -23,6 +23,11 @@ OWN_CREDENTIALS = ("azure", "bedrock", "vertex")
 of their cloud.
 """
 
+WEAVER = ("weft", "weave")
+"""Provider and kind of the models that put files of branches together: each has the calls of one
+turn, and lives in the process that began it.
+"""
+
 
 class ModelRegistry:
     """The providers of one application, and the model objects that programs handed in."""
@@ -56,7 +61,14 @@ class ModelRegistry:
         Raises:
             UsageError: the name has no provider, or there is no such provider.
         """
-        provider = self.named(name).provider
+        named = self.named(name)
+        provider = named.provider
+        # Before the providers: one that is called the same must not answer for it.
+        if name not in self._given and (provider, named.model.partition("_")[0]) == WEAVER:
+            raise UsageError(
+                "this turn put files of branches together and was cut off; call weave_files again "
+                "under the same input_id, or send another message"
+            )
         if name not in self._given and provider not in self._providers:
             hint = did_you_mean(provider, self._providers)
             known = ", ".join(sorted(self._providers))

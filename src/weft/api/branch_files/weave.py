@@ -21,6 +21,7 @@ from weft.api.branch_files.comparison import (
     SidedFile,
     parting,
 )
+from weft.config.models import WEAVER
 from weft.errors import StaleInput, UsageError
 from weft.ids import InputId, NodeId, derived_id, new_id
 from weft.providers import ModelInfo
@@ -397,10 +398,11 @@ def _weaver(acting: Sequence[_Wanted], input_id: str | None) -> ScriptedModel:
     answers = [answer for answer in answers if answer]
     number = len(written) + len(removed)
     answers.append([SayText(text=f"Files of both branches are put together: {number} changed.")])
+    provider, kind = WEAVER
     info = ModelInfo(
-        provider="weft",
+        provider=provider,
         # Of its own: two that run at once must not answer for each other.
-        name=derived_id("weave", input_id) if input_id else new_id("weave", 0.0),
+        name=derived_id(kind, input_id) if input_id else new_id(kind, 0.0),
         context_window=_WINDOW,
         price_input=0.0,
         price_output=0.0,
