@@ -14,7 +14,9 @@ from tests.support.strategies import forks, histories
 from weft.events import Fact, NewMessage, SubtreeDeleted, SubtreeRestored
 from weft.ids import NodeId, SessionId
 from weft.messages import Node
-from weft.state import SessionState, fold, pack, snapshot, unpack
+from weft.state import SessionState, fold, pack, snapshot, snapshot_pages, unpack
+from weft.state.snapshot_codec import MAGIC
+from weft.state.snapshot_pages import StoredPages, parted
 from weft.tree import NodeSkeleton
 from weft.tree.paged_map import PagedMap
 
@@ -125,7 +127,7 @@ def pages_read(state: SessionState) -> int:
 
 def test_a_long_session_is_read_page_by_page_and_a_line_lies_on_few() -> None:
     state = grown(8_000)
-    again = unpack(pack(state))
+    again = unpack(pack(state, paged_from=0))
     nodes = again.tree.nodes
     assert isinstance(nodes, PagedMap)
     assert pages_read(again) == 0
@@ -142,7 +144,7 @@ def test_a_long_session_is_read_page_by_page_and_a_line_lies_on_few() -> None:
 
 def test_deleting_and_restoring_read_and_count_no_more_than_what_they_hide() -> None:
     state = grown(8_000)
-    again = unpack(pack(state))
+    again = unpack(pack(state, paged_from=0))
     leaf = NodeId("nod_7999")
     seq = 8_001
     steps: list[Fact] = [SubtreeDeleted(node=leaf), SubtreeRestored(node=leaf)]
@@ -211,3 +213,81 @@ def test_what_is_added_to_pages_in_any_way_is_behind_what_is_on_them() -> None:
             assert list(nodes) == [*state.tree.nodes, new]
             assert nodes[old] is nodes[new] is held
             assert len(nodes.unread()) == 9
+
+
+def added(state: SessionState, count: int, *, under: NodeId) -> None:
+    """So many new nodes, one below the other."""
+    for number in range(count):
+        node = Node(id=NodeId(f"{under}_{number}"), role="user", parent=under)
+        under = node.id
+        state.apply(NewMessage(node=node, session_id=state.session_id, seq=state.seq + 1, at=1.0))
+
+
+def stored_pages(data: bytes) -> list[bytes]:
+    return [bytes(page) for page in parted(data, MAGIC)[1].pages]
+
+
+def test_pages_that_were_not_read_are_copied() -> None:
+    data = pack(grown(8_000), paged_from=0)
+    again = unpack(data)
+    added(again, 300, under=NodeId("nod_7999"))
+    read = pages_read(again)
+    assert read < 10
+    written = pack(again, paged_from=0)
+    assert pages_read(again) == read
+    before, after = stored_pages(data), stored_pages(written)
+    assert len(after) == -(-8_300 // 128)
+    # The last one was not full.
+    assert sum(old != new for old, new in zip(before, after, strict=False)) <= read + 1
+    assert snapshot(unpack(written)) == snapshot(again)
+
+
+def test_all_nodes_are_numbered_anew_when_many_came_since() -> None:
+    state = unpack(pack(grown(8_000), paged_from=0))
+    numbered = []
+    for turn in range(6):
+        added(state, 500, under=NodeId(f"nod_{turn}"))
+        data = pack(state, paged_from=0)
+        numbered.append(parted(data, MAGIC)[1].numbered)
+        state = unpack(data)
+    assert numbered == [8_000, 8_000, 8_000, 8_000, 10_500, 10_500]
+
+
+def test_a_page_is_not_decoded_to_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = unpack(pack(grown(8_000), paged_from=0))
+    looked: list[int] = []
+    read = StoredPages.read
+
+    def seen(self: StoredPages, page: int) -> object:
+        looked.append(page)
+        return read(self, page)
+
+    monkeypatch.setattr(StoredPages, "read", seen)
+    pack(again, paged_from=0)
+    pack(again.fork(B), paged_from=0)
+    assert looked == []
+
+
+def test_pages_of_another_form_are_refused_when_they_are_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(snapshot_pages, "page_schema", lambda: "of another day")
+        data = pack(grown(100), paged_from=0)
+    with pytest.raises(msgspec.DecodeError, match="another form"):
+        unpack(data)
+    assert len(unpack(pack(grown(100), paged_from=0)).tree.nodes) == 100
+
+
+def test_a_session_of_some_length_is_written_without_pages() -> None:
+    assert not pack(grown(8_000)).startswith(MAGIC)
+
+
+def test_what_was_deleted_on_a_page_that_was_not_read_is_not_counted() -> None:
+    state = grown(1_000)
+    deleted = SubtreeDeleted(node=NodeId("nod_200"))
+    state.apply(msgspec.structs.replace(deleted, session_id=state.session_id, seq=1_001))
+    again = in_pages(in_pages(in_pages(state, 16), 16), 16)
+    root = NodeId("nod_0")
+    assert again.tree.descendant_count(root) == state.tree.descendant_count(root) < 999
+    assert pages_read(again) == 1

@@ -58,6 +58,16 @@ class PageBook:
         return len(self._numbers)
 
     @property
+    def reader(self) -> PageReader:
+        """What reads the pages."""
+        return self._reader
+
+    @property
+    def index(self) -> tuple[array[int], array[int]]:
+        """The hashes of all keys in ascending order, and their numbers beside them."""
+        return self._hashes, self._numbers
+
+    @property
     def read_pages(self) -> Sequence[tuple[str, ...] | None]:
         """The keys of each page that was read."""
         return self._read
@@ -77,6 +87,16 @@ class PageBook:
             number = self._numbers[at]
             if self._load(number // size)[number % size] == key:
                 return number
+            at += 1
+        return None
+
+    def number_unread(self, key: str) -> int | None:
+        """The number of a key, for another thread: no page is read for it."""
+        wanted, hashes = crc32(key.encode("utf-8", "surrogatepass")), self._hashes
+        at = bisect_left(hashes, wanted)
+        while at < len(hashes) and hashes[at] == wanted:
+            if self.ids()[self._numbers[at]] == key:
+                return self._numbers[at]
             at += 1
         return None
 
@@ -139,6 +159,20 @@ class PagedMap(dict[_K, _V]):
     def holds(self, key: object) -> bool:
         """Whether the entry of a key was read, or added."""
         return super().__contains__(key)
+
+    def held(self, key: _K) -> _V:
+        """The entry of a key that was read, or added."""
+        return super().__getitem__(key)
+
+    @property
+    def added(self) -> Sequence[_K]:
+        """The keys that are on no page, in the order in which they came."""
+        return self._added
+
+    @property
+    def order(self) -> array[int]:
+        """The numbers of the keys that are on pages, in the order in which they came."""
+        return self._order
 
     def unread(self) -> dict[_K, _V]:
         """All of it as a plain dict, in the same order; nothing is read in, for another thread."""
