@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.tmux_terminal import wait_until
 from tests.support.weft_program import WeftProgram, text
+from weft.cli.loom.node_references import short_id
 
 pytestmark = pytest.mark.process
 
@@ -76,7 +77,11 @@ def test_a_tree_is_read_while_it_grows_elsewhere_and_that_process_is_stopped(
             assert done.returncode == 0, (words, done.stderr)
         refused = weft.run("loom", "bookmark", "/1")
         assert refused.returncode == 2
-        assert "another process has the tree" in refused.stderr
+        [tree] = json.loads(weft.call("loom", "list", "--json").stdout)
+        shown = short_id(tree["root_id"])
+        assert f"another process has the tree {shown} (Once)" in refused.stderr
+        assert f"`weft loom show {shown} --tree` reads it" in refused.stderr
+        assert "read_only" not in refused.stderr
     finally:
         growing.send_signal(signal.SIGCONT)
     growing.send_signal(signal.SIGINT)

@@ -16,6 +16,7 @@ from weft.cli.loom import (
     view_start,
 )
 from weft.cli.parse import ParsedArguments
+from weft.errors import UsageError
 
 LoomCommand: TypeAlias = Callable[[App, ParsedArguments], Awaitable[int]]
 
@@ -23,7 +24,16 @@ LoomCommand: TypeAlias = Callable[[App, ParsedArguments], Awaitable[int]]
 def run(arguments: ParsedArguments) -> int:
     """Carry out a `loom` command."""
     work = _COMMANDS[arguments.verb.removeprefix("loom ")]
-    return with_app(arguments, lambda app: work(app, arguments))
+    return with_app(arguments, lambda app: _carried_out(app, arguments, work))
+
+
+async def _carried_out(app: App, arguments: ParsedArguments, work: LoomCommand) -> int:
+    try:
+        return await work(app, arguments)
+    except UsageError as error:
+        from weft.cli.loom.tree_in_use import for_people  # only then
+
+        raise await for_people(app, error) from None
 
 
 _COMMANDS: Mapping[str, LoomCommand] = {
