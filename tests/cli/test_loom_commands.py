@@ -296,6 +296,33 @@ def test_a_wrong_reference_is_told_with_what_there_is(loom: LoomProgram) -> None
     assert "`../N` is a sibling" in loom.said("select", "2", code=2)
 
 
+def test_a_root_without_children_is_told_to_grow_some(loom: LoomProgram) -> None:
+    loom.said("new", "Once", "--empty")
+    refused = loom.said("select", "2", code=2)
+    assert "has no children; `weft loom continue` grows some" in refused
+    assert "../N" not in refused
+
+
+def test_nodes_of_two_trees_are_not_compared(loom: LoomProgram) -> None:
+    one, two = loom.grown("First"), loom.grown("Second")
+    for verb in ("compare", "weave"):
+        refused = loom.said(verb, f"{one['root']}/1", f"{two['root']}/1", code=2)
+        assert "only nodes of one tree can be put beside each other" in refused
+        assert short_id(one["root"]) in refused
+
+
+@pytest.mark.parametrize("given", [[], [""]], ids=["nothing", "empty"])
+def test_a_tree_of_no_text_is_told_how_to_give_one(loom: LoomProgram, given: list[str]) -> None:
+    assert "there is no text to begin with" in loom.said("new", *given, code=2)
+
+
+def test_one_node_is_not_called_nodes(loom: LoomProgram) -> None:
+    nodes = [{"id": "root", "parent_id": None, "kind": "root", "text": "root"}]
+    (loom.weft.project / "t.json").write_text(json.dumps({"version": 1, "nodes": nodes}))
+    assert "1 tree of basemode, 1 node new" in loom.said("import", "t.json")
+    assert "1 node, 1 end, " in loom.said("stats")
+
+
 def test_without_a_tree_each_command_says_how_to_make_one(loom: LoomProgram) -> None:
     for verb in ("active", "show", "children", "continue", "settings", "stats", "export", "edit"):
         assert "there are no trees yet" in loom.said(verb, code=2), verb
@@ -387,7 +414,7 @@ def test_two_branches_are_compared_word_by_word(loom: LoomProgram) -> None:
     assert (found["first_text"], found["second_text"]) == (FIRST, SECOND)
     assert found["shared"] == "Once upon a time"
     loom.grown("Another")
-    assert "another tree" in loom.said("compare", found["first"], "1", code=2)
+    assert "only nodes of one tree" in loom.said("compare", found["first"], "1", code=2)
 
 
 def test_two_branches_are_woven_into_one(loom: LoomProgram) -> None:

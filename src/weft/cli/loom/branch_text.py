@@ -79,6 +79,11 @@ def one_line(text: str) -> str:
     return clean_line(" ".join(text.split()))
 
 
+def counted(count: int, what: str = "node") -> str:
+    """So many of them."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def tree_name(name: str, text: str) -> str:
     """What a tree is called: by its name, or by the first words of its text."""
     words = one_line(name or text)

@@ -23,8 +23,12 @@ def text_of(words: Sequence[str], file: str | None = None) -> str:
         if words:
             raise UsageError("give either a text or --file, not both")
         return file_text(file)
-    is_piped = said == "-" or (not words and sys.stdin is not None and not sys.stdin.isatty())
-    text = piped_text() if is_piped else value_text(said)
+    if not words and sys.stdin is not None and not sys.stdin.closed and not sys.stdin.isatty():
+        # Nothing was asked of a pipe: an empty one is as good as none.
+        data = _piped(MOST_BYTES)
+        text = _decoded(data, "what is piped in") if data else ""
+    else:
+        text = piped_text() if said == "-" else value_text(said)
     if not text.strip():
         raise UsageError(
             "there is no text to begin with; give one (weft loom new 'Once upon a time'), "
@@ -64,9 +68,14 @@ def piped_bytes(most: int) -> bytes:
     """The same, whatever it is."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         raise UsageError("nothing is piped in")
-    data = sys.stdin.buffer.read(most + 1)
+    data = _piped(most)
     if not data:
         raise UsageError("nothing is piped in")
+    return data
+
+
+def _piped(most: int) -> bytes:
+    data = sys.stdin.buffer.read(most + 1)
     if len(data) > most:
         raise UsageError(f"what is piped in is larger than {most // 1024**2} MB")
     return data

@@ -154,14 +154,21 @@ async def _step(store: GenerationStore, at: NodeId, step: str) -> NodeId:
     if not step.isdecimal() or not 1 <= int(step) <= len(children):
         is_id = is_number(step) and bool(await store.nodes_by_ids([step]))
         hint = f"; `{BY_ID}{step}` is the node of that id" if is_id else ""
-        raise UsageError(_no_branch(step, at, len(children)) + hint)
+        more = "" if children else await _instead(store, at)
+        raise UsageError(_no_branch(step, at, len(children)) + more + hint)
     return children[int(step) - 1].id
 
 
 def _no_branch(step: str, at: NodeId, count: int) -> str:
     have = {0: "has no children", 1: "has 1 child"}.get(count, f"has {count} children")
-    more = "" if count else "; `../N` is a sibling of it, `weft loom select ..` goes up"
-    return f"there is no branch {step!r}: {short_id(at)} {have}{more}"
+    return f"there is no branch {step!r}: {short_id(at)} {have}"
+
+
+async def _instead(store: GenerationStore, at: NodeId) -> str:
+    """What there is to do where there are no children."""
+    if (await store.get(at)).parent_id is None:
+        return "; `weft loom continue` grows some"
+    return "; `../N` is a sibling of it, `weft loom select ..` goes up"
 
 
 def one_reference(arguments: ParsedArguments) -> str | None:

@@ -12,7 +12,7 @@ import msgspec
 from weft.app import App
 from weft.cli.commands.confirmation import confirm
 from weft.cli.exit_codes import OK
-from weft.cli.loom.branch_text import node_data, one_line, write_fact
+from weft.cli.loom.branch_text import counted, node_data, one_line, write_fact
 from weft.cli.loom.given_text import is_unicode, piped_text, value_text, without_last_newline
 from weft.cli.loom.growth_plan import changed_plan
 from weft.cli.loom.node_references import (
@@ -173,7 +173,7 @@ async def delete(app: App, arguments: ParsedArguments) -> int:
         write_pretty(gone)
         return OK
     for each in gone:
-        nodes_gone = "1 node" if each["deleted"] == 1 else f"{each['deleted']} nodes"
+        nodes_gone = counted(each["deleted"])
         back = "" if purges else f"; `weft loom restore {short_id(each['id'])}` brings it back"
         write_line(f"{short_id(each['id'])}  {nodes_gone} deleted{back}")
     return OK
@@ -190,7 +190,7 @@ def _confirm(nodes: list[LoomNode], count: int, *, purges: bool) -> None:
     what = one_line(nodes[0].text)[:40] or short_id(nodes[0].id)
     named = f"{what!r}" if len(nodes) == 1 else f"{what!r} and {len(nodes) - 1} more"
     more = count - len(nodes)
-    below = f" with {more} {'node' if more == 1 else 'nodes'} below" if more else ""
+    below = f" with {counted(more)} below" if more else ""
     ends = " permanently" if purges else ""
     confirm(
         f"Delete {named}{below}{ends}?",
@@ -208,8 +208,7 @@ async def restore(app: App, arguments: ParsedArguments) -> int:
         write_pretty(back)
         return OK
     for each in back:
-        nodes = "1 node" if each["restored"] == 1 else f"{each['restored']} nodes"
-        write_line(f"{each['id']}  {nodes} restored")
+        write_line(f"{each['id']}  {counted(each['restored'])} restored")
     return OK
 
 

@@ -10,7 +10,7 @@ import msgspec
 from weft.app import App
 from weft.cli.commands.table import money
 from weft.cli.exit_codes import FAILED, OK, USAGE
-from weft.cli.loom.branch_text import short_model, tree_name, write_rows
+from weft.cli.loom.branch_text import counted, short_model, tree_name, write_rows
 from weft.cli.loom.given_text import file_bytes, piped_bytes
 from weft.cli.loom.node_references import NO_TREES, find_node, one_reference, short_id
 from weft.cli.parse import ParsedArguments
@@ -109,9 +109,9 @@ async def import_files(app: App, arguments: ParsedArguments) -> int:
 
 
 def _tell_import(done: dict[str, Any]) -> None:
-    trees = "1 tree" if len(done["roots"]) == 1 else f"{len(done['roots'])} trees"
+    trees = counted(len(done["roots"]), "tree")
     known = f", {done['known']} known already" if done["known"] else ""
-    write_line(f"{done['file']}: {trees} of {done['source']}, {done['added']} nodes new{known}")
+    write_line(f"{done['file']}: {trees} of {done['source']}, {counted(done['added'])} new{known}")
     for root in done["roots"][:10]:
         write_line(f"  {short_id(root)}")
     if len(done["roots"]) > 10:
@@ -148,7 +148,7 @@ async def stats(app: App, arguments: ParsedArguments) -> int:
     deepest = max((each.depth for each in shapes), default=0)
     name = tree_name(trees[0].name, trees[0].nodes[0].text)
     named = name if len(trees) == 1 else f"{len(trees)} trees"
-    write_line(f"{named}: {size} nodes, {leaves} ends, {deepest} deep")
+    write_line(f"{named}: {counted(size)}, {counted(leaves, 'end')}, {deepest} deep")
     if not scores:
         tell("no model has written here yet")
         return OK

@@ -130,9 +130,25 @@ async def compare(app: App, arguments: ParsedArguments) -> int:
     return OK
 
 
+async def _of_one_tree(app: App, one: str, two: str) -> tuple[NodeId, NodeId]:
+    """Two nodes that a command puts beside each other.
+
+    Raises:
+        UsageError: they are of two trees.
+    """
+    first, second = await find_node(app.loom, one), await find_node(app.loom, two)
+    trees = [(await app.loom.root(each)).id for each in (first, second)]
+    if trees[0] != trees[1]:
+        raise UsageError(
+            f"only nodes of one tree can be put beside each other: {short_id(first)} is of the "
+            f"tree {short_id(trees[0])}, {short_id(second)} of {short_id(trees[1])}"
+        )
+    return first, second
+
+
 async def _compared(app: App, arguments: ParsedArguments) -> BranchComparison:
     one, two = two_references(arguments)
-    first, second = await find_node(app.loom, one), await find_node(app.loom, two)
+    first, second = await _of_one_tree(app, one, two)
     view = await app.loom.open(first, read_only=True)
     try:
         await view.loom_tree.load_all()
@@ -148,7 +164,7 @@ async def weave(app: App, arguments: ParsedArguments) -> int:
     given = arguments.text("paragraphs")
     picks = None if given is None else read_picks(given)
     one, two = two_references(arguments)
-    first, second = await find_node(app.loom, one), await find_node(app.loom, two)
+    first, second = await _of_one_tree(app, one, two)
     view = await app.loom.open(first)
     await view.loom_tree.load_all()
     _check_picks(picks or (), view.compare(first, second))
