@@ -203,7 +203,9 @@ async def restore(app: App, arguments: ParsedArguments) -> int:
     """Bring back what was deleted."""
     if not arguments.words:
         raise UsageError("`weft loom restore` takes the id of a node that was deleted")
-    back = [{"id": each, "restored": await _restored(app, each)} for each in arguments.words]
+    back: list[dict[str, Any]] = [
+        {"id": each, "restored": await _restored(app, each)} for each in arguments.words
+    ]
     if arguments.flag("json"):
         write_pretty(back)
         return OK
