@@ -36,6 +36,11 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "handovers"
 
     @property
+    def servers(self) -> Path:
+        """Tokens and records of the HTTP servers that run here."""
+        return self.home / "server"
+
+    @property
     def projects(self) -> Path:
         """Which folder has which project id."""
         return self.home / "projects"

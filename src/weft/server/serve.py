@@ -99,7 +99,7 @@ class WeftServer:
         self.address = address
         self.name = "unix" if address.unix else str(self.port)
         """Tells it from the other servers of this user."""
-        self.tokens = TokenStore(main.places.home / "server", self.name, self._clock, password)
+        self.tokens = TokenStore(main.places.servers, self.name, self._clock, password)
         self.tokens.open(forget=forget)
         self.parts = ServerParts(ServedProjects(main, open_other), self.tokens)
         self._page = PageFiles(page or page_folder())

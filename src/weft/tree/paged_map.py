@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from functools import cached_property
 from itertools import chain
-from os import urandom
 from typing import Any, NoReturn, Protocol, TypeVar
 from zlib import crc32
 
@@ -129,8 +128,8 @@ class _PagedMapMark:
     """No encoder takes it."""
 
 
-_MARK = f"\0{urandom(8).hex()}"
-"""No key of a page.  A `str`, because a dict with other keys is larger."""
+_MARK = "\0pages"
+"""No key of a page: ids hold no NUL.  A `str`, because a dict with other keys is larger."""
 
 
 class PagedMap(dict[_K, _V]):

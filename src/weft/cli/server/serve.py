@@ -41,7 +41,7 @@ PASSWORD: Final = "WEFT_SERVER_PASSWORD"
 def run(arguments: ParsedArguments) -> int:
     """Carry out a `serve` or `web` command."""
     app = make_app(arguments, wakes_due=True)
-    folder = app.places.home / "server"
+    folder = app.places.servers
     match arguments.verb:
         case "serve status":
             return _status(folder, arguments)
@@ -81,7 +81,7 @@ class _ServerProgram:
                 password=password,
                 forget=self._arguments.flag("forget"),
             )
-            record = RecordLock(self._app.places.home / "server", server.name)
+            record = RecordLock(self._app.places.servers, server.name)
             try:
                 record.hold(self._record(server))
                 async with anyio.create_task_group() as group:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, Final, Self
 
 from weft.api import ExportFormat, SavedSessions, SessionInfo, SessionRecord
@@ -39,7 +38,7 @@ def connect(url: str = "http://127.0.0.1:7717", token: str | None = None) -> Rem
 def _own_token(name: str) -> str:
     if given := os.environ.get(TOKEN_VARIABLE):
         return given
-    file = Path(places(os.environ).home, "server", f"{name}.token")
+    file = places(os.environ).servers / f"{name}.token"
     try:
         return file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
