@@ -300,8 +300,7 @@ def _stamps(copy: str) -> Iterator[tuple[str, _Stamp]]:
             for entry in entries:
                 path = f"{below}/{entry.name}" if below else entry.name
                 about = entry.stat(follow_symlinks=False)
-                if stat.S_ISDIR(about.st_mode):
-                    if entry.name != ".git":
-                        waiting.append(path)
+                if stat.S_ISDIR(about.st_mode) and entry.name != ".git":
+                    waiting.append(path)
                 elif stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode):
                     yield path, (about.st_mtime_ns, about.st_size, about.st_mode)
