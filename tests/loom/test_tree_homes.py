@@ -89,6 +89,18 @@ async def test_a_branch_that_is_selected_in_a_fork_is_selected_there_alone(world
         assert await loom.checked_out_child(root.id) is None
 
 
+async def test_a_node_of_a_fork_is_resolved_to_an_id_that_means_the_fork(world: World) -> None:
+    async with world.open() as app:
+        root, child = await grown(app.loom)
+        fork = (await app.sessions.fork_session(await app.loom.session_of(root))).id
+        named = await app.loom.resolve_node_id(f"{fork}/{child}")
+        assert await app.loom.session_of(named) == fork
+        await app.loom.update_metadata(named, {"of": "the fork"})
+        assert (await app.loom.get(named)).metadata["of"] == "the fork"
+        assert "of" not in (await app.loom.get(child)).metadata
+        assert await app.loom.resolve_node_id(child) == child
+
+
 # --- lists -----------------------------------------------------------------------------
 
 

@@ -161,9 +161,14 @@ class TreeStore:
         return tree.node(node)
 
     async def resolve_node_id(self, reference: str) -> NodeId:
-        """The id that a unique beginning of it means; the same errors."""
+        """The id that a unique beginning of it means, by which every call finds the node in the
+        same tree: a node that a fork shares with its source is `FORK/NODE` there; the same errors.
+        """
         tree, node = await self.trees.find(reference)
-        return tree.shown_id(node)
+        shown = tree.shown_id(node)
+        if "/" in reference and (await self.trees.find(shown))[0] is not tree:
+            return NodeId(f"{tree.tree_id}/{node}")
+        return shown
 
     async def root(self, node_id: str) -> LoomNode:
         """The root of a node's tree."""
