@@ -16,7 +16,10 @@ ROUNDS = 100
 
 def run() -> list[Row]:
     """The shares of both kinds, and what a look costs."""
-    corrections, others = rows("fresh_corrections.tsv"), rows("fresh_no_corrections.tsv")
+    corrections, others = (
+        [row for name in ("fresh", "later") for row in rows(f"{name}_{kind}.tsv")]
+        for kind in ("corrections", "no_corrections")
+    )
     captured = sum(find_correction(*row[:2]) is not None for row in corrections)
     false = sum(find_correction(*row[:2]) is not None for row in others)
     return [

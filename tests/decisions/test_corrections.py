@@ -52,6 +52,32 @@ def test_other_words_do_as_well() -> None:
     assert len(false) / len(others) <= 0.05, false
 
 
+def test_answers_that_take_a_proposal_as_it_is_correct_nothing() -> None:
+    corrections, others = rows("varied_corrections.tsv"), rows("varied_no_corrections.tsv")
+    captured = [find_correction(*row) for row in corrections]
+    assert sum(each is not None for each in captured) / len(corrections) >= 0.85
+    false = [reply for proposal, reply in others if find_correction(proposal, reply)]
+    assert len(false) / len(others) <= 0.05, false
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "do it, nobody else is on that branch",
+        "Makes sense. We had long polling before and it was a pain",
+        "that'll do for now, we can clean it up later instead of blocking the release",
+        "+1, assign the first one to Dana",
+    ],
+)
+def test_a_clause_of_assent_is_no_correction_whatever_stands_beside_it(reply: str) -> None:
+    assert find_correction("I'll use a WebSocket for the notifications.", reply) is None
+
+
+def test_assent_with_an_exception_is_still_a_correction() -> None:
+    reply = "WebSockets are fine elsewhere, but not here: use server-sent events instead"
+    assert find_correction("I'll use a WebSocket for the notifications.", reply) is not None
+
+
 @pytest.mark.parametrize(("name", "least"), [("unseen", 0.85), ("held_out", 0.80), ("role", 0.80)])
 def test_corrections_without_a_no_are_captured_too(name: str, least: float) -> None:
     corrections, others = rows(f"{name}_corrections.tsv"), rows(f"{name}_no_corrections.tsv")

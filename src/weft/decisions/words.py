@@ -137,7 +137,7 @@ def words_of_concepts(groups: Iterable[str]) -> set[str]:
 def _concepts() -> dict[str, tuple[str, ...]]:
     """Stem → the groups that it belongs to."""
     found: dict[str, list[str]] = {}
-    for name, words in read_table(__file__, "concepts.tsv", 2):
+    for name, words in read_table(__file__, "tables/concepts.tsv", 2):
         for word in words.split():
             groups = found.setdefault(stem(word), [])
             if name not in groups:
@@ -168,5 +168,5 @@ def _generic_stems() -> frozenset[str]:
 
 @cache
 def _common(kind: str) -> frozenset[str]:
-    rows = read_table(__file__, "common_words.tsv", 2)
+    rows = read_table(__file__, "tables/common_words.tsv", 2)
     return frozenset(word for name, words in rows if name == kind for word in words.split())

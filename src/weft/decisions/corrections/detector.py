@@ -16,11 +16,12 @@ import msgspec
 from weft.decisions.corrections.reply_score import (
     JudgedPlan,
     ReplyWindow,
+    clauses_of,
     score,
     signs,
     wanted_clauses,
 )
-from weft.decisions.corrections.rules import clear_correction, gist, is_plan, plans_of
+from weft.decisions.corrections.rules import accepts, clear_correction, gist, is_plan, plans_of
 from weft.decisions.entry import shortened
 from weft.decisions.words import words_of
 
@@ -32,10 +33,10 @@ WINDOW: Final = 2
 """Sentences that are judged together in a longer one."""
 MOST_WINDOWS: Final = 3
 """Windows of a longer one that are judged: those with most signs."""
-LEAST_SCORE: Final = 1.9
+LEAST_SCORE: Final = 2.7
 """What makes a correction: chosen so that less than one of twenty other answers is taken for
 one."""
-RULES_COUNT: Final = 3.0
+RULES_COUNT: Final = 3.65
 """What it counts that the rules find one, too."""
 
 _FENCED: Final = re.compile(r"^```.*?(?:^```|\Z)", re.MULTILINE | re.DOTALL)
@@ -71,6 +72,8 @@ def find_correction(proposal: str, reply: str) -> UserCorrection | None:
     if not judged:
         return None
     total, text = max(judged)
+    if accepts(clauses_of(text), text):
+        return None
     # The rules cost more than the features: asked of one window only, and where they matter.
     clear = clear_correction(proposal, text) if total + RULES_COUNT > LEAST_SCORE else None
     if total + (RULES_COUNT if clear else 0.0) <= LEAST_SCORE:

@@ -18,11 +18,12 @@ import msgspec
 
 from weft.data_tables import read_table
 from weft.decisions.corrections.counter_proposal import alternatives_by_word, singular, words_that
+from weft.decisions.corrections.rules import accepts
 from weft.decisions.words import stem
 
 _TOKEN: Final = re.compile(r"[^\W_]\w*(?:[-'’.+#/]\w+)*")
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)?")
-_QUOTED: Final = re.compile(r"[\"“][^\"”]{12,400}[\"”]")
+_QUOTED: Final = re.compile(r"\{[^{}]{6,400}\}|[\"“][^\"”]{12,400}[\"”]")
 """What others said."""
 _CLAUSE: Final = re.compile(
     r"[.;!?](?=\s|$)|,(?=\s)|\s[–—-]+\s|:\s|\n|"
@@ -31,6 +32,26 @@ _CLAUSE: Final = re.compile(
 _DONE: Final = re.compile(r"\s*(?:i'?ve|i have|i |the |all |done|now )", re.I)
 _NAMED: Final = re.compile(r"\b(?:is|are) (?:called|named)\b")
 _OURS: Final = re.compile(r"\b(?:we|our|this project|the (?:team|rest|others?))\b", re.I)
+_REPORTS: Final = re.compile(
+    r"\b(?:already (?:taken|in use|running|exists?|there)|not found|no such|(?:refused|timed out)|"
+    r"(?:didn'?t|doesn'?t|did not|does not) (?:work|build|compile|start|help|run)|"
+    r"still (?:fails?|failing|red|broken|get|gets)|fails? (?:now|with|on|in)|here'?s (?:the|what)|"
+    r"i(?:'ve| have)? (?:just )?(?:pushed|merged|checked|deployed|updated|ran|renamed|rebased))\b",
+    re.I,
+)
+_QUESTION: Final = re.compile(r"[^.!?;\n]+\?")
+_ASKED: Final = re.compile(
+    r"\W*(?:and |but |so )?(?:have|has|do|does|did|is|are|was|were|will|who|what|when|where|how)\b",
+    re.I,
+)
+"""A question about a plan, not one that asks for another."""
+_SHAPES: Final = re.compile(r"(?:the|its?|they|this|that)\b.{0,40}\b(?:should|must) \w+", re.I)
+"""What the thing that is planned shall be like."""
+_ADDS: Final = re.compile(
+    r"^(?:please |and |ok,? |then |but )*also\b|\b(?:as well|while you'?re|too)\b|\bnext:|"
+    r"\bdon'?t forget\b|\bmake sure\b|\band (?:link|rename|add|remove|write|tell|update)\b",
+    re.I,
+)
 _COUNTED: Final = {
     "one": "1",
     "once": "1",
@@ -99,6 +120,7 @@ def features(plan: JudgedPlan, window: ReplyWindow) -> set[str]:
     found |= {f"w:{word}" for word in _kinds()["function"].intersection(words)}
     found |= _of_words(plan, text, words)
     found |= _of_clauses(plan, text)
+    found |= _of_assent(plan, text, words)
     return found | _together(plan, found)
 
 
@@ -160,6 +182,26 @@ def _of_form(text: str, words: Sequence[str], window: ReplyWindow) -> set[str]:
             "agrees": not kinds["agree"].isdisjoint(words),
             "part": window.is_part,
             "pasted": window.is_pasted,
+        }
+    )
+
+
+def _of_assent(plan: JudgedPlan, text: str, words: Sequence[str]) -> set[str]:
+    """What tells that the plan goes on: it is taken, it is added to, or something has happened."""
+    clauses = clauses_of(text)
+    places = [n for n, word in enumerate(words) if word in ("fine", "ok", "okay", "alright")]
+    before = {word for n in places for word in words[max(0, n - 3) : n]}
+    is_fine = "is" in before or "are" in before
+    return _true(
+        {
+            "accepts": accepts(clauses, text),
+            "plan is fine": is_fine and any(plan.has(word) for word in before),
+            "reports": _REPORTS.search(text) is not None,
+            "adds": _ADDS.search(text) is not None,
+            "asks one": any(_ASKED.match(each) for each in _QUESTION.findall(text)),
+            "shapes it": len(words) > 3
+            and (plan.has(words[1]) or _is("point", words[0]))
+            and _SHAPES.match(text) is not None,
         }
     )
 

@@ -26,6 +26,29 @@ _AGREES: Final = re.compile(
     r"i (?:really )?like (?:it|that)|alright|go for it|fair enough|makes sense|no objections?)\b",
     re.I,
 )
+_ACCEPTS: Final = re.compile(
+    r"(?:(?:yes|ok(?:ay)?|sure|well|then|and|so|please|just|cool|great|all)[, ]+)*(?:"
+    r"(?:do|try) (?:it|that|this|so)|go(?: ahead| for it| on)?|proceed|carry on|"
+    r"please do|"
+    r"(?:that|this|it|which|they|these|those)(?:'s|'re| is| are|'ll be| will be| would be)"
+    r"(?: all| quite| totally| perfectly| exactly| absolutely)?"
+    r" (?:right|fine|ok(?:ay)?|good|great|safe|correct|true|perfect|expected|what i'?d do)|"
+    r"(?:that |it |this )?(?:makes|made)(?: \w+)? sense|"
+    r"(?:that |it |this )?sounds (?:good|great|fine|right|reasonable|like a plan)|"
+    r"(?:that|this|it)(?:'ll| will| should) (?:do|work)|"
+    r"(?:no|not an?) (?:problem|objections?|complaints?|worries|issue|concerns?)|"
+    r"i(?:'d| would)? (?:totally |fully )?(?:agree|like (?:it|that|this)|love (?:it|that))|"
+    r"i (?:don'?t|do not) (?:care|mind)|i'?m (?:fine|ok(?:ay)?|happy) with (?:it|that|this)|"
+    r"\+1|i (?:also )?think so(?: too)?|"
+    r"works for me|fair enough|(?:let'?s )?(?:try it|wait) and see|"
+    r"fine (?:by|with) me|(?:whatever|whichever)\b.*|lgtm|up to you"
+    r")(?: (?:then|now|for now|please|anyway|too|here|with me|by me|from me|to me|either way))*",
+    re.I,
+)
+"""A clause that takes a proposal as it is."""
+_ALSO: Final = re.compile(r"(?:(?:please|and|then|ok(?:ay)?|now|you can),? )*also\b", re.I)
+_SIGNS: Final = " .,;!?-–—"
+_EXCEPTS: Final = re.compile(r"\b(?:but|except|though|however|only if|unless)\b", re.I)
 _POLITE: Final = re.compile(
     r"no (?:idea|problem|worries|need|rush|thanks|changes|more|objection|doubt)\b|no,? thank|"
     r"never ?mind|let me (?:think|check|see|look|know)|nothing\b|"
@@ -36,7 +59,10 @@ _POLITE: Final = re.compile(
     re.I,
 )
 _REPORT: Final = re.compile(
-    r"\b\w*(?:Error|Exception):|\berror:|traceback|fails? with\b|stack trace", re.I
+    r"\b\w*(?:Error|Exception):|\berror:|traceback|fails? with\b|stack trace|"
+    r"\balready (?:taken|in use|running)\b|"
+    r"^i(?:'ve| have)? (?:just )?(?:pushed|merged|rebased|deployed|updated|released)\b",
+    re.I,
 )
 _BARE: Final = re.compile(
     r"(?:hmm+,? |uh,? |oh |well,? |please )?"
@@ -161,6 +187,8 @@ def clear_correction(proposal: str, reply: str) -> tuple[str, set[str]] | None:
     clauses = [clause for clause in clauses if clause and clause.lower() != "please"]
     if text.endswith("?") and not _is_answered_question(text):
         return None
+    if _ALSO.match(text) or accepts(clauses, text):
+        return None
     found = _turned_down(clauses, proposal)
     if (found is None or not found[0]) and is_plan(proposal):
         from weft.decisions.corrections.counter_proposal import find_counter  # patterns take 15 ms
@@ -169,6 +197,19 @@ def clear_correction(proposal: str, reply: str) -> tuple[str, set[str]] | None:
     if found is None and _NAMES.search(proposal) and _IS_NAMED.fullmatch(text):
         found = text, set()
     return found
+
+
+def accepts(clauses: Iterable[str], text: str) -> bool:
+    """Whether a clause takes the proposal as it is, and nothing is excepted."""
+    if _EXCEPTS.search(text) is not None:
+        return False
+    return any(_ACCEPTS.fullmatch(clause, *_inside(clause)) for clause in clauses)
+
+
+def _inside(clause: str) -> tuple[int, int]:
+    """Where a clause begins and ends without the signs around it."""
+    begin = len(clause) - len(clause.lstrip(_SIGNS))
+    return begin, max(begin, len(clause.rstrip(_SIGNS)))
 
 
 def _is_answered_question(text: str) -> bool:

@@ -23,7 +23,7 @@ from weft.tools.base import PreparedCall, Tool, ToolContext, ToolOutcome
 from weft.tools.files import action
 from weft.tools.glob import matcher
 from weft.tools.project_files import files_of, is_file
-from weft.workspace import ProcessCommand, RunResult
+from weft.workspace import ProcessCommand, RunResult, unless_trapped
 
 DEFAULT_LINES = 200
 MAX_LINES = 2_000
@@ -118,7 +118,10 @@ async def _by_rg(program: str, given: GrepArguments, path: str, context: ToolCon
     command = ProcessCommand(
         argv=tuple(argv), cwd=context.workspace.root, timeout_seconds=_SECONDS, only_reads=True
     )
-    result = await context.runner.run(command)
+    folder = os.path.join(context.workspace.root, path)
+    result = await unless_trapped(folder, lambda: context.runner.run(command))
+    if result is None:
+        return await _by_worker(given, path, context)
     if result.exit_code == 2 and any(words in result.output for words in _REFUSALS):
         # Looking around and back is what it cannot do and we can; what is wrong we say in the same
         # words everywhere.

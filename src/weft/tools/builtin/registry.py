@@ -34,7 +34,7 @@ ALL = CORE | {*COMPANIONS, *_MORE, *INDEX_TOOLS, *DECISIONS}
 EDITS = ("edit", "multi_edit")
 """What `apply_patch` stands in for, for models that are trained on it."""
 
-MANIFEST = os.path.join(os.path.dirname(__file__), "manifest.json")
+MANIFEST = os.path.join(os.path.dirname(__file__), "descriptions", "manifest.json")
 HOMES = {
     "read": ("read", "ReadTool"),
     "write": ("write", "WriteTool"),
@@ -59,7 +59,7 @@ HOMES = {
     "decision_update": ("decisions", "DecisionUpdateTool"),
 }
 """Module and class of each tool, in the order in which models read of them."""
-NAVIGATION_MANIFEST = os.path.join(os.path.dirname(__file__), "navigation.json")
+NAVIGATION_MANIFEST = os.path.join(os.path.dirname(__file__), "descriptions", "navigation.json")
 NAVIGATION_HOMES = {"lsp": ("language", "LspTool"), "rename": ("language", "RenameTool")}
 """The tools that ask language servers.  Apart from the others: few machines have a server for
 the language at hand, and what describes a tool stays in memory."""
