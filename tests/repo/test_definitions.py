@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.repo.definition_reader import DefinitionReader, definition_reader
+from weft.repo import definition_reader as reader_module
+from weft.repo.definition_reader import DefinitionReader, definition_reader, own_query
 from weft.repo.definitions import cut_text
 from weft.repo.languages import GRAMMARS, language_of
-from weft.repo.source_reader import content_digest, read_content
+from weft.repo.parsers.source_reader import content_digest, read_content
+from weft.repo.posting_lists import content_words
 
 SAMPLES = {
     "python": ("class Cart:\n    def total(self): ...\nRATE = 1\n", "Cart total RATE"),
@@ -50,6 +52,65 @@ def test_the_definitions_of_a_language_are_found(language: str) -> None:
     source, names = SAMPLES[language]
     found = {each.name.strip("#. ") for each in definition_reader(language).read(source.encode())}
     assert set(names.split()) <= found
+
+
+PYTHON_BLOCKS = (
+    "def {}(self):",
+    "async def {}():",
+    "class {}(Base):",
+    "class {}:  # def shown(): in a class of its own",
+    "if {}:",
+    "with {} as subclass:",
+    "for x in {}:",
+    "@cache\n{indent}def {}(x=lambda: default):",
+    "def\\\n{indent}  {}(): 'class Quoted: def inner'\n{indent}try:",
+)
+GO_BLOCKS = (
+    "func (c Cart) {}() {{",
+    "if {} {{",
+    "func() {{",
+    "type {} struct {{ inner interface {{ Total() int }} }}\nfor {{",
+    "type ( {} interface {{ Rate() }}; Other = int )\nfor {{",
+    "var {} = func() {{ // func shown() type",
+)
+
+
+@st.composite
+def nested_python(draw: st.DrawFn) -> str:
+    lines: list[str] = []
+    for number, depth in enumerate(draw(st.lists(st.integers(0, 9), max_size=12))):
+        indent = "  " * (min(depth, len(lines)) + 1)
+        block = draw(st.sampled_from(PYTHON_BLOCKS))
+        lines.append(indent[2:] + block.format(f"name_{number}", indent=indent[2:]))
+        lines.append(f"{indent}pass")
+    return "\n".join(lines) + "\n"
+
+
+@st.composite
+def nested_go(draw: st.DrawFn) -> str:
+    blocks = draw(st.lists(st.sampled_from(GO_BLOCKS), max_size=10))
+    opened = "\n".join(each.format(f"name{number}") for number, each in enumerate(blocks))
+    return f"package a\nfunc first() {{\n{opened}\n{'}' * (len(blocks) + 1)}\n"
+
+
+@given(st.tuples(st.just("python"), nested_python()) | st.tuples(st.just("go"), nested_go()))
+def test_looking_where_keywords_are_finds_what_a_walk_through_all_nodes_finds(
+    sample: tuple[str, str],
+) -> None:
+    language, source = sample
+    whole = DefinitionReader(language, own_query(language))
+    assert definition_reader(language).read(source.encode()) == whole.read(source.encode())
+
+
+def test_definitions_too_deep_for_the_first_look_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    depth = 12
+    source = "".join(f"{'  ' * n}def name_{n}():\n" for n in range(depth)) + "  " * depth + "pass\n"
+    names = [f"name_{n}" for n in range(depth)]
+    assert [each.name for each in definition_reader("python").read(source.encode())] == names
+    monkeypatch.setattr(reader_module, "_MOST_STEPS", 0)
+    assert [each.name for each in definition_reader("python").read(source.encode())] == names
 
 
 def test_definitions_are_found_inside_what_does_not_parse() -> None:
@@ -104,7 +165,7 @@ def test_what_is_no_source_is_not_read(content: bytes) -> None:
 def test_bytes_that_are_no_text_are_read_all_the_same() -> None:
     reading = read_content(b"def total(): pass\nx = '\xff\xfe'\n", "python")
     assert reading.definitions[0].name == "total"
-    assert reading.whole["total"] == 1
+    assert content_words(reading.pieces, reading.counts)[0]["wtotal"] == 1
 
 
 def test_the_same_bytes_in_two_languages_are_two_readings() -> None:

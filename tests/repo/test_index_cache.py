@@ -10,22 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.repo import index_cache
-from weft.repo.definitions import Definition, FileReading
-from weft.repo.index_cache import (
-    NAME,
-    PART,
-    SUBJECT,
-    FileEntry,
-    FileStamp,
-    IndexCache,
-    PastCommit,
-)
+from weft.repo.definitions import EMPTY, Definition, FileReading
+from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, PastCommit
+from weft.repo.posting_lists import NAME, PART, SUBJECT
 
 
 def entry(path: str, *words: str, names: tuple[str, ...] = ()) -> FileEntry:
     definitions = [Definition(name, "function", 1, 2, f"def {name}()") for name in names]
-    counts = {word: words.count(word) for word in words}
-    reading = FileReading(definitions, counts, counts)
+    pieces = dict.fromkeys(words)
+    counts = [words.count(word) for word in pieces]
+    reading = FileReading(definitions, " ".join(pieces).encode(), counts)
     return FileEntry(path, FileStamp(1, 2), "python", repr((path, words)).encode(), reading)
 
 
@@ -139,5 +133,5 @@ def test_whatever_was_written_in_which_order_the_last_words_of_each_file_count(
 
 def test_more_files_than_a_statement_has_variables_can_be_asked_for() -> None:
     cache = IndexCache(Path(":memory:"), writes=True)
-    cache.write([FileEntry("a.py", FileStamp(1, 1), "python", b"d", FileReading([], {}, {}))])
+    cache.write([FileEntry("a.py", FileStamp(1, 1), "python", b"d", EMPTY)])
     assert cache.paths(range(40_000)) == ["a.py"]

@@ -11,11 +11,12 @@ import pytest
 
 from weft.repo import index_update
 from weft.repo.definitions import FileReading
-from weft.repo.index_cache import PART, IndexCache
+from weft.repo.index_cache import IndexCache
 from weft.repo.index_update import UpdateReport, update_index
 from weft.repo.parsers import extractors, worker_pool
+from weft.repo.parsers.source_reader import read_content
+from weft.repo.posting_lists import PART
 from weft.repo.project_files import walk_project
-from weft.repo.source_reader import read_content
 
 pytestmark = pytest.mark.process
 

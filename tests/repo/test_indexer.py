@@ -17,11 +17,12 @@ import pytest
 
 from tests.support.git_history import git
 from weft.errors import UsageError
-from weft.repo.index_cache import SUBJECT, IndexCache
+from weft.repo.index_cache import IndexCache
 from weft.repo.indexer import ParentLink, index_project
 from weft.repo.indexer_order import CACHE, FINISH, IndexOrder
 from weft.repo.indexer_process import IndexerProcess, take_lock
 from weft.repo.past_commits import read_history_file
+from weft.repo.posting_lists import SUBJECT
 from weft.repo.project_files import walk_project
 from weft.repo.project_index import ProjectIndex
 

@@ -15,7 +15,7 @@ from weft.repo.file_ranker import FileRanker, never_late
 from weft.repo.index_cache import FileEntry, FileStamp, IndexCache, PastCommit
 from weft.repo.languages import is_aside
 from weft.repo.map_text import MapSource, _BodyReader, render_map, render_overview
-from weft.repo.source_reader import content_digest, read_content
+from weft.repo.parsers.source_reader import content_digest, read_content
 from weft.repo.words import parts_of
 
 FILES = {

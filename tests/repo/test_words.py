@@ -7,11 +7,12 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.repo.posting_lists import PART, WHOLE, content_words, marked
 from weft.repo.words import (
     IDENTIFIER,
     MOST_WORDS,
     RequestWords,
-    content_words,
+    count_pieces,
     parts_in,
     parts_of,
     request_words,
@@ -40,9 +41,9 @@ def test_an_empty_request_asks_for_nothing() -> None:
 @given(st.text("aBc_xY9é…’\x85 \n.(+", max_size=80).map(str.encode) | st.binary(max_size=80))
 def test_the_words_of_a_file_are_those_of_its_identifiers(content: bytes) -> None:
     names = IDENTIFIER.findall(content.decode("utf-8", "replace"))
-    whole, parts = content_words(content)
-    assert whole == Counter(name.lower() for name in names)
-    assert parts == parts_in(names)
+    whole, parts = content_words(*count_pieces(content))
+    assert whole == marked(WHOLE, Counter(name.lower() for name in names))
+    assert parts == marked(PART, parts_in(names))
 
 
 def test_a_long_message_has_no_more_words_than_a_ranking_can_look_at() -> None:

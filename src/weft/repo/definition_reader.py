@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Final, TypeAlias
 
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
@@ -29,9 +29,23 @@ _KEYWORD: Final = re.compile(
     rb"[ \t]+([A-Za-z_]\w{0,119})",
     re.MULTILINE,
 )
+_SHALLOW: Final = 3
+"""How deep in the tree the query looks first: most definitions of a file are here, and most of its
+nodes are not."""
+_ANY_DEPTH: Final = 2**32 - 1
+_MOST_STEPS: Final = 1_000_000
+"""Children of the tree's root that are passed in looking for nodes by their places: some ten
+milliseconds, about what a walk through all nodes of a large file takes."""
+_DEFINED_AFTER: Final = {"python": ("def", "class"), "go": ("func", "type", "interface")}
+"""By language, the keywords of which one is in each definition that may lie anywhere in a file."""
 _KEYWORD_KINDS: Final = {
     word.encode(): word for word in ("class", "struct", "interface", "trait", "enum")
 }
+
+
+_Found: TypeAlias = dict[int, tuple[int, Definition]]
+"""By the place of its name, each definition with the pattern that found it."""
+_Matches: TypeAlias = list[tuple[int, dict[str, list[Node]]]]
 
 
 class DefinitionReader:
@@ -39,12 +53,17 @@ class DefinitionReader:
 
     def __init__(self, language: str | Language, query: str | None = None) -> None:
         """`language` is the name of one that Weft has a grammar for, or a grammar with a query."""
+        self._marks: list[re.Pattern[bytes]] = []
         if isinstance(language, str):
-            query = own_query(language) if query is None else query
+            if query is None:
+                query = own_query(language)
+                self._marks = [_mark(word) for word in _DEFINED_AFTER.get(language, ())]
             language = _grammar(language)
         self._parser = Parser(language)
         self._errors = Query(language, "(ERROR) @error")
         self._query = Query(language, query or "")
+        captures = map(self._query.capture_name, range(self._query.capture_count))
+        self._kinds = {each: each[len(_KIND) :] for each in captures if each.startswith(_KIND)}
 
     def parse(self, source: bytes) -> Node:
         """The syntax tree of a file."""
@@ -52,18 +71,72 @@ class DefinitionReader:
 
     def read(self, source: bytes) -> list[Definition]:
         """The definitions of a file, in the order of their places."""
-        tree = self._parser.parse(source)
-        found: dict[int, tuple[int, Definition]] = {}
-        for pattern, captures in QueryCursor(self._query).matches(tree.root_node):
-            for place, definition in _definitions(source, captures):
+        root = self.parse(source)
+        found: _Found = {}
+        cursor = QueryCursor(self._query)
+        if self._marks and not root.has_error:
+            cursor.set_max_start_depth(_SHALLOW)
+        self._take(found, source, cursor.matches(root))
+        if self._marks and not root.has_error:
+            for node in self._deeper(source, root, found):
+                if node == root:
+                    cursor.set_max_start_depth(_ANY_DEPTH)
+                self._take(found, source, cursor.matches(node))
+        if root.has_error:
+            for place, definition in _by_keyword(source, self._errors, root):
+                found.setdefault(place, (0, definition))
+        return [definition for _, definition in sorted(found.values(), key=_place)]
+
+    def _deeper(self, source: bytes, root: Node, found: Mapping[int, object]) -> Iterator[Node]:
+        """Nodes that may be definitions that were not found; the root where there are too many.
+
+        A walk through all nodes takes a quarter of the time of parsing, and few of them are in the
+        head of a definition.
+        """
+        left = _MOST_STEPS // (root.child_count + 1)
+        for mark in self._marks:
+            for match in mark.finditer(source):
+                # A name that is known, or the keyword at the end of a longer word.
+                if match.end() in found or source[match.start() - 1 : match.start()].isalnum():
+                    continue
+                if left == 0:
+                    yield root
+                    return
+                left -= 1
+                node = root.descendant_for_byte_range(*match.span(1))
+                # Not the words of a comment or a string.
+                if node is not None and node.type.encode() == match[1] and node.parent is not None:
+                    yield node.parent
+
+    def _take(self, found: _Found, source: bytes, matches: _Matches) -> None:
+        for pattern, captures in matches:
+            for place, definition in self._definitions(source, captures):
                 # One name may match twice, as a variable and as the function that it holds: the
                 # pattern that stands first in the query says what it is.
                 if place not in found or pattern < found[place][0]:
                     found[place] = pattern, definition
-        if tree.root_node.has_error:
-            for place, definition in _by_keyword(source, self._errors, tree.root_node):
-                found.setdefault(place, (0, definition))
-        return [definition for _, definition in sorted(found.values(), key=_place)]
+
+    def _definitions(
+        self, source: bytes, captures: dict[str, list[Node]]
+    ) -> list[tuple[int, Definition]]:
+        found: list[tuple[int, Definition]] = []
+        for capture, nodes in captures.items():
+            kind = self._kinds.get(capture)
+            if kind is None:
+                continue
+            for node, named in zip(nodes, captures.get("name", ()), strict=False):
+                place = named.start_byte
+                name = _text(source, place, named.end_byte)
+                if name and len(name) <= _NAME_CHARS:
+                    first, last = node.start_point[0] + 1, node.end_point[0] + 1
+                    signature = _signature(source, node)
+                    found.append((place, Definition(name, kind, first, last, signature)))
+        return found
+
+
+_MARKUP: Final = frozenset({"css", "html", "markdown"})
+_SAME_QUERY: Final = {"tsx": "typescript"}
+"""Languages whose grammar differs, but not in what is defined."""
 
 
 @cache
@@ -74,7 +147,14 @@ def definition_reader(language: str) -> DefinitionReader:
 
 def own_query(language: str) -> str:
     """The query that Weft brings for a language."""
-    return (files("weft.repo") / "queries" / f"{language}.scm").read_text("utf-8")
+    folder = files("weft.repo") / "queries"
+    place = folder / "markup" if language in _MARKUP else folder
+    return (place / f"{_SAME_QUERY.get(language, language)}.scm").read_text("utf-8")
+
+
+def _mark(keyword: str) -> re.Pattern[bytes]:
+    """A keyword and the blanks behind it."""
+    return re.compile(rb"(%b)(?!\w)\s*" % re.escape(keyword.encode()))
 
 
 def _grammar(language: str) -> Language:
@@ -85,28 +165,6 @@ def _grammar(language: str) -> Language:
 
 def _place(entry: tuple[int, Definition]) -> tuple[int, int]:
     return entry[1].first, -entry[1].last
-
-
-def _definitions(
-    source: bytes, captures: dict[str, list[Node]]
-) -> Iterator[tuple[int, Definition]]:
-    names = captures.get("name", ())
-    for capture, nodes in captures.items():
-        if not capture.startswith(_KIND):
-            continue
-        for node, named in zip(nodes, names, strict=False):
-            name = _text(source, named.start_byte, named.end_byte)
-            if name and len(name) <= _NAME_CHARS:
-                yield (
-                    named.start_byte,
-                    Definition(
-                        name,
-                        capture.removeprefix(_KIND),
-                        node.start_point[0] + 1,
-                        node.end_point[0] + 1,
-                        _signature(source, node),
-                    ),
-                )
 
 
 def _by_keyword(source: bytes, errors: Query, root: Node) -> Iterator[tuple[int, Definition]]:
@@ -132,29 +190,35 @@ def _signature(source: bytes, node: Node) -> str:
 
     It begins with its line, not with its node: `export` and `pub` may stand outside of it.
     """
+    start = node.start_byte
     # Not further back than may be shown: of a thousand definitions on a long line each would look
     # through all of it.
-    earliest = max(0, node.start_byte - SIGNATURE_CHARS - 1)
-    begin = source.rfind(b"\n", earliest, node.start_byte) + 1
+    earliest = max(0, start - SIGNATURE_CHARS - 1)
+    begin = source.rfind(b"\n", earliest, start) + 1
     if begin == 0 and earliest > 0:
-        begin = node.start_byte
+        begin = start
     body = node.child_by_field_name("body")
-    end = node.end_byte if body is None else body.start_byte
-    if body is None or end <= node.start_byte:
-        line_end = source.find(b"\n", node.start_byte, node.end_byte)
-        end = min(node.end_byte, line_end) if line_end >= 0 else node.end_byte
+    end = start if body is None else body.start_byte
+    if end <= start:
+        end = node.end_byte
+        line_end = source.find(b"\n", start, end)
+        end = line_end if line_end >= 0 else end
     return _shown(source, begin, end)
 
 
 def _shown(source: bytes, begin: int, end: int) -> str:
     last = begin + 4 * SIGNATURE_CHARS
     text = _text(source, begin, min(end, last))
-    # A signature on several lines, as it would be written on one.
-    for spread, closed in (("( ", "("), ("[ ", "["), (", )", ")"), (", ]", "]"), (" )", ")")):
-        text = text.replace(spread, closed)
+    if source.find(b"\n", begin, end) >= 0:
+        # A signature on several lines, as it would be written on one.
+        for spread, closed in (("( ", "("), ("[ ", "["), (", )", ")"), (", ]", "]"), (" )", ")")):
+            text = text.replace(spread, closed)
+    if end <= last and len(text) <= SIGNATURE_CHARS:
+        return text
     # What was cut off in the bytes counts as cut, however short its blanks make the rest.
     return cut_text(text, SIGNATURE_CHARS if end <= last else min(SIGNATURE_CHARS, len(text) - 1))
 
 
 def _text(source: bytes, begin: int, end: int) -> str:
-    return " ".join(source[begin:end].decode("utf-8", "replace").split()).rstrip(" {:")
+    text = source[begin:end].decode("utf-8", "replace")
+    return text if text.isidentifier() else " ".join(text.split()).rstrip(" {:")

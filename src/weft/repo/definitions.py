@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-READER_VERSION: Final = 3
+READER_VERSION: Final = 4
 """Raised when our own readers give something else for the same bytes: what is cached under an older
 one is read anew.
 """
@@ -32,15 +32,15 @@ class FileReading(msgspec.Struct, frozen=True):
     """What the index keeps of a file's content."""
 
     definitions: list[Definition]
-    whole: dict[str, int]
-    """Identifiers in lower case, and how often each occurs."""
-    parts: dict[str, int]
-    """The words that they are made of."""
+    pieces: bytes
+    """What identifiers stand in, each once, with a blank between them."""
+    counts: list[int]
+    """How often each of them occurs."""
 
 
 _BETWEEN_WORDS: Final = re.compile(r"[\s\"'`()\[\]{},;<>]")
 
-EMPTY: Final = FileReading([], {}, {})
+EMPTY: Final = FileReading([], b"", [])
 """Of a file that is no source: too large, binary, or written by a program on one line."""
 
 

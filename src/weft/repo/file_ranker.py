@@ -16,17 +16,8 @@ from heapq import nlargest
 from itertools import compress
 from typing import Final
 
-from weft.repo.index_cache import (
-    EMPTY_TABLE,
-    NAME,
-    NAME_PART,
-    PART,
-    PATH,
-    SUBJECT,
-    WHOLE,
-    IndexCache,
-    PostingList,
-)
+from weft.repo.index_cache import EMPTY_TABLE, IndexCache
+from weft.repo.posting_lists import NAME, NAME_PART, PART, PATH, SUBJECT, WHOLE, PostingList
 from weft.repo.words import RequestWords, request_words
 
 _SATURATION: Final = 1.2

@@ -27,11 +27,18 @@ import msgspec
 
 from weft.repo.definitions import Definition, FileReading
 from weft.repo.languages import is_aside
+from weft.repo.posting_lists import (
+    SUBJECT,
+    FileWords,
+    PostingList,
+    SegmentBuilder,
+    marked,
+    packed,
+    unpacked,
+)
 from weft.repo.words import IDENTIFIER, parts_in
 
-SCHEMA: Final = 3
-PART, WHOLE, PATH, NAME_PART, NAME, SUBJECT = "swpdxh"
-"""Kinds of words: what the first letter of a list's key says."""
+SCHEMA: Final = 4
 VERSION_NOTE: Final = "reader version"
 """The note that says which version of our own readers has read the files."""
 _IMPORTANT_NOTE: Final = "important"
@@ -41,7 +48,6 @@ _HEAD_NOTE: Final = "head stamps"
 MOST_SEGMENTS: Final = 64
 _READINGS_A_FILE: Final = 3
 _BUSY_MS: Final = 2_000
-_MOST_COUNT: Final = 255
 _TABLES: Final = """
 CREATE TABLE file (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -134,15 +140,6 @@ class FileTable(NamedTuple):
     """1 for tests, documents and examples."""
 
 
-class PostingList(NamedTuple):
-    """The files that a word is in, and how often it is in each."""
-
-    ids: array[int]
-    """In their order: a number is given once, and each segment has higher ones."""
-    counts: bytes
-
-
-NOWHERE: Final = PostingList(array("I"), b"")
 EMPTY_TABLE: Final = FileTable(*(array(code) for code in "IIIIIB"))
 
 
@@ -305,15 +302,11 @@ class IndexCache:
         rows = self._db.execute(
             f"SELECT word, data FROM posting WHERE word IN ({marks}) ORDER BY word, segment", keys
         )
-        found: dict[str, PostingList] = {}
-        # A word has a row for each segment: they are joined once, and not two at a time.
-        for word, group in groupby(rows, key=itemgetter(0)):
-            lists = [_unpacked(data) for _, data in group]
-            ids = lists[0].ids
-            for more in lists[1:]:
-                ids.extend(more.ids)
-            found[word[1:]] = PostingList(ids, b"".join(each.counts for each in lists))
-        return found
+        # A word has a row for each segment.
+        return {
+            word[1:]: unpacked([data for _, data in group])
+            for word, group in groupby(rows, key=itemgetter(0))
+        }
 
     def definitions(self, path: str) -> list[Definition] | None:
         """What a file defines; None for one that is not in the index."""
@@ -374,16 +367,17 @@ class IndexCache:
             table = self.table()
             for path in removed:
                 self._forget(path, table)
-            lists: dict[str, tuple[array[int], bytearray]] = {}
+            lists = SegmentBuilder()
             for entry in entries:
                 self._db.execute(
                     "INSERT OR IGNORE INTO reading VALUES (?, ?, ?)",
                     (entry.digest, *_encoded(entry.reading)),
                 )
-                words = _words_of(entry)
+                words = FileWords.of(entry.path, entry.reading)
                 self._forget(entry.path, table)
-                _post(lists, self._insert(entry, words, table), words)
-            self._add_segment(lists)
+                lists.add(self._insert(entry, words, table), *words)
+            if entries:
+                self._add_segment(lists)
             columns = (column.tobytes() for column in table)
             self._db.execute("INSERT OR REPLACE INTO lengths VALUES (1,?,?,?,?,?,?)", (*columns,))
 
@@ -392,13 +386,13 @@ class IndexCache:
         with self._db:
             self._db.execute("DELETE FROM past")
             self._db.execute("DELETE FROM posting WHERE word >= 'h' AND word < 'i'")
-            lists: dict[str, tuple[array[int], bytearray]] = {}
+            lists = SegmentBuilder()
             for number, commit in enumerate(commits):
                 counts = parts_in(IDENTIFIER.findall(commit.subject))
                 files = msgspec.msgpack.encode(list(commit.files))
                 self._db.execute("INSERT INTO past VALUES (?, ?)", (number, files))
-                _post(lists, number, {SUBJECT: counts})
-            rows = [(word, 0, _packed(*pair)) for word, pair in lists.items()]
+                lists.add(number, marked(SUBJECT, counts))
+            rows = [(word, 0, data) for word, data in lists.rows()]
             self._db.executemany("INSERT INTO posting VALUES (?, ?, ?)", rows)
             self.keep("past commits", len(commits))
             self.keep("past head", head)
@@ -441,28 +435,23 @@ class IndexCache:
         for column in table:
             del column[place]
 
-    def _insert(
-        self, entry: FileEntry, words: Mapping[str, Mapping[str, int]], table: FileTable
-    ) -> int:
-        lengths = [sum(words[kind].values()) for kind in (PART, WHOLE, NAME_PART, PATH)]
-        lengths.append(int(is_aside(entry.path)))
+    def _insert(self, entry: FileEntry, words: FileWords, table: FileTable) -> int:
         self._db.execute(
             "INSERT INTO file (path, size, mtime, ctime, digest, language)"
             " VALUES (?, ?, ?, ?, ?, ?)",
             (entry.path, *entry.stamp, entry.digest, entry.language),
         )
         number = self._db.last_insert_rowid()
-        for column, value in zip(table, (number, *lengths), strict=True):
+        values = (number, *words.lengths(), int(is_aside(entry.path)))
+        for column, value in zip(table, values, strict=True):
             column.append(value)
         return number
 
-    def _add_segment(self, lists: Mapping[str, tuple[array[int], bytearray]]) -> None:
-        if not lists:
-            return
+    def _add_segment(self, lists: SegmentBuilder) -> None:
         segment = self._number("segment") + 1
         self._db.executemany(
             "INSERT INTO posting VALUES (?, ?, ?)",
-            [(word, segment, _packed(*pair)) for word, pair in lists.items()],
+            [(word, segment, data) for word, data in lists.rows()],
         )
         self.keep("segment", segment)
 
@@ -478,10 +467,10 @@ class IndexCache:
         with self._db:
             alive = {id for (id,) in self._db.execute("SELECT id FROM file")}
             self._db.execute("CREATE TABLE merged AS SELECT * FROM posting WHERE 0")
-            for word, lists in self._lists_by_word():
-                ids, counts = _living(lists, alive)
-                if ids:
-                    row = (word, 0, _packed(ids, counts))
+            for word, listed in self._lists_by_word():
+                living = _living(listed, alive)
+                if living.ids:
+                    row = (word, 0, packed(living))
                     self._db.execute("INSERT INTO merged VALUES (?, ?, ?)", row)
             self._db.execute("DELETE FROM posting WHERE word < 'h' OR word >= 'i'")
             self._db.execute("INSERT INTO posting SELECT * FROM merged")
@@ -490,13 +479,13 @@ class IndexCache:
             self._forget_readings(len(alive))
         return True
 
-    def _lists_by_word(self) -> Iterator[tuple[str, list[PostingList]]]:
+    def _lists_by_word(self) -> Iterator[tuple[str, PostingList]]:
         sql = (
             "SELECT word, data FROM posting WHERE word < 'h' OR word >= 'i' ORDER BY word, segment"
         )
         rows = self._db.execute(sql)
         for word, group in groupby(rows, key=lambda row: str(row[0])):
-            yield word, [_unpacked(data) for _, data in group]
+            yield word, unpacked([data for _, data in group])
 
     def _forget_readings(self, files: int) -> None:
         kept = int(self._one("SELECT count(*) FROM reading"))
@@ -557,66 +546,17 @@ def _connected(path: Path, flags: int) -> apsw.Connection:
     return connection
 
 
-def path_words(path: str) -> dict[str, int]:
-    """The words of a path; those of the file's own name count twice."""
-    stem = path.rpartition(".")[0] or path
-    name = stem.rpartition("/")[2]
-    return dict(parts_in([*IDENTIFIER.findall(stem), *IDENTIFIER.findall(name)]))
-
-
-def _words_of(entry: FileEntry) -> dict[str, Mapping[str, int]]:
-    names = [each.name for each in entry.reading.definitions]
-    return {
-        PART: entry.reading.parts,
-        WHOLE: entry.reading.whole,
-        PATH: path_words(entry.path),
-        NAME_PART: parts_in(names),
-        NAME: {name.lower(): 1 for name in names},
-    }
-
-
-def _post(
-    lists: dict[str, tuple[array[int], bytearray]],
-    number: int,
-    words: Mapping[str, Mapping[str, int]],
-) -> None:
-    for kind, counts in words.items():
-        for word, count in counts.items():
-            key = kind + word
-            if (pair := lists.get(key)) is None:
-                pair = lists[key] = array("I"), bytearray()
-            pair[0].append(number)
-            pair[1].append(min(count, _MOST_COUNT))
-
-
-def _packed(ids: array[int], counts: bytearray) -> bytes:
-    return ids.tobytes() + counts
-
-
-def _living(lists: Iterable[PostingList], alive: Set[int]) -> tuple[array[int], bytearray]:
-    ids, counts = array("I"), bytearray()
-    for listed in lists:
-        for id, count in zip(*listed, strict=True):
-            if id in alive:
-                ids.append(id)
-                counts.append(count)
-    return ids, counts
-
-
-def _unpacked(data: bytes) -> PostingList:
-    ids = array("I")
-    # Four bytes of the number and one of the count, for each file.
-    split = len(data) // (ids.itemsize + 1) * ids.itemsize
-    ids.frombytes(data[:split])
-    return PostingList(ids, data[split:])
+def _living(listed: PostingList, alive: Set[int]) -> PostingList:
+    pairs = [pair for pair in zip(*listed, strict=True) if pair[0] in alive]
+    return PostingList(array("I", [id for id, _ in pairs]), bytes(count for _, count in pairs))
 
 
 _definitions: Final = msgspec.msgpack.Decoder(list[Definition])
-_words_decoder: Final = msgspec.msgpack.Decoder(tuple[dict[str, int], dict[str, int]])
+_words_decoder: Final = msgspec.msgpack.Decoder(tuple[bytes, list[int]])
 
 
 def _encoded(reading: FileReading) -> tuple[bytes, bytes]:
     # Apart: a map asks for the definitions of a dozen files, and their words are ten times as much.
-    pieces = (reading.definitions, (reading.whole, reading.parts))
+    pieces = (reading.definitions, (reading.pieces, reading.counts))
     definitions, words = (zlib.compress(msgspec.msgpack.encode(each), 1) for each in pieces)
     return definitions, words

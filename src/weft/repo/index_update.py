@@ -25,8 +25,8 @@ from weft.repo.definitions import EMPTY, MOST_BYTES, READER_VERSION, FileReading
 from weft.repo.file_paths import PlainFolders
 from weft.repo.index_cache import VERSION_NOTE, FileEntry, FileStamp, IndexCache, KnownFile
 from weft.repo.parsers.extractors import load_reader, readers_version, source_language
+from weft.repo.parsers.source_reader import content_digest, read_content
 from weft.repo.parsers.worker_pool import WorkerPool
-from weft.repo.source_reader import content_digest, read_content
 from weft.workspace import read_beneath
 
 BATCH_FILES: Final = 200
@@ -198,7 +198,8 @@ def _read_all(
     cores: int,
     go_on: Callable[[], bool],
 ) -> Generator[_FileDone, None, None]:
-    if len(tasks) < _SHARED_FROM:
+    is_bulk = len(tasks) >= _SHARED_FROM
+    if not is_bulk:
         # The workers are copies: what is loaded here need not be loaded with each edit.
         cores = 1
         for language in {task.language for task in tasks}:
@@ -207,7 +208,7 @@ def _read_all(
     def work(item: int) -> bytes:
         return _encode(_read(project, tasks[item], digests))
 
-    for item, outcome in WorkerPool(work, cores, go_on).run(len(tasks)):
+    for item, outcome in WorkerPool(work, cores, go_on, steps_aside=is_bulk).run(len(tasks)):
         try:
             digest, reading = _UNREAD if outcome is None else _decode(outcome)
         except msgspec.MsgspecError:  # an extractor gave something else than definitions

@@ -204,8 +204,9 @@ def _spawn(order: IndexOrder, ends: _ProcessEnds) -> int:
             # It stays open in the new process, and the lock is given back with its end.
             (os.POSIX_SPAWN_DUP2, ends.lock, LOCK_FD),
         ],
-        # A Ctrl-C in the terminal is for the session: it decides when the indexer ends.
-        setsid=True,
+        # A Ctrl-C in the terminal is for the session: it decides when the indexer ends.  A process
+        # group, not a session of the system: between two of those priorities count for nothing.
+        setpgroup=0,
     )
 
 

@@ -24,9 +24,10 @@ from weft.repo.definitions import MOST_BYTES, Definition
 from weft.repo.file_paths import FileListing
 from weft.repo.file_ranker import FileRanker, IsLate, never_late
 from weft.repo.freshness import has_new_rules, is_stale
-from weft.repo.index_cache import DAMAGE, NAME, NAME_PART, WHOLE, FileStamp, IndexCache
+from weft.repo.index_cache import DAMAGE, FileStamp, IndexCache
 from weft.repo.indexer_order import CACHE, DAMAGED, REBUILT, history_mark
 from weft.repo.map_text import MapSource, render_map, render_overview
+from weft.repo.posting_lists import NAME, NAME_PART, WHOLE
 from weft.repo.words import IDENTIFIER, parts_of
 from weft.workspace import find_repository, read_beneath
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -36,12 +36,6 @@ _CUTS: Final = bytes(
     byte if byte >= 128 or chr(byte).isalnum() or byte == ord("_") else ord(" ")
     for byte in range(256)
 )
-_Identifiers: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-"""Words in lower case, each with its parts."""
-_MOST_KNOWN: Final = 50_000
-_LONGEST_KNOWN: Final = 64
-_known_pieces: dict[bytes, _Identifiers] = {}
-"""What pieces of files hold: most stand in many files."""
 
 _COMMON_TEXT: Final = """
     a about add added adds after all also an and any are as at be because been before being but by
@@ -87,36 +81,14 @@ def parts_in(identifiers: Iterable[str]) -> Counter[str]:
     return Counter(part for identifier in identifiers for part in parts_of(identifier))
 
 
-def content_words(content: bytes) -> tuple[dict[str, int], dict[str, int]]:
-    """The identifiers of a file, in lower case, and the parts that they are made of, each with how
-    often it occurs.
+def count_pieces(content: bytes) -> tuple[bytes, list[int]]:
+    """The pieces of a file that identifiers stand in, with a blank between them, and how often each
+    occurs.
     """
     # Cut in C where ASCII has no letter, digit or underscore: to look for identifiers by a pattern
     # takes four times as long.  What is no ASCII stays in the pieces, and is looked for there.
     pieces = Counter(content.translate(_CUTS).split())
-    whole: dict[str, int] = {}
-    parts: dict[str, int] = {}
-    # No `Counter`: of each new word it asks a method of its own, which takes twice as long.
-    whole_count, part_count, known = whole.get, parts.get, _known_pieces.get
-    for piece, count in pieces.items():
-        identifiers = known(piece)
-        if identifiers is None:
-            identifiers = _identifiers_in(piece)
-        for word, split in identifiers:
-            whole[word] = whole_count(word, 0) + count
-            for part in split:
-                parts[part] = part_count(part, 0) + count
-    return whole, parts
-
-
-def _identifiers_in(piece: bytes) -> _Identifiers:
-    found = IDENTIFIER.findall(piece.decode("utf-8", "replace"))
-    identifiers = tuple((each.lower(), parts_of(each)) for each in found)
-    if len(piece) <= _LONGEST_KNOWN:  # what is longer hardly ever comes again
-        if len(_known_pieces) >= _MOST_KNOWN:
-            _known_pieces.clear()
-        _known_pieces[piece] = identifiers
-    return identifiers
+    return b" ".join(pieces), list(pieces.values())
 
 
 def request_words(text: str) -> RequestWords:

@@ -35,9 +35,18 @@ Work = Callable[[int], bytes]
 class WorkerPool:
     """Has items worked on by processes; an item is known by its number."""
 
-    def __init__(self, work: Work, cores: int, go_on: Callable[[], bool] = lambda: True) -> None:
-        """`go_on` is asked now and then; when it says no, all workers are ended."""
-        self._work = work
+    def __init__(
+        self,
+        work: Work,
+        cores: int,
+        go_on: Callable[[], bool] = lambda: True,
+        *,
+        steps_aside: bool = False,
+    ) -> None:
+        """`go_on` is asked now and then; when it says no, all workers are ended.  Workers that step
+        aside have the time that nothing else wants.
+        """
+        self._work = _aside(work) if steps_aside else work
         self._cores = cores
         self._go_on = go_on
         self._workers: dict[int, _Worker] = {}
@@ -155,6 +164,29 @@ def _serve(work: Work, items: Iterable[int], frame: int, writer: int, parent: in
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def _aside(work: Work) -> Work:
+    """The same work, done with the lowest priority from its first item on."""
+    has_stepped = False
+
+    def done(item: int) -> bytes:
+        nonlocal has_stepped
+        if not has_stepped:
+            has_stepped = True
+            _step_aside()
+        return work(item)
+
+    return done
+
+
+def _step_aside() -> None:
+    # Not by the lowest priority: a process of that keeps its core until the kernel's next tick, and
+    # a command is a dozen processes that wait for one another.  An idle one is put off at once.
+    # Where the kernel shares time between sessions first (autogroup), that counts among the
+    # processes of one session only: neither this one nor its parent may begin one of its own.
+    with suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _set_limits() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from weft.repo.definitions import EMPTY, MOST_BYTES, FileReading
 from weft.repo.parsers.extractors import extractor_of, reader_seed
-from weft.repo.words import content_words
+from weft.repo.words import count_pieces
 
 _LOOKED_AT: Final = 8192
 _LONG_LINE: Final = 2_000
@@ -26,7 +26,7 @@ def read_content(content: bytes, language: str) -> FileReading:
     extractor = extractor_of(language)
     if extractor is None or not _is_source(content):
         return EMPTY
-    return FileReading(list(extractor.read(content)), *content_words(content))
+    return FileReading(list(extractor.read(content)), *count_pieces(content))
 
 
 def _is_source(content: bytes) -> bool:
