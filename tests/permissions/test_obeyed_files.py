@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.example_count import cases
 from weft.data_tables import read_table
 from weft.permissions import is_changed_by_hand, is_protected, protected
 
@@ -16,7 +17,7 @@ def test_the_table_is_long_and_has_no_name_twice() -> None:
     assert {who for _, who, *_ in ROWS} == {"hand", "rewind"}
 
 
-@pytest.mark.parametrize(("name", "who"), [(name, who) for name, who, *_ in ROWS])
+@pytest.mark.parametrize(("name", "who"), cases((name, who) for name, who, *_ in ROWS))
 def test_every_row_is_protected_in_any_folder_and_spelling(name: str, who: str) -> None:
     path = name.replace("*", "any")
     path += "some/file" if path.endswith("/") else ""

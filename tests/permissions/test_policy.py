@@ -127,6 +127,20 @@ def test_a_grant_answers_an_ask_but_no_denial() -> None:
     assert decide(other, mode="default", grants=[grant]).verdict == "ask"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("git diff; rm -r .", "git diff\nrm -r .", "git diff HEAD", "git diff # all", "git dif"),
+        *("git diff )", "(git diff)", "git diff)", "GIT DIFF", "git  diff", "sh -c 'git diff'"),
+    ],
+)
+def test_a_grant_covers_the_whole_command_that_was_shown_and_no_other(command: str) -> None:
+    grant = PermissionGrant(pattern=grant_pattern(RUN), scope="session")
+    assert decide(RUN, mode="default", grants=[grant]).verdict == "allow"
+    other = ToolAction(tool="shell", kind="run", target=command)
+    assert decide(other, mode="default", grants=[grant]).verdict == "ask"
+
+
 def test_a_protected_file_asks_although_edits_are_accepted_and_a_rule_allows_all() -> None:
     hook = ToolAction(tool="write", kind="edit", target=".git/hooks/pre-commit", protected=True)
     wide = [

@@ -140,6 +140,21 @@ def test_a_rule_in_the_other_spelling_counts_in_the_decision() -> None:
         ("*(git *)", "one tool"),
         ("Read(.env)(.pem)", "Tool(pattern)"),
         ("edit(src\\a.py)", "/ between"),
+        ('read(".env")', "without quotes"),
+        ("Read('.env')", "without quotes"),
+        ("read(`.env`)", "without quotes"),
+        ('Bash("git push")', "without quotes"),
+        ("read(.env,.env.local)", "one path"),
+        ("edit(src/*.py, tests/*.py)", "one path"),
+        ("read(.env|.envrc)", "one path"),
+        ("read($HOME/.ssh/**)", "variables"),
+        ("read(${HOME}/x)", "variables"),
+        ("Read(%USERPROFILE%/x)", "variables"),
+        ("read(~root/.ssh)", "~/"),
+        ("read(file:.env)", "'file:'"),
+        ("Grep(pattern: secret)", "'pattern:'"),
+        ("shell(regex:^git)", "'regex:'"),
+        ("Bash(prefix: git)", "'prefix:'"),
     ],
 )
 def test_a_rule_that_would_do_nothing_is_refused_with_a_sentence(text: str, says: str) -> None:
@@ -154,6 +169,8 @@ def test_a_rule_that_would_do_nothing_is_refused_with_a_sentence(text: str, says
         *("Bash", "Bash(rm -rf /)", "Read(*.pem)", "mcp__x__*", "mcp__git__log", "WebSearch"),
         *("shell(echo $(date) | tee (x))", "read(app/[id]/page.ts)", "*", "shell_*"),
         *("Task(general)", "architect", "NotebookEdit", "read(a b.txt)", "shell(a\nb)"),
+        *("shell('my tool' \"$HOME\")", "shell(a, b | c)", "read(it's.txt)", "edit(a$b.java)"),
+        *("read(a:b)", "read(~)", "read(~/.ssh)", "read(*~)", "read(#a~b)", "shell(file x)"),
     ],
 )
 def test_a_rule_that_is_understood_is_fine(text: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.example_count import cases
 from weft.data_tables import read_table
 from weft.redact import redact, secret_shapes
 
@@ -70,7 +71,7 @@ def test_the_table_is_long_and_every_row_has_its_source() -> None:
     assert len({(prefix, body) for _, _, prefix, body, _ in ROWS}) == len(ROWS)
 
 
-@pytest.mark.parametrize(("kind", "gate", "prefix", "body", "source"), ROWS)
+@pytest.mark.parametrize(("kind", "gate", "prefix", "body", "source"), cases(ROWS))
 def test_a_token_is_masked_wherever_it_stands(
     kind: str, gate: str, prefix: str, body: str, source: str
 ) -> None:
@@ -81,7 +82,7 @@ def test_a_token_is_masked_wherever_it_stands(
         assert "[redacted" in shown
 
 
-@pytest.mark.parametrize(("kind", "gate", "prefix", "body", "source"), ROWS)
+@pytest.mark.parametrize(("kind", "gate", "prefix", "body", "source"), cases(ROWS))
 def test_the_gates_let_the_shortest_token_through(
     kind: str, gate: str, prefix: str, body: str, source: str
 ) -> None:
@@ -90,7 +91,7 @@ def test_the_gates_let_the_shortest_token_through(
     assert token not in redact(f"it is {token} here"), (kind, token)
 
 
-@pytest.mark.parametrize(("kind", "gate", "prefix", "body", "source"), ROWS)
+@pytest.mark.parametrize(("kind", "gate", "prefix", "body", "source"), cases(ROWS))
 def test_half_a_token_inside_a_word_is_left_alone(
     kind: str, gate: str, prefix: str, body: str, source: str
 ) -> None:

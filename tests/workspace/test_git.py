@@ -43,6 +43,16 @@ def test_a_pointer_to_nowhere_is_reported(tmp_path: Path) -> None:
         find_repository(str(tmp_path))
 
 
+@pytest.mark.process
+@pytest.mark.parametrize("name", ["commondir", "gitdir"])
+def test_a_pointer_that_can_be_no_path_is_reported(tmp_path: Path, name: str) -> None:
+    project = make_repository(tmp_path / "project")
+    (project / ".git" / "commondir").write_text("../other\n")
+    (project / ".git" / name).write_bytes(b"a\0b\xff\n" * 9)
+    with pytest.raises(FinalToolError, match="belongs to no worktree"):
+        find_repository(str(project))
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 def test_a_repository_that_another_user_put_above_a_folder_is_not_its_own(tmp_path: Path) -> None:
     above = make_repository(tmp_path / "shared")

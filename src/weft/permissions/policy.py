@@ -58,6 +58,16 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     """
     removes: bool = False
     """The target is deleted."""
+    arguments: str = ""
+    """Of a tool of a server: all that it is given, as JSON with sorted keys; patterns of rules are
+    about this.
+    """
+    is_claimed: bool = False
+    """That it changes nothing is the word of a server alone: plan mode takes it, and it asks."""
+    unfamiliar: str = ""
+    """Of a tool of a server: how it differs from what the user knows of it; empty when it does
+    not.  Only the user can allow it then, each time anew.
+    """
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,7 +77,8 @@ class ToolAction(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_delicate(self) -> bool:
         """True when a permission has to name exactly this."""
-        return self.escapes or bool(self.exposes) or (self.protected and self.has_effect)
+        is_told = self.escapes or bool(self.exposes or self.unfamiliar)
+        return is_told or (self.protected and self.has_effect)
 
 
 class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -90,8 +101,10 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             return self.tool in action.names and action.target == self.pattern
         # `fnmatch` would ignore case on some systems; a rule means the same on all. Its `*` also
         # matches `/`, so `src/*` covers everything below `src`.
-        if not any(fnmatchcase(name, self.tool) for name in action.names):
+        if not any(_names_tool(self.tool, name) for name in action.names):
             return False
+        if self.pattern and action.arguments:
+            return _arguments_fit(action.arguments, self.pattern, self.verdict != "allow")
         if not self.pattern or _target_fits(action, self.pattern):
             return True
         # A command that is forbidden does not become another one by blanks around it.
@@ -136,9 +149,10 @@ def grant_pattern(action: ToolAction) -> str:
     """What "always" grants: exactly the target that was shown, for this tool.
 
     Empty for several files at once: no grant can name them.  Empty for a file that is deleted, too:
-    a grant says nothing of what is done to its target, and would also cover a new file there.
+    a grant says nothing of what is done to its target, and would also cover a new file there.  And
+    empty for a tool that is not what the user knows: it may be another again the next time.
     """
-    if action.parts or action.removes:
+    if action.parts or action.removes or action.unfamiliar:
         return ""
     return f"{action.names[-1]}({action.target})"
 
@@ -160,6 +174,8 @@ def decide(
     # The order counts: of equally strict voices `max` takes the first, and its reason is shown.
     # What a command could read is a voice of its own, for no mode is freer than a rule.
     voices = [PolicyDecision("ask", action.exposes)] if action.exposes else []
+    if action.unfamiliar:
+        voices.append(PolicyDecision("ask", action.unfamiliar))
     voices.append(_by_mode(action, mode))
     voices += [
         PolicyDecision(rule.verdict, _because_of(rule), by="rule", text=_rule_text(rule))
@@ -225,7 +241,7 @@ def _by_mode(action: ToolAction, mode: Mode) -> PolicyDecision:
         return PolicyDecision("ask", f"{action.target} is outside the project")
     if action.protected and action.has_effect:
         return PolicyDecision("ask", f"programs obey {action.target} or run it by themselves")
-    if not action.has_effect:
+    if not action.has_effect and not action.is_claimed:
         return PolicyDecision("allow", "it changes nothing")
     if action.kind == "edit" and mode in ("accept_edits", "auto"):
         return PolicyDecision("allow", f"{mode} mode allows edits")
@@ -238,6 +254,8 @@ def _speaks_of(rule: PermissionRule, action: ToolAction) -> bool:
     """Does the rule mean this action?  One that allows must name a delicate target itself, not
     sweep it up with others.
     """
+    if rule.verdict == "allow" and action.unfamiliar:
+        return False  # it allows what was known when it was written
     if rule.verdict == "allow" and action.is_delicate:
         return rule.tool in action.names and rule.pattern == action.target
     return rule.covers(action)
@@ -252,6 +270,59 @@ def _because_of(rule: PermissionRule) -> str:
 def _rule_text(rule: PermissionRule) -> str:
     shown = f"{rule.tool}({rule.pattern})" if rule.pattern else rule.tool
     return f"{rule.verdict} {shown}"
+
+
+def _names_tool(rule: str, name: str) -> bool:
+    """Whether a rule's tool is this one; `mcp__server` alone is every tool of that server."""
+    if fnmatchcase(name, rule):
+        return True
+    return rule.startswith("mcp__") and "__" not in rule[5:] and fnmatchcase(name, f"{rule}__*")
+
+
+def _arguments_fit(arguments: str, pattern: str, restricts: bool) -> bool:
+    """Whether a pattern covers the arguments of a server's tool: all of them as JSON, or with
+    `key:pattern` those of one name.
+
+    A rule that restricts is read widely: a name counts at every depth, and so does each text in a
+    list.  One that allows counts for a name at the top with one plain value.
+    """
+    key, has_key, wanted = pattern.partition(":")
+    if not has_key or not key.replace("_", "a").replace("-", "a").replace(".", "a").isalnum():
+        return _fits(arguments, pattern)
+    given = msgspec.json.decode(arguments)
+    if not restricts:
+        value = given.get(key)
+        is_plain = isinstance(value, str | int | float) or value is None
+        return key in given and is_plain and _fits(_plain_text(value), wanted)
+    found = [text for value in _values_of(key, given) for text in _texts_in(value)]
+    return any(_fits(text, wanted) for text in found)
+
+
+def _plain_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value, order="deterministic").decode()
+
+
+def _values_of(key: str, value: object) -> list[object]:
+    """The values of a name, at every depth."""
+    if isinstance(value, list):
+        return [each for item in value for each in _values_of(key, item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value[key]] if key in value else []
+    return [*own, *(each for item in value.values() for each in _values_of(key, item))]
+
+
+def _texts_in(value: object) -> list[str]:
+    """A value as text, and each value in it."""
+    if isinstance(value, dict):
+        parts = [text for item in value.values() for text in _texts_in(item)]
+    elif isinstance(value, list):
+        parts = [text for item in value for text in _texts_in(item)]
+    else:
+        parts = []
+    return [_plain_text(value), *parts]
 
 
 def _target_fits(action: ToolAction, pattern: str) -> bool:

@@ -36,6 +36,22 @@ _OWN_NAMES: Final = frozenset({*CLAUDE_NAMES, "architect"})
 _RULE: Final = re.compile(r"\s*([\w.*?-]+)(?:\((.*[^\s].*)\))?\s*", re.DOTALL)
 _SAVED: Final = re.compile(r"([\w.-]+)\((.+)\)", re.DOTALL)
 _LONGEST_SHOWN: Final = 200
+_QUOTED: Final = re.compile(r"""(["'`]).*\1""", re.DOTALL)
+_LABELLED: Final = re.compile(
+    r"(command|contains|exact|file|file_path|glob|path|pattern|prefix|regex|url):"
+)
+"""Words that stand before what is meant, in the rules of other programs."""
+_PATH_SLIPS: Final = (
+    (r"!", "a pattern with ! in front is not known; write a rule for what is meant"),
+    (r".*\{[^{}]*,[^{}]*\}", "braces are not known in patterns; write a rule for each of them"),
+    (r".*\\", "write folders with / between them"),
+    (r".*[,|]", "it is one path; write a rule for each (? stands for a sign of a name)"),
+    (r"\$\{?\w+\}?/|%\w+%", "variables are not known in patterns; write ~/ or the whole path"),
+    (r"~[^/]+/", "only ~/ is known, which is your own home folder; write the whole path"),
+)
+"""What looks like a path, with the reason why it could be none of a file's."""
+_SERVERS: Final = "mcp__"
+_KEYED: Final = re.compile(r"[\w.-]+:")
 
 
 def split_rule(text: str) -> tuple[str, str]:
@@ -45,12 +61,17 @@ def split_rule(text: str) -> tuple[str, str]:
     return tool.strip(), rest.rstrip().removesuffix(")")
 
 
-def rule_problem(text: str, *, tools: Iterable[str] | None = ()) -> str:
+def rule_problem(
+    text: str, *, tools: Iterable[str] | None = (), servers: Iterable[str] | None = None
+) -> str:
     """Why a rule cannot be taken as it is written; empty when it can be.
 
     `tools` names those that a program has brought, besides ours; None where it may bring more.
+    `servers` are the MCP servers that are configured; None where that is not known.
     """
     why = _malformed(text) or _wrong_pattern(text)
+    if not why and servers is not None:
+        why = _unknown_server(text, servers)
     if not why and tools is not None:
         why = _unknown_tool(text, tools)
     shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
@@ -100,7 +121,7 @@ def _is_balanced(pattern: str) -> bool:
 def _unknown_tool(text: str, tools: Iterable[str]) -> str:
     tool, _ = split_rule(text)
     known = {*_OWN_NAMES, *tools}
-    # A server's tools come and go; where it is not there, there is nothing to allow or to deny.
+    # A server's tools come and go; whether it is configured is another question.
     if our_tool_name(tool) in known or tool in CLAUDE_ONLY or tool.startswith("mcp__"):
         return ""
     if any(fnmatchcase(name, tool) for name in known):
@@ -108,13 +129,32 @@ def _unknown_tool(text: str, tools: Iterable[str]) -> str:
     return f"there is no tool {tool!r}{did_you_mean(tool.lower(), sorted(known))}"
 
 
+def _unknown_server(text: str, servers: Iterable[str]) -> str:
+    """Why a rule about an MCP server holds nothing."""
+    tool, _ = split_rule(text)
+    named = tool.removeprefix(_SERVERS).partition("__")[0]
+    known = sorted(servers)
+    if not tool.startswith(_SERVERS) or any(fnmatchcase(name, named) for name in known):
+        return ""
+    return f"no MCP server {named!r} is configured{did_you_mean(named, known)}"
+
+
+def _wrong_arguments(pattern: str) -> str:
+    """Why a pattern covers no arguments of a server's tool, which are JSON that begins with `{`."""
+    if pattern[0] in "{*?[" or _KEYED.match(pattern):
+        return ""
+    return "write key:pattern for one argument, or a pattern for all as JSON, such as *text*"
+
+
 def _wrong_pattern(text: str) -> str:
     tool, pattern = split_rule(text)
     ours = our_tool_name(tool)
     if not pattern:
         return ""
+    if tool.startswith(_SERVERS):
+        return _wrong_arguments(pattern)
     # What a pattern means depends on the tool: a path in one, a command in the next.
-    if ("*" in tool or "?" in tool) and not tool.startswith("mcp__"):
+    if "*" in tool or "?" in tool:
         return "a pattern needs the name of one tool; write a rule for each tool"
     if ours in _WITHOUT_TARGET:
         return f"{ours} takes no pattern; name the tool alone"
@@ -132,20 +172,27 @@ def _wrong_command(pattern: str) -> str:
             "a pattern for commands is one exact command here, without * and ?; "
             "name the tool without a pattern, or judge commands in a PreToolUse hook"
         )
-    return ""
+    return _decorated(pattern, "command")
 
 
 def _wrong_path(pattern: str) -> str:
     if not pattern.strip(" ./"):
         return "for every file name the tool alone"
-    if pattern.startswith("!"):
-        return "a pattern with ! in front is not known; write a rule for what is meant"
-    if re.search(r"\{[^{}]*,[^{}]*\}", pattern):
-        return "braces are not known in patterns; write a rule for each of them"
-    if "\\" in pattern:
-        return "write folders with / between them"
-    if ".." in pattern.split("/"):
-        return "write the path without '..'"
+    if why := _decorated(pattern, "path"):
+        return why
+    for slip, why in _PATH_SLIPS:
+        if re.match(slip, pattern.strip(), re.DOTALL):
+            return why
+    return "write the path without '..'" if ".." in pattern.split("/") else ""
+
+
+def _decorated(pattern: str, what: str) -> str:
+    """Why a pattern with signs or a word around it covers nothing; empty when it has none."""
+    bare = pattern.strip()
+    if _QUOTED.fullmatch(bare) and bare.count(bare[0]) == 2:
+        return f"write the {what} without quotes around it"
+    if label := _LABELLED.match(bare):
+        return f"write the {what} without {label[0]!r} before it"
     return ""
 
 

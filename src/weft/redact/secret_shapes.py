@@ -143,6 +143,11 @@ Prose and code are full of such names; to compile the patterns for their values 
 all the rest of a small command.
 """
 
+_PAIRED = (
+    r"[\"']?[ \t]{0,4}(?:,[ \t]{0,4})?(?:\r?\n)?[ \t]{0,64}[\"']?(?:V|v)alue[\"']?[ \t]{0,4}[:=]"
+)
+"""Between a name and its value, where a list has both by name: `name: DB_PASSWORD`, `value: …`."""
+
 _GATES: dict[str, str] = {
     "_": r"_[A-Za-z0-9+/]{16}",
     "-": r"-[A-Za-z0-9_-]{10}(?<!-{10})",
@@ -277,10 +282,16 @@ def _named(word: str) -> tuple[SecretShape, ...]:
     return (
         SecretShape(
             kind,
-            rf"(?P<keep>{word}(?:{_QUOTE})?{_SEPARATOR}{_QUOTE}){value}(?={_QUOTE})",
+            rf"(?P<keep>{word}(?:{_QUOTE})?{_SEPARATOR}{_QUOTE}(?:[\"']{{2}})?){value}(?={_QUOTE})",
             opening=word,
         ),
-        SecretShape(kind, rf"(?P<keep>{word}:[ \t]{{1,8}}){_NO_EXAMPLE}{has}{plain}", opening=word),
+        SecretShape(
+            kind,
+            # A tag or an anchor of YAML may stand before the value.
+            rf"(?P<keep>{word}[ \t]{{0,8}}:[ \t]{{1,8}}(?:[!&][^\s]{{0,32}}[ \t]{{1,4}}){{0,2}})"
+            rf"{_NO_EXAMPLE}{has}{plain}",
+            opening=word,
+        ),
         # Without quotes, as options, properties and connection strings have it.  Code that hands a
         # value on ends in a comma or a parenthesis, or has no digit.
         SecretShape(
@@ -308,6 +319,11 @@ def _named(word: str) -> tuple[SecretShape, ...]:
         ),
         SecretShape(
             kind,
+            rf"(?P<keep>{word}{_PAIRED}[ \t]{{0,4}}[\"']?){value}(?=[\"']|[ \t]*(?:\r?\n|$))",
+            opening=word,
+        ),
+        SecretShape(
+            kind,
             rf"(?P<keep>{word}>){_NO_EXAMPLE}{has}[^\s<>]{{{shortest},256}}+(?=</)",
             opening=word,
         ),
@@ -323,7 +339,7 @@ _CAPITALS = dict.fromkeys(("S", "E", "K"), "")
 def _named_groups() -> ShapeGroup:
     """One group for each name: most texts hold none of them, and are passed over at once."""
     names = [
-        ShapeGroup((each,), pattern=each + _ASSIGNED, word=each)
+        ShapeGroup((each,), pattern=f"{each}(?:{_ASSIGNED}|{_PAIRED})", word=each)
         for each in (*_PASSWORDS, *_SECRETS)
     ]
     signed = _behind_signs(_behind_signs(names, _NAME_SIGNS), _CAPITALS)
@@ -341,6 +357,32 @@ _NETRC_WORDS = (
     r"(?:[ \t]{1,8}(?:login|account)[ \t]{1,8}[^\s]{1,128}){1,2}[ \t]{1,8}password[ \t]{1,8}"
 )
 
+_CURL_USER = r" (?:-[A-Za-z]{0,8}u|--user)[ =]{0,2}[\"']?[^\s:\"'$]{1,64}:"
+_COOKIE_START = r"ookie[\"'\]]{0,2}[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
+_JAR_WORDS = r"(?:TRUE|FALSE)\t/[^\s]{0,256}\t(?:TRUE|FALSE)\t[0-9]{1,20}\t[^\t\r\n]{1,256}\t"
+_OPTIONS = ("--token ", "api-key ", "access-key ", "secret-key ", "--secret ", "auth-token ")
+_OPTION_GROUP = ShapeGroup(
+    _OPTIONS,
+    (
+        _after(
+            "secret",
+            rf"(?P<keep> {_behind(*_OPTIONS)}[\"']?)(?![/~.]){_NO_EXAMPLE}"
+            rf"{_HAS_DIGIT_AND_LETTER}{_LETTER}{{12,512}}+(?=[\"']?(?:\s|$))",
+        ),
+    ),
+)
+_LOGIN_GROUP = ShapeGroup(
+    ("redis-cli ", "docker login ", "podman login ", " pass:"),
+    (
+        _after(
+            "password",
+            r"(?P<keep>(?:redis-cli(?:(?! -a )[^\n]){0,200}+ -a "
+            r"|(?:docker|podman) login(?:(?! -p )[^\n]){0,200}+ -p "
+            r"|-pass(?:in|out)? pass:)[\"']?)"
+            rf"{_NO_EXAMPLE}{_LETTER}{{6,256}}+",
+        ),
+    ),
+)
 _DATABASE_PORTS = ("5432", "5433", "6432", "6543", "*")
 _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
     # A gate may let too much through, never too little: every shape behind it contains what it asks
@@ -391,8 +433,7 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
                 "password",
                 # The line is looked through for a bounded piece: a text of nothing but `curl` must
                 # not cost its square.
-                r"(?P<keep>curl(?:(?! -u| --user)[^\n]){0,300}+ (?:-u|--user)[ =]{0,2}[\"']?"
-                r"[^\s:\"'$]{1,64}:)"
+                rf"(?P<keep>curl(?:(?!{_CURL_USER})[^\n]){{0,300}}+{_CURL_USER})"
                 rf"{_NO_EXAMPLE}[^\s\"'`$/]{{3,256}}(?=[\"']?(?:\s|$))",
             ),
         ),
@@ -480,10 +521,45 @@ _OTHER_GROUPS: tuple[ShapeGroup, ...] = (
         (
             _after(
                 "cookie",
-                r"(?P<keep>ookie[\"'\]]{0,2}[ \t]{0,4}[:=][ \t]{0,4}[\"']?[\w.-]{1,64}=)"
+                rf"(?P<keep>{_COOKIE_START}[\w.-]{{1,64}}=)"
                 rf"{_NO_EXAMPLE}(?=[^\r\n\"';]{{0,256}}[0-9]){_COOKIE_LETTER}{{8,4096}}+",
             ),
+            _after(
+                "cookie",  # several, which only a client sends; a server's has words behind it
+                rf"(?P<keep>(?<![Ss]et-[Cc]){_COOKIE_START})(?=[\w.-]{{1,64}}=[^\r\n\"';]{{0,256}};)"
+                rf"{_NO_EXAMPLE}(?=[^\r\n\"']{{0,2048}}[0-9]){_COOKIE_LETTER}{{8,4096}}+",
+            ),
         ),
+    ),
+    ShapeGroup(
+        ("\t",),
+        # Of a jar.
+        (_after("cookie", rf"(?P<keep>{_JAR_WORDS})[^\t\r\n]{{4,4096}}+"),),
+        r"(?:TRUE|FALSE)\t/",
+    ),
+    ShapeGroup(("--",), groups=(_OPTION_GROUP,)),
+    ShapeGroup((" -",), groups=(_LOGIN_GROUP,)),
+    ShapeGroup(
+        ("ENV ", "setx "),
+        (
+            _after(
+                "variable",
+                rf"(?P<keep>(?:ENV|setx)[ \t]{{1,4}}[A-Za-z0-9_]{{1,64}}[ \t]"
+                rf"{_behind(*(f'{name}[ ]' for name in _VARIABLES))}[\"']?){_NO_EXAMPLE}(?!/)"
+                r"(?=[^\s\"']{0,64}[0-9])[A-Za-z0-9+/=_.:~!@#^-]{10,}+(?=[\"']?(?:\s|$))",
+            ),
+        ),
+    ),
+    ShapeGroup(
+        (";",),
+        (
+            _after(
+                "password",  # of a connection string
+                rf"(?P<keep>(?i:pwd)={_behind('[;]...=', '; ...=')}){_NO_EXAMPLE}"
+                r"[^\s;\"'`$]{3,256}+",
+            ),
+        ),
+        r"; ?(?:P|p)(?:W|w)(?:D|d)=",
     ),
     ShapeGroup(
         ("://",),
@@ -543,13 +619,19 @@ def key_end(text: str, begin: int) -> int:
     return -1 if end is None else end.end()
 
 
+_OPEN_PAIR = rf"(?:{'|'.join((*_PASSWORDS, *_SECRETS))})[\"']?[ \t]{{0,4}},?[ \t]{{0,4}}\r?\Z"
+"""A line that ends with a name, whose value may stand on the next one."""
 _OPEN_BLOCK = rf"(?:{'|'.join((*_PASSWORDS, *_SECRETS))}){_BLOCK}"
 
 
 def open_block(text: str) -> int:
-    """Where the name of a block of YAML stands that may hold a secret and has not ended; -1 where
-    there is none.
+    """Where the name of a block of YAML stands that may hold a secret and has not ended, or a name
+    whose value may stand on the line that has not ended; -1 where there is none.
     """
+    end = text.rfind("\n")
+    start = text.rfind("\n", 0, max(end, 0)) + 1
+    if end >= 0 and _compiled(_OPEN_PAIR).search(text, start, end):
+        return start
     # The sign of a block stands at the end of its line.
     if "|" not in text and ">" not in text:
         return -1

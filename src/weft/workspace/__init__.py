@@ -40,9 +40,15 @@ if TYPE_CHECKING:
     )
     from weft.workspace.git import SafeGit, open_safe_git
     from weft.workspace.git_changes import GitChanges, uncommitted_changes
-    from weft.workspace.git_repository import GitRepository, find_repository, read_pointer
+    from weft.workspace.git_repository import (
+        GitRepository,
+        find_repository,
+        read_pointer,
+        read_small,
+    )
     from weft.workspace.history.inotify import FolderWatches, InotifyEvent, InotifyWatcher
     from weft.workspace.ignore import IgnoreFile, IgnoreRules, ignore_of, read_ignore_file
+    from weft.workspace.ignore_traps import unless_trapped
     from weft.workspace.local import LocalWorkspace
     from weft.workspace.process.piped import PipedProgram
     from weft.workspace.process.runner import LocalRunner, kill_orphans
@@ -87,11 +93,13 @@ __all__ = [
     "read_beneath",
     "read_ignore_file",
     "read_pointer",
+    "read_small",
     "read_small_file",
     "read_small_text",
     "scrubbed",
     "secret_values",
     "uncommitted_changes",
+    "unless_trapped",
     "user_folder",
 ]
 
@@ -119,6 +127,8 @@ _HOMES = {
     "SKIPPED_FOLDERS": "skipped_folders",
     "open_safe_git": "git",
     "read_pointer": "git_repository",
+    "read_small": "git_repository",
+    "unless_trapped": "ignore_traps",
     "uncommitted_changes": "git_changes",
 }
 

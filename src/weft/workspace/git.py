@@ -177,6 +177,8 @@ class SafeGit:
         """The stand-in for the shared git directory."""
         self.sparse = ""
         """The settings of a sparse checkout, where they stand in `config.worktree`."""
+        self.plain_settings = ""
+        """Those of the repository's settings that name no program, as lines of a `config`."""
         self._records = self.common
         if repository.is_linked:
             self._records = self.common / "worktrees" / os.path.basename(repository.records)
@@ -263,7 +265,8 @@ class SafeGit:
         return {name: value if mark else "true" for name, mark, value in pairs}
 
     def _write_config(self, settings: Mapping[str, str]) -> None:
-        text = f"[core]\n\trepositoryformatversion = 1\n\tbare = false\n{_config(settings)}"
+        self.plain_settings = _config(settings)
+        text = f"[core]\n\trepositoryformatversion = 1\n\tbare = false\n{self.plain_settings}"
         (self.common / "config").write_text(text)
 
     def _check_settings(self, settings: dict[str, str]) -> None:

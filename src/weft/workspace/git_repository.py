@@ -128,11 +128,12 @@ def _check_owner(folder: str, *places: str) -> None:
 def read_pointer(path: str) -> str | None:
     """The one line of a small regular file, such as `commondir`; None where there is none."""
     data = read_small(path)
-    return None if data is None else os.fsdecode(data).rstrip("\r\n")
+    # A NUL, which no path may hold, ends it as it does for git.
+    return None if data is None else os.fsdecode(data.split(b"\0")[0]).rstrip("\r\n")
 
 
-def read_small(path: str) -> bytes | None:
-    """The content of a small regular file; None where there is none."""
+def read_small(path: str, most: int = LARGEST_SMALL) -> bytes | None:
+    """The content of a small regular file, or how it begins; None where there is none."""
     try:
         # Without blocking: a named pipe called `.git` would hold us for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -141,6 +142,6 @@ def read_small(path: str) -> bytes | None:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return None
-        return os.read(handle, LARGEST_SMALL)
+        return os.read(handle, most)
     finally:
         os.close(handle)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
+from tests.support.example_count import cases
 from tests.support.file_tree import TreeEntry, tree
 from weft.errors import FinalToolError, RetryableToolError
 from weft.workspace import FileImage
@@ -77,8 +79,7 @@ def put(path: Path, thing: TreeEntry | None) -> None:
     path.chmod(stat.S_IMODE(thing.mode))
 
 
-@pytest.mark.parametrize("now", KINDS)
-@pytest.mark.parametrize("wanted", KINDS)
+@pytest.mark.parametrize(("now", "wanted"), cases(itertools.product(KINDS, KINDS)))
 async def test_anything_can_become_anything_again(
     now: str, wanted: str, root: Path, restorer: PathRestorer
 ) -> None:

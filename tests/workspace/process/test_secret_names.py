@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.example_count import cases
 from weft.data_tables import read_table
 from weft.workspace.process import environment
 from weft.workspace.process.environment import is_secret_name, scrubbed, secret_values
@@ -18,7 +19,7 @@ def test_the_table_is_long_and_has_no_name_twice() -> None:
     assert {kind for _, kind, *_ in ROWS} == {"secret", "way"}
 
 
-@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kind, *_ in ROWS])
+@pytest.mark.parametrize(("name", "kind"), cases((name, kind) for name, kind, *_ in ROWS))
 def test_every_row_is_taken_out_and_its_value_masked_if_it_is_a_secret(
     name: str, kind: str
 ) -> None:

@@ -13,7 +13,7 @@ from weft.workspace.sandbox import secret_names
 from weft.workspace.sandbox.hidden import HiddenPaths
 from weft.workspace.sandbox.secret_names import SecretNames
 
-ROWS = read_table(secret_names.__file__, "credential_files.tsv", 4)
+ROWS = read_table(secret_names.__file__, "tables/credential_files.tsv", 4)
 
 
 def test_the_table_is_long_and_its_paths_are_below_the_home_folder() -> None:

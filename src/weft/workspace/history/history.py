@@ -305,9 +305,16 @@ class FileHistory:
 
     def left_out(self) -> dict[str, str]:
         """What is not in the history, with the reason: the first of it, as far as it is known."""
+        return {f"{self._shown}{path}": why for path, why in self.left_out_here().items()}
+
+    def left_out_here(self) -> dict[str, str]:
+        """The same, with paths from this history's own root."""
         with self._lock:
-            found = {} if self._index is None else dict(self._index.left_out)
-        return {f"{self._shown}{path}": why for path, why in found.items()}
+            return {} if self._index is None else dict(self._index.left_out)
+
+    def shown(self, change: ChangedFile) -> ChangedFile:
+        """A change of a path from this history's own root, as it is reported."""
+        return msgspec.structs.replace(change, path=f"{self._shown}{change.path}")
 
     # -- the queue
 

@@ -8,15 +8,24 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import anyio
 import msgspec
 
-from weft.workspace.base import ProcessCommand, Runner, RunResult
+from weft.workspace.base import ChangedFile, ProcessCommand, Runner, RunResult
 from weft.workspace.disk_threads import DiskThreads
 from weft.workspace.history.history import ChangeSet, FileHistory, WatchedRun
+from weft.workspace.history.unheld_files import (
+    UnheldFile,
+    removed_files,
+    unheld_files,
+    unheld_places,
+)
+
+T = TypeVar("T")
 
 PATIENCE_SECONDS = 2.0
 """How long a cancelled command is still asked what it changed."""
@@ -47,19 +56,28 @@ class WatchedRunner(Runner):
     ) -> RunResult:
         if command.only_reads or self._inner.knows_changes(command):
             return await self._inner.run(command, on_output)
-        runs = await self._begin(command.label)
+        result, found = await self.watch(command.label, lambda: self._inner.run(command, on_output))
+        return msgspec.structs.replace(
+            result, changes=found.changes, left_out=result.left_out + found.left_out
+        )
+
+    async def watch(self, label: str, work: Callable[[], Awaitable[T]]) -> tuple[T, ChangeSet]:
+        """What `work` gives, and what changed in the projects meanwhile; what is cut short by an
+        error or a cancel is told by `unreported_changes`.
+        """
+        runs = await self._begin(label)
         try:
+            unheld = await self._unheld()
             with self._draining():
-                result = await self._inner.run(command, on_output)
+                result = await work()
         except BaseException:
-            # A cancelled command has changed files too, and a rewind needs to know them.
+            # What was cancelled has changed files too, and a rewind needs to know them.
             with anyio.move_on_after(PATIENCE_SECONDS, shield=True):
                 self._unreported += await self._end(runs)
             raise
         found = await self._end(runs)
-        return msgspec.structs.replace(
-            result, changes=found.changes, left_out=result.left_out + found.left_out
-        )
+        changes = (*found.changes, *await self._removed(unheld, found))
+        return result, msgspec.structs.replace(found, changes=changes)
 
     def left_out(self) -> dict[str, str]:
         """What is not in the history, with the reason, as far as it is known."""
@@ -76,6 +94,27 @@ class WatchedRunner(Runner):
             for label, changes in changed.items():
                 found[label] = found.get(label, ChangeSet()) + changes
         return found
+
+    async def _unheld(self) -> list[tuple[FileHistory, dict[str, UnheldFile]]]:
+        """The ignored files of each project, by which those that are removed are known."""
+        listed: list[tuple[FileHistory, dict[str, UnheldFile]]] = []
+        for history in self._histories:
+            if places := unheld_places(history.left_out_here()):
+                look = functools.partial(unheld_files, history.root, places)
+                listed.append((history, await self._threads.run(look)))
+        return listed
+
+    async def _removed(
+        self, unheld: Sequence[tuple[FileHistory, dict[str, UnheldFile]]], found: ChangeSet
+    ) -> list[ChangedFile]:
+        """The ignored files that are gone, without those that are known by their change."""
+        changed = [change.path for change in found.changes]
+        removed: list[ChangedFile] = []
+        for history, files in unheld:
+            places = unheld_places(history.left_out_here())
+            look = functools.partial(removed_files, history.root, files, places, changed)
+            removed += [history.shown(each) for each in await self._threads.run(look)]
+        return [each for each in removed if each.path not in changed]
 
     async def _begin(self, label: str) -> list[tuple[FileHistory, WatchedRun]]:
         runs = [(history, WatchedRun(label)) for history in self._histories]

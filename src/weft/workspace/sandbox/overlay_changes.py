@@ -9,6 +9,7 @@ Everything here blocks, and only looks; `overlay_apply` is what puts a change in
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ Kind: TypeAlias = Literal["file", "link", "folder", "gone", "special"]
 
 OPAQUE = "user.overlay.opaque"
 WHITEOUT = "user.overlay.whiteout"
+_REFUSED = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 MOST = 200_000
 """Changes of one command that are carried over.
 
@@ -131,6 +133,32 @@ def is_gone(upper: str, path: str) -> bool:
         if _is_whiteout(here, about):
             return True
     return False
+
+
+def mark_gone(path: str) -> None:
+    """Leave the mark of a removed name where nothing is.
+
+    Raises:
+        OSError: the disk takes none of the two marks.
+    """
+    try:
+        os.mknod(path, stat.S_IFCHR, os.makedev(0, 0))
+        return
+    except OSError as error:
+        if error.errno not in _REFUSED:
+            raise
+    # Where devices are refused (a container, a filter of system calls), the mark of newer kernels,
+    # which they look for in folders that say so.
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    os.setxattr(path, WHITEOUT, b"y")
+    folder = os.path.dirname(path)
+    if _flag(folder, OPAQUE) is None:
+        os.setxattr(folder, OPAQUE, b"x")
+
+
+def is_mark(path: str) -> bool:
+    """True for the mark of a removed name."""
+    return _is_whiteout(path, os.lstat(path))
 
 
 def _is_whiteout(path: str, about: os.stat_result) -> bool:

@@ -183,7 +183,8 @@ class _Planner:
             is_rewritten = not holds_nothing(after) and not only_grew
             if is_rewritten or holds_nothing(after):
                 keep = self._kept_of(found, ignored)
-            if is_rewritten and keep is not None:
+            # A rewind compares what is there with what the command left, also if that is nothing.
+            if keep is not None:
                 after = _look(source, os.lstat(source), keep=keep, is_ours=True)
             step = msgspec.structs.replace(step, after=after, is_rewritten=is_rewritten)
         elif ignored:

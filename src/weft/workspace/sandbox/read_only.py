@@ -1,8 +1,8 @@
-"""A sandbox for programs that only look: language servers and formatters.
+"""A sandbox for programs that run beside us: language servers, formatters and MCP servers.
 
-They see the disk as it is, and nothing of it can be written.  An overlay, as commands have it,
-would not do: it may go on showing a file that was replaced underneath, and these programs run for
-hours beside the edits that they are asked about.
+They see the disk as it is, and nothing of it can be written but what `BoxTerms` name.  An overlay,
+as commands have it, would not do: it may go on showing a file that was replaced underneath, and
+these programs run for hours beside the edits that they are asked about.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from weft.errors import FinalToolError
 from weft.workspace.process.environment import scrubbed
@@ -24,6 +26,21 @@ MOST_FILE_BYTES = 512 * 1024 * 1024
 """In each of these folders; clangd keeps what it made of headers there."""
 _TEMPORARY = ("/tmp", "/var/tmp")
 """Empty folders of their own in these places, which go with the program."""
+
+
+class BoxTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What one program may do besides looking at the disk."""
+
+    writable: tuple[str, ...] = ()
+    """Folders that it may write to."""
+    kept: tuple[str, ...] = ()
+    """What lies in those and cannot be written all the same."""
+    network: bool | None = None
+    """None: as the settings have it for commands."""
+    environ: Mapping[str, str] = {}
+    """Besides the scrubbed environment."""
+    cwd: str = ""
+    """Empty: the project."""
 
 
 class ReadOnlySandbox:
@@ -80,7 +97,11 @@ class ReadOnlySandbox:
         return said[-1] if said else f"bubblewrap ends with {result.exit_code}"
 
     async def start(
-        self, argv: Sequence[str], root: str, hidden: Sequence[str] = ()
+        self,
+        argv: Sequence[str],
+        root: str,
+        hidden: Sequence[str] = (),
+        terms: BoxTerms = BoxTerms(),  # noqa: B008  # frozen
     ) -> PipedProgram:
         """Start a program in it that is spoken to.
 
@@ -99,12 +120,12 @@ class ReadOnlySandbox:
         try:
             os.write(filter_file, code)
             os.lseek(filter_file, 0, os.SEEK_SET)
-            options = self._wrapper(root, hidden, argv[0])
+            options = self._wrapper(root, hidden, argv[0], terms)
             wrapped = [bubblewrap, "--seccomp", str(filter_file), *options, *argv]
             return await start_piped(
                 wrapped,
                 cwd=root,
-                environ=self.environ,
+                environ={**self.environ, **terms.environ},
                 pass_fds=(filter_file,),
                 shares_pids=False,
             )
@@ -115,13 +136,16 @@ class ReadOnlySandbox:
         # One in the project could be replaced by a command.
         return find_program("bwrap", self.environ["PATH"], outside=[root])
 
-    def _wrapper(self, root: str, hidden: Sequence[str], started: str) -> list[str]:
+    def _wrapper(
+        self, root: str, hidden: Sequence[str], started: str, terms: BoxTerms
+    ) -> list[str]:
         """The options of bubblewrap; what is mounted later lies over what was before."""
+        network = self._options.network if terms.network is None else terms.network
         words = [
             # As root `--unshare-all` alone keeps every capability, and a remount could make the
             # disk writable.
             *("--unshare-all", "--unshare-user", "--cap-drop", "ALL"),
-            *(["--share-net"] if self._options.network else []),
+            *(["--share-net"] if network else []),
             *("--new-session", "--die-with-parent"),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
             *self._folder("/dev/shm", self._max_files),
@@ -136,10 +160,18 @@ class ReadOnlySandbox:
         real = os.path.dirname(os.path.realpath(started))
         if any(real.startswith(f"{place}/") for place in _TEMPORARY):
             words += ["--ro-bind", real, real]
+        before = [path for path in terms.writable if path.startswith(f"{root}/") or path == root]
+        for path in before:
+            words += ["--bind", path, path]
+        for path in terms.kept:
+            words += ["--ro-bind", path, path]
         for path in self._secrets(root, hidden):
             is_folder = os.path.isdir(path)
             words += self._folder(path, 1) if is_folder else ["--ro-bind", "/dev/null", path]
-        return [*words, "--setenv", "TMPDIR", "/tmp", "--chdir", root, "--"]
+        # After what is hidden: a folder of its own may lie in ours, which no program sees.
+        for path in terms.writable:
+            words += [] if path in before else ["--bind", path, path]
+        return [*words, "--setenv", "TMPDIR", "/tmp", "--chdir", terms.cwd or root, "--"]
 
     def _folder(self, path: str, most: int) -> list[str]:
         """An empty folder in memory of at most so many bytes, in whole pages."""

@@ -11,7 +11,7 @@ _PRIVATE_KEYS = frozenset({"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"})
 
 def credential_files() -> list[str]:
     """What programs keep credentials in, below the home folder; folders end in `/`."""
-    return [name for name, *_ in read_table(__file__, "credential_files.tsv", 4)]
+    return [name for name, *_ in read_table(__file__, "tables/credential_files.tsv", 4)]
 
 
 def is_secret_file(name: str) -> bool:
