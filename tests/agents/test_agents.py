@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import anyio
 import anyio.lowlevel
 import pytest
@@ -34,7 +32,6 @@ from weft.ids import SessionId
 from weft.messages import Usage
 from weft.providers.script import CallTool, SayText, Spend, Stall
 from weft.providers.scripted import ScriptedModel
-from weft.workspace import LocalRunner
 
 pytestmark = pytest.mark.anyio
 
@@ -437,144 +434,6 @@ async def test_the_general_agent_of_a_project_is_the_built_in_one(plain_world: W
         assert found.path == ""
         [request] = [each for each in model.requests if "work" in first_prompt(each)]
         assert "Obey this file" not in str(request.system)
-
-
-# --- worktrees -----------------------------------------------------------------------------
-
-
-async def git(folder: Path, *args: str) -> str:
-    """Run git."""
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    done = await anyio.run_process(["git", *who, *args], cwd=folder)
-    return done.stdout.decode().strip()
-
-
-async def repository(world: World) -> None:
-    """The project as a git repository with one commit, a hook and a filter that tell when
-    they run.
-    """
-    world.write("a.txt", "one\n")
-    world.write(".gitattributes", "*.txt filter=spy\n")
-    world.write(
-        ".weft/agents/alone.md", "---\ndescription: alone\nisolation: worktree\n---\nWork alone."
-    )
-    await git(world.project, "init", "-q", "-b", "main")
-    await git(world.project, "add", ".")
-    await git(world.project, "commit", "-qm", "first")
-    spy = world.base / "spied"
-    hook = world.write(".git/hooks/post-checkout", f"#!/bin/sh\ntouch {spy}\n")
-    hook.chmod(0o755)
-    await git(world.project, "config", "filter.spy.smudge", f"touch {spy}; cat")
-
-
-@pytest.mark.process
-async def test_an_isolated_agent_works_in_a_copy_and_nothing_of_the_project_runs(
-    world: World,
-) -> None:
-    await repository(world)
-    edit = CallTool(name="write", args={"path": "b.txt", "content": "two\n"})
-    model = role_model(
-        {"ask": [agent_call("write", agent="alone"), "Done."], "write": [edit, "Written."]}
-    )
-    async with world.open(model) as app:
-        await app.trust()
-        session = await start(app)
-        await session.send_message("ask")
-        [complete] = await facts(session, ToolComplete)
-        assert "Its changes are in a copy of the project" in complete.result.text
-        assert not (world.project / "b.txt").exists()
-        assert await session.touched_files() == []
-        child = await only_child(session)
-        copy = world.base / "worktrees" / child
-        assert (copy / "b.txt").read_text() == "two\n"
-        assert (copy / "a.txt").read_text() == "one\n"
-    assert not (world.base / "spied").exists()
-
-
-@pytest.mark.process
-async def test_a_copy_in_which_nothing_was_changed_is_removed(world: World) -> None:
-    await repository(world)
-    model = role_model(
-        {"ask": [agent_call("look", agent="alone"), "Done."], "look": ["Nothing to do."]}
-    )
-    async with world.open(model) as app:
-        await app.trust()
-        session = await start(app)
-        await session.send_message("ask")
-        [complete] = await facts(session, ToolComplete)
-        assert complete.result.text == "Nothing to do."
-        assert list((world.base / "worktrees").iterdir()) == []
-        assert "worktrees" not in await git(world.project, "worktree", "list")
-
-
-async def test_isolation_without_a_repository_is_an_error_for_the_model(world: World) -> None:
-    world.write(".weft/agents/alone.md", "---\nisolation: worktree\n---\nWork alone.")
-    model = role_model({"ask": [agent_call("x", agent="alone"), "I see."]})
-    async with world.open(model) as app:
-        await app.trust()
-        session = await start(app)
-        await session.send_message("ask")
-        [complete] = await facts(session, ToolComplete)
-        assert complete.is_error
-        assert "needs a git repository" in complete.result.text
-        [ended] = await facts(session, ChildFinished)
-        assert ended.reason == "halted"
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("whose", [".weft/agents", "../.config/weft/agents"])
-async def test_without_trust_there_is_no_worktree_and_git_is_not_even_called(
-    whose: str, plain_world: World
-) -> None:
-    world = plain_world
-    await repository(world)
-    world.write(f"{whose}/apart.md", "---\nisolation: worktree\n---\nWork alone.")
-    called = world.base / "called"
-    world.write("../bin/git", f"#!/bin/sh\n: > {called}\nexit 1\n").chmod(0o755)
-    runner = LocalRunner({**world.environ, "PATH": f"{world.base}/bin:{world.environ['PATH']}"})
-    model = role_model({"ask": [agent_call("x", agent="apart"), "I see."] * 2})
-    async with world.open(model, runner=runner) as app:
-        session = await start(app)
-        await session.send_message("ask")
-        [complete] = await facts(session, ToolComplete)
-        assert complete.is_error
-        assert (
-            "no worktree is made of a folder that the user does not trust" in complete.result.text
-        )
-        [ended] = await facts(session, ChildFinished)
-        assert ended.reason == "halted"
-        assert not called.exists()
-        assert not (world.base / "worktrees").exists()
-        await app.trust()
-        await session.send_message("ask")
-        assert called.exists(), "the trap works: with trust git is called"
-
-
-@pytest.mark.process
-async def test_an_agent_in_a_copy_is_trusted_as_the_project_and_has_isolated_agents_too(
-    plain_world: World,
-) -> None:
-    world = plain_world
-    await repository(world)
-    edit = CallTool(name="write", args={"path": "b.txt", "content": "two\n"})
-    model = role_model(
-        {
-            "ask": [agent_call("first", agent="alone"), "Done."],
-            "first": [agent_call("second", agent="alone"), "Handed on."],
-            "second": [edit, "Written."],
-        }
-    )
-    async with world.open(model) as app:
-        await app.trust()
-        session = await start(app)
-        await session.send_message("ask")
-        [copy] = (world.base / "worktrees").iterdir()
-        assert (copy / "b.txt").read_text() == "two\n"
-        await app.forget_trust()
-        again = await app.sessions.start_session(session_id="t", auto_approve=True)
-        await again.send_message("ask")
-        [complete] = await facts(again, ToolComplete)
-        assert complete.is_error
 
 
 # --- agents that go on after their end -----------------------------------------------------

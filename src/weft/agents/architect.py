@@ -19,8 +19,8 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from weft.agents.child_run import ChildEnd, ChildRun, finished
-from weft.agents.host import AgentHost, ChildRequest
+from weft.agents.child_run import ChildRun, finished
+from weft.agents.host import AgentHost, ChildEnd, ChildRequest
 from weft.agents.plan import (
     EDITOR,
     MOST_REPLANS,

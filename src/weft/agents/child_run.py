@@ -19,7 +19,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from weft.agents.host import AgentHost, ChildRequest
+from weft.agents.host import AgentHost, ChildEnd, ChildRequest
 from weft.errors import NoPendingRequest, Owned, OwnerLost, SessionBusy, WeftError
 from weft.events import (
     Fact,
@@ -35,13 +35,12 @@ from weft.events import (
     TurnStarted,
 )
 from weft.ids import CallUid, InputId, SessionId, TurnId
-from weft.messages import Part, Usage
+from weft.messages import Part
 from weft.session import (
     AbortTurn,
     AnswerQuestion,
     ContinueTurn,
     ForwardRequest,
-    ReportChild,
     RespondToPermission,
     SendPrompt,
     SessionPort,
@@ -57,31 +56,6 @@ MOST_MOVES: Final = 100
 STOP_SECONDS: Final = 3.0
 """How long stopping a child may take; after that it is not waited for."""
 _Request: TypeAlias = PermissionRequest | QuestionAsked
-
-
-class ChildEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a child's turn ended."""
-
-    reason: FinishReason
-    detail: str = ""
-    text: str = ""
-    """Its last words."""
-    used: dict[str, Usage] = {}
-    """In all, by model."""
-    descendants: int = 0
-    files: tuple[FileTouched, ...] = ()
-    """What it changed, as the parent's log is to have it."""
-
-    def report(self, child: SessionId) -> ReportChild:
-        """As the parent is told of it."""
-        return ReportChild(
-            child=child,
-            reason=self.reason,
-            used=self.used,
-            text=self.text or self.detail,
-            descendants=self.descendants,
-            files=self.files,
-        )
 
 
 class ChildRun:

@@ -5,20 +5,26 @@ for.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from weft.agents.limits import AgentTree
-from weft.events import CallOrigin, Fact, PermissionResolved, QuestionAnswered
+from weft.events import (
+    CallOrigin,
+    Fact,
+    FileTouched,
+    FinishReason,
+    PermissionResolved,
+    QuestionAnswered,
+)
 from weft.ids import RequestId, SessionId
-from weft.messages import ModelName
+from weft.messages import ModelName, Usage
 from weft.permissions import Mode, PermissionRule
 from weft.project import AgentDefinitions
 from weft.session import Command, ForwardRequest, ReportChild, SessionPort
 from weft.state import SessionState
-from weft.workspace import Runner
+from weft.tools import PreparedCall, ToolContext
 
 T = TypeVar("T")
 
@@ -55,18 +61,57 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the user has approved for it already, in a plan."""
 
 
+class ChildEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child's turn ended."""
+
+    reason: FinishReason
+    detail: str = ""
+    text: str = ""
+    """Its last words."""
+    used: dict[str, Usage] = {}
+    """In all, by model."""
+    descendants: int = 0
+    files: tuple[FileTouched, ...] = ()
+    """What it changed, as the parent's log is to have it."""
+
+    def report(self, child: SessionId) -> ReportChild:
+        """As the parent is told of it."""
+        return ReportChild(
+            child=child,
+            reason=self.reason,
+            used=self.used,
+            text=self.text or self.detail,
+            descendants=self.descendants,
+            files=self.files,
+        )
+
+
+class IsolatedPlace(Protocol):
+    """The overlay that one isolated agent works in."""
+
+    @property
+    def wanted(self) -> ChildRequest:
+        """The child as it is to be there."""
+        ...
+
+    async def follow(self, run: Callable[[], Awaitable[ChildEnd]]) -> tuple[ChildEnd, str]:
+        """See the child to its end and close the overlay; returns the end, and what the model is
+        told of the changes.
+
+        A cancel leaves what was changed in the overlay, closed.
+        """
+        ...
+
+    async def leave(self) -> None:
+        """Close it; nothing is at work in it.  What was changed stays."""
+        ...
+
+
 class AgentHost(Protocol):
     """One session and the sessions that work for it."""
 
     session_id: SessionId
     agent_tree: AgentTree
-    worktrees: Path
-    """Where copies of the project for isolated agents are made."""
-
-    @property
-    def runner(self) -> Runner:
-        """Runs programs as they are."""
-        ...
 
     @property
     def state(self) -> SessionState:
@@ -131,6 +176,25 @@ class AgentHost(Protocol):
 
     async def close_child(self, child: SessionId) -> None:
         """The child has nothing more to do; its record stays."""
+        ...
+
+    async def open_isolated(
+        self, wanted: ChildRequest, name: str, prompt: str
+    ) -> IsolatedPlace | None:
+        """The overlay of an isolated child: made, or opened as another process left it; None where
+        it is over, or was a copy of an earlier kind.  `name` is the kind of agent.
+
+        Raises:
+            WeftError: the child cannot be isolated here, and why.
+        """
+        ...
+
+    async def prepare_keep(self, fan_id: str, context: ToolContext) -> PreparedCall:
+        """A call that puts what an isolated agent changed into the project, prepared.
+
+        Raises:
+            FinalToolError: there is no such agent of this session, or nothing to be put.
+        """
         ...
 
     async def tell(self, command: ReportChild | ForwardRequest) -> None:

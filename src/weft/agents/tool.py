@@ -9,14 +9,14 @@ message of its own, whenever that is.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
-from weft.agents.child_run import ChildEnd, ChildRun, finished
-from weft.agents.host import AgentHost, ChildRequest
-from weft.agents.worktree import AgentWorktree, add_worktree, remove_if_unchanged
+from weft.agents.child_run import ChildRun, finished
+from weft.agents.host import AgentHost, ChildEnd, ChildRequest, IsolatedPlace
 from weft.errors import FinalToolError, UsageError, WeftError
 from weft.events import CallOrigin, ChildStarted, Effect, Fact
 from weft.ids import SessionId, new_session_id
@@ -54,7 +54,7 @@ class AgentArguments(ToolArguments, frozen=True, kw_only=True):
             description="The task, with everything that is needed to do it: the agent sees nothing "
             "of this conversation.",
         ),
-    ]
+    ] = ""
     description: Annotated[
         str, Meta(max_length=200, description="The task in three to five words, for the user.")
     ] = ""
@@ -70,6 +70,13 @@ class AgentArguments(ToolArguments, frozen=True, kw_only=True):
     ] = False
     model: Annotated[
         str, Meta(description="Another model than the agent's own, as provider:model.")
+    ] = ""
+    keep: Annotated[
+        str,
+        Meta(
+            description="In place of a task: the id of changes that an isolated agent made, to put "
+            "them into the project."
+        ),
     ] = ""
 
 
@@ -93,6 +100,10 @@ class AgentTool(DelegateTool):
 
     async def prepare(self, args: dict[str, Any], context: ToolContext) -> PreparedCall:
         given = parse(AgentArguments, args)
+        if given.keep:
+            return await self._host.prepare_keep(given.keep, context)
+        if not given.prompt:
+            raise FinalToolError("`prompt` is missing: the task for the agent")
         definition = self._definition(given.agent)
         # Called again after a crash, the call finds the child that its intent has named.
         child = self._host.state.children.for_call(context.call_uid)
@@ -188,84 +199,80 @@ class AgentTool(DelegateTool):
         host, child = self._host, wanted.child
         about = host.state.children.known.get(child)
         in_background = about is not None and about.background
+        # A call that is run again after a crash may find its agent resumed.
+        if in_background and host.agent_tree.is_at_work(child):
+            return _in_background(child)
         emit = context.emit if not in_background else lambda chunk: None
         try:
-            place, wanted = await self._placed(wanted, definition)
+            place = await self._placed(wanted, definition, prompt)
         except WeftError as error:
-            return self._outcome(child, ChildEnd(reason="halted", detail=str(error)), None)
+            return self._outcome(child, ChildEnd(reason="halted", detail=str(error)))
+        wanted = wanted if place is None else place.wanted
         child_run = ChildRun(
             host, wanted, _text_parts(prompt), outlives_turn=in_background, emit=emit
         )
         if in_background:
             return await self._start_in_background(child_run, wanted, place)
-        end = await child_run.run()
-        return self._outcome(child, end, await self._cleared(place))
+        end, said = await _followed(child_run, place)
+        return self._outcome(child, end, said)
 
-    def _outcome(self, child: SessionId, end: ChildEnd, place: AgentWorktree | None) -> ToolOutcome:
+    def _outcome(self, child: SessionId, end: ChildEnd, said: str = "") -> ToolOutcome:
         return ToolOutcome(
-            text=_end_text(end, place),
+            text=_end_text(end, said),
             is_error=end.reason != "stop",
             data={"child": child, "reason": end.reason},
             facts=finished(self._host.state, child, end),
         )
 
     async def _placed(
-        self, wanted: ChildRequest, definition: AgentDefinition
-    ) -> tuple[AgentWorktree | None, ChildRequest]:
-        """The copy that an isolated agent works in; none where nothing may be changed anyway.
+        self, wanted: ChildRequest, definition: AgentDefinition, prompt: str
+    ) -> IsolatedPlace | None:
+        """The overlay that an isolated agent works in; none where nothing may be changed anyway.
 
         Trust comes before everything that reads the repository: git's settings are of a kind with
         hooks, and a definition of the project could have it called without the user's knowing.
         """
         host = self._host
         if definition.isolation != "worktree" or host.mode == "plan":
-            return None, wanted
+            return None
         if not await host.is_trusted():
             raise FinalToolError(
-                f"the agent {definition.name!r} works in a git worktree, and no worktree is made "
-                "of a folder that the user does not trust; they can say so with /trust in the chat"
+                f"the agent {definition.name!r} works isolated, and no agent does in a folder that "
+                "the user does not trust; they can say so with /trust in the chat"
             )
-        project = host.state.about.project_path
-        place = await add_worktree(host.runner, project, host.worktrees / wanted.child)
-        return place, msgspec.structs.replace(wanted, project_path=place.project)
-
-    async def _cleared(self, place: AgentWorktree | None) -> AgentWorktree | None:
-        """The copy, if it is kept because something was changed in it."""
-        if place is None or await remove_if_unchanged(self._host.runner, place):
-            return None
-        return place
+        # What it does stays in its overlay, so it need not be asked for.
+        free = max(host.mode, "auto", key=MODES.index)
+        mode = min(definition.permission_mode or free, free, key=MODES.index)
+        isolated = msgspec.structs.replace(wanted, permission_mode=mode)
+        return await host.open_isolated(isolated, definition.name, prompt)
 
     # -- in the background
 
     async def _start_in_background(
-        self, child_run: ChildRun, wanted: ChildRequest, place: AgentWorktree | None
+        self, child_run: ChildRun, wanted: ChildRequest, place: IsolatedPlace | None
     ) -> ToolOutcome:
         """Have a background agent at work and return; its task is on its own record by then."""
         child = wanted.child
-        # A call that is run again after a crash may find its agent resumed.
-        if not self._host.agent_tree.is_at_work(child):
-            try:
-                await child_run.begin()
-            except WeftError as error:
-                return self._outcome(child, ChildEnd(reason="halted", detail=str(error)), place)
-            self._host.start(lambda: self._see_to_end(child_run, wanted, place), f"agent {child}")
-        return ToolOutcome(
-            text=f"Started in the background as {child}. You will be told when it has ended; "
-            "go on meanwhile.",
-            data={"child": child},
-        )
+        try:
+            await child_run.begin()
+        except WeftError as error:
+            if place is not None:
+                await place.leave()
+            return self._outcome(child, ChildEnd(reason="halted", detail=str(error)))
+        self._host.start(lambda: self._see_to_end(child_run, wanted, place), f"agent {child}")
+        return _in_background(child)
 
     async def _see_to_end(
-        self, child_run: ChildRun, wanted: ChildRequest, place: AgentWorktree | None
+        self, child_run: ChildRun, wanted: ChildRequest, place: IsolatedPlace | None
     ) -> None:
         """Follow a background agent, and put its end on the record of the session."""
         host, child = self._host, wanted.child
-        end = await child_run.run()
+        end, changes = await _followed(child_run, place)
         if host.is_closing:
             # Not its end: it was suspended with the program, and the next process goes on with it,
-            # in the same copy.
+            # in the same overlay.
             return
-        text = _end_text(end, await self._cleared(place))
+        text = _end_text(end, changes)
 
         said = _text_parts(f"[The background agent {child} ({wanted.title}) has ended.]\n{text}")
         # What the user has stopped starts no turn.
@@ -293,10 +300,11 @@ class AgentTool(DelegateTool):
             permission_mode=host.mode,
             depth=depth_of(host.state) + 1,
         )
-        try:
-            place, wanted = await self._placed(wanted, definition)
-        except WeftError:
-            place = None  # its copy cannot be found any more; it will say so itself
+        place = None
+        # Where its overlay cannot be found any more, it will say so itself.
+        with suppress(WeftError):
+            place = await self._placed(wanted, definition, "")
+        wanted = wanted if place is None else place.wanted
         await self._see_to_end(ChildRun(host, wanted, (), outlives_turn=True), wanted, place)
 
 
@@ -315,7 +323,22 @@ def _title(prompt: str) -> str:
     return words if len(words) <= LONGEST_TITLE else words[: LONGEST_TITLE - 1] + "…"
 
 
-def _end_text(end: ChildEnd, place: AgentWorktree | None) -> str:
+async def _followed(child_run: ChildRun, place: IsolatedPlace | None) -> tuple[ChildEnd, str]:
+    """See a child to its end; returns that, and what is said of what it changed elsewhere."""
+    if place is None:
+        return await child_run.run(), ""
+    return await place.follow(child_run.run)
+
+
+def _in_background(child: SessionId) -> ToolOutcome:
+    return ToolOutcome(
+        text=f"Started in the background as {child}. You will be told when it has ended; "
+        "go on meanwhile.",
+        data={"child": child},
+    )
+
+
+def _end_text(end: ChildEnd, changes: str) -> str:
     """What the model reads of an agent's end."""
     text = end.text.strip()
     if end.reason == "stop":
@@ -324,9 +347,4 @@ def _end_text(end: ChildEnd, place: AgentWorktree | None) -> str:
         why = f": {end.detail}" if end.detail else ""
         said = f"The agent did not finish ({end.reason}{why})."
         said += f" Its last message:\n{text}" if text else ""
-    if place is not None:
-        said += (
-            f"\n\nIts changes are in a copy of the project, {place.project}; nothing was "
-            "changed here."
-        )
-    return said
+    return f"{said}\n\n{changes}" if changes else said

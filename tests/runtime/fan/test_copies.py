@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -72,6 +74,36 @@ async def test_candidates_in_copies_are_verified_ranked_kept_and_rewound(stage: 
         await fan.close()
         assert not any((stage.base / "sandbox").glob("fans/*"))
         assert not any((stage.base / "sandbox").glob("[0-9]*-*"))
+
+
+@pytest.mark.parametrize("base", ["now", "head"])
+async def test_copies_do_without_devices_where_those_are_refused(
+    stage: World, base: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object, **more: object) -> None:
+        raise PermissionError(errno.EPERM, "no devices here")
+
+    monkeypatch.setattr(os, "mknod", refuse)
+    stage.write("gone/a.txt", "a\n")
+    stage.write("README.md", "")
+    git(stage.project, "add", "-A")
+    git(stage.project, "commit", "-qm", "more")
+    stage.write("new.txt", "not committed\n")
+    model = candidate_model("script", shell_call("rm -r gone; rm README.md; echo x > x"), "Done.")
+    async with stage.open(model) as app:
+        session = await app.sessions.start_session(auto_approve=True)
+        check = "! test -e gone/a.txt && ! test -e README.md && test -e x"
+        fan = await session.generate_branches("do", 1, verify=check, base=base)
+        await waited(fan)
+        (found,) = fan.candidates()
+        assert (found.verify, found.files) == ("passed", ("README.md", "gone/a.txt", "x"))
+        await fan.prune(1)
+        await fan.restore(1)
+        assert (await fan.keep(1)).is_kept
+        assert not (stage.project / "gone/a.txt").exists()
+        assert stage.read("x") == "x\n"
+        await session.rewind(None)
+        assert stage.read("gone/a.txt") == "a\n"
 
 
 async def test_what_the_list_of_a_work_tree_names_is_copied_and_the_set_up_is_run(

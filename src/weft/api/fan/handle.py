@@ -88,6 +88,8 @@ class FanSummary(msgspec.Struct, frozen=True, kw_only=True):
     passed: int
     kept: tuple[int, ...] = ()
     is_closed: bool = False
+    agent: str = ""
+    """The kind of sub-agent that works isolated in it; empty for a fan-out of candidates."""
 
 
 class FanEvents:
@@ -190,6 +192,11 @@ class Fan:
         """What the judge said; empty where none was asked."""
         judged = self._run.record.judged
         return "" if judged is None else judged.reason
+
+    @property
+    def is_closed(self) -> bool:
+        """True when it is over: its overlays are gone, and its diffs are left."""
+        return self._run.record.is_closed
 
     @property
     def is_settled(self) -> bool:
@@ -378,6 +385,8 @@ class Fan:
             known = self._known(index)
             if index in self._run.busy or (known.ended is None and not self.is_settled):
                 raise UsageError(f"candidate {index} is still at work; stop it first")
+            if self.is_closed:
+                raise UsageError(self._run.why_gone(index))
             async with self._run.mark.held():
                 await self._run.prune(index, is_forced=force)
 
@@ -414,7 +423,7 @@ class Fan:
             if not self.is_settled:
                 raise UsageError(f"{self.id} is at work; wait, or stop it")
             if not known.child or not self._run.places.has(self.id, str(index)):
-                raise UsageError(f"the overlay of candidate {index} is gone; its diff is left")
+                raise UsageError(self._run.why_gone(index))
             return await self._run.open(index)
 
     async def bring_lesson(self, index: int) -> str:
@@ -512,8 +521,8 @@ def _copies(isolation: str, why: str) -> str:
         ignored = "without ignored files but those that .worktreeinclude names"
     return (
         f"there is no overlay here ({why}): each candidate works in a copy of the project, "
-        f"{ignored}. Its commands run outside the sandbox, so they are asked for, and use the "
-        "machine's network and ports"
+        f"{ignored}. Its commands run outside the sandbox, so they are asked for (and refused "
+        "where no user can be asked), and use the machine's network and ports"
     )
 
 
@@ -631,18 +640,10 @@ async def open_fan(host: SessionHost, fan_id: str) -> Fan:
 
 
 async def _opened(host: SessionHost, entry: FanEntry) -> Fan:
-    from weft.runtime.fan.fan_run import new_run
-    from weft.runtime.fan.kept_candidate import recover_keeps
-    from weft.runtime.fan.stored_fans import read_fan
+    from weft.runtime.fan.opened_runs import open_run
 
-    if entry.fan_id in host.fan_runs:
-        return Fan(host, entry.session_id, host.fan_runs[entry.fan_id])
-    record = await read_fan(host, entry)
-    run = await new_run(host, entry.session_id)
+    run = await open_run(host, entry)
     run.judge = partial(_judge, host, entry.session_id)
-    await run.come_back(record)
-    host.fan_runs[record.fan_id] = run
-    await recover_keeps(host, entry.session_id, record)
     return Fan(host, entry.session_id, run)
 
 
@@ -665,6 +666,8 @@ async def list_fans(host: SessionHost, project: str | None) -> list[FanSummary]:
             record = await read_fan(host, entry)
         except WeftError:
             continue
+        if record.started.agent and record.is_closed:
+            continue  # nothing is left to be decided of it
         candidates = record.candidates.values()
         found.append(
             FanSummary(
@@ -677,6 +680,7 @@ async def list_fans(host: SessionHost, project: str | None) -> list[FanSummary]:
                 passed=sum(each.verdict == "passed" for each in candidates),
                 kept=tuple(each.index for each in record.kept),
                 is_closed=record.is_closed,
+                agent=record.started.agent,
             )
         )
     return found

@@ -21,6 +21,7 @@ import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -32,7 +33,7 @@ from weft.errors import FinalToolError, UsageError
 from weft.repo.file_paths import IgnoredPaths
 from weft.runtime.fan.ignored_trees import IgnoredTrees, changed_in_place, link_trees
 from weft.workspace import GitRepository, Runner, SafeGit, find_repository, open_safe_git
-from weft.workspace.sandbox.overlay_changes import OPAQUE
+from weft.workspace.sandbox.overlay_changes import OPAQUE, is_mark, mark_gone
 from weft.workspace.sandbox.secret_names import is_secret_file
 from weft.workspace.views.held_view import OBJECTS
 
@@ -49,9 +50,8 @@ _IGNORED: Final = "ignored"
 _SUBMODULE: Final = 0o160000
 _OWN_CONFIG: Final = """\
 [core]
-\trepositoryformatversion = {version}
+\trepositoryformatversion = 1
 \tbare = false
-\tfilemode = true
 \thooksPath = /dev/null
 \tfsmonitor = false
 [gc]
@@ -109,6 +109,8 @@ class BaseFiles:
         self._runner = runner
         self._absent = frozenset(record.absent)
         self._tree: dict[str, _TreeFile] | None = None
+        self.submodules: tuple[str, ...] = ()
+        """Where those of the commit lie, once its tree was read."""
         self._loading = anyio.Lock()
 
     @property
@@ -188,8 +190,9 @@ class BaseFiles:
             done = await git.save("ls-tree", "-r", "-z", "--full-tree", named, into=into)
         if done.exit_code:
             raise FinalToolError(f"the commit of the base cannot be read: {done.errors[-300:]}")
-        data = await anyio.Path(into).read_bytes()
-        return dict(_tree_entries(data))
+        tree = dict(_tree_entries(await anyio.Path(into).read_bytes()))
+        self.submodules = tuple(path for path, file in tree.items() if file.mode == _SUBMODULE)
+        return {path: file for path, file in tree.items() if file.mode != _SUBMODULE}
 
     async def changed_since_commit(self) -> set[str]:
         """The paths at which the project differs from the commit now; new files are not among them.
@@ -293,7 +296,10 @@ async def make_base(
         files, ignored = await anyio.to_thread.run_sync(_walked, root)
         await anyio.to_thread.run_sync(_pin_files, root, f"{folder}/{_PIN}", files)
     else:
-        record, ignored = await _pin_repository(runner, repository, root, folder, kind)
+        is_overlay = isolation == "overlay"
+        record, ignored = await _pin_repository(
+            runner, repository, root, folder, kind, is_overlay=is_overlay
+        )
     hidden = tuple(path for path in ignored if is_secret_file(os.path.basename(path)))
     ignored = [path for path in ignored if path not in hidden]
     trees = IgnoredTrees(shared=tuple(ignored), why="the setting fan.pin_ignored is off")
@@ -318,7 +324,13 @@ async def open_base(runner: Runner, folder: str) -> BaseFiles | None:
 
 
 async def _pin_repository(
-    runner: Runner, repository: GitRepository, root: str, folder: str, kind: BaseKind
+    runner: Runner,
+    repository: GitRepository,
+    root: str,
+    folder: str,
+    kind: BaseKind,
+    *,
+    is_overlay: bool,
 ) -> tuple[BaseRecord, list[str]]:
     """The record, and what is ignored."""
     pin = f"{folder}/{_PIN}"
@@ -328,6 +340,8 @@ async def _pin_repository(
         if kind == "head" and not commit:
             raise UsageError("`--base head` needs a commit, and the repository has none")
         changed, ignored = await changed_paths(git, prefix, f"{folder}/status")
+        not_checked_out = await _not_checked_out(git, prefix)
+        settings = git.plain_settings
     record = BaseRecord(root=root, kind=kind, commit=commit, prefix=prefix)
     if kind == "now":
         there, gone = _split(root, changed)
@@ -339,9 +353,10 @@ async def _pin_repository(
         tree = await base.paths()
         absent = tuple(path for path in changed if path not in tree)
         record = msgspec.structs.replace(record, absent=absent)
+    record = msgspec.structs.replace(record, absent=(*record.absent, *not_checked_out))
     if not prefix:
-        own = lambda: _own_git_directory(repository, f"{pin}/.git")  # noqa: E731
-        objects = await anyio.to_thread.run_sync(own)
+        own = partial(_own_git_directory, repository, f"{pin}/.git", settings)
+        objects = await anyio.to_thread.run_sync(partial(own, is_overlay=is_overlay))
         record = msgspec.structs.replace(record, objects=objects)
     return record, ignored
 
@@ -369,6 +384,15 @@ async def changed_paths(git: SafeGit, prefix: str, into: str) -> tuple[list[str]
         name[len(prefix) :] for sign, name in entries if sign != b"!!" and not name.endswith("/")
     ]
     return changed, [name for name in ignored if name]
+
+
+async def _not_checked_out(git: SafeGit, prefix: str) -> list[str]:
+    """The files that a sparse checkout leaves out."""
+    if "sparsecheckout" not in git.plain_settings:
+        return []
+    listed = await git.output("ls-files", "-t", "-z", work_tree=git.repository.top)
+    names = [each[2:] for each in (listed or "").split("\0") if each.startswith("S ")]
+    return [name[len(prefix) :] for name in names if name.startswith(prefix)]
 
 
 def _split(root: str, paths: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -450,7 +474,7 @@ async def _pin_commit(base: BaseFiles, paths: Sequence[str], pin: str) -> None:
             if path in files:
                 put_file(target, files[path])
             elif os.path.lexists(f"{base.root}/{path}"):
-                os.mknod(target, stat.S_IFCHR, os.makedev(0, 0))
+                mark_gone(target)
 
     await anyio.to_thread.run_sync(write)
 
@@ -481,31 +505,44 @@ def slashes(path: str) -> Iterator[int]:
     return (place for place, letter in enumerate(path) if letter == "/")
 
 
-def _own_git_directory(repository: GitRepository, own: str) -> str:
-    """A git directory for the candidates, with its own HEAD, refs and index; returns where the
-    objects are that it borrows.
+def _own_git_directory(
+    repository: GitRepository, own: str, settings: str, *, is_overlay: bool
+) -> str:
+    """A git directory for the candidates, with its own HEAD, refs and index, and those settings of
+    the project's that name no program; returns where the objects are that it borrows.
     """
     objects = os.path.realpath(f"{repository.common}/objects")
     os.makedirs(f"{own}/objects/info", exist_ok=True)
     os.makedirs(f"{own}/info", exist_ok=True)
     # Nothing of the project's own git directory shows through.
-    os.setxattr(own, OPAQUE, b"y")
+    try:
+        os.setxattr(own, OPAQUE, b"y")
+    except OSError:
+        if is_overlay:
+            raise
     # Those that the project borrows in turn are named, too: git follows a chain from the first one
     # alone where that says so by absolute paths.
     with open(f"{own}/objects/info/alternates", "w") as file:
         file.write(f"{OBJECTS}\n")
-    for folder, names in ((repository.records, ("HEAD", "index")), (repository.common, _SHARED)):
+    split = [name for name in os.listdir(repository.records) if name.startswith("sharedindex.")]
+    records = ("HEAD", "index", "info/sparse-checkout", *split)
+    for folder, names in ((repository.common, _SHARED), (repository.records, records)):
         for name in names:
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{folder}/{name}", f"{own}/{name}")
-    refs = f"{repository.common}/refs"
-    shutil.copytree(refs, f"{own}/refs", symlinks=True, dirs_exist_ok=True)
+    for name in ("refs", "reftable"):
+        with suppress(FileNotFoundError):
+            source = f"{repository.common}/{name}"
+            shutil.copytree(source, f"{own}/{name}", symlinks=True, dirs_exist_ok=True)
     with open(f"{own}/config", "w") as file:
-        file.write(_OWN_CONFIG.format(version=0))
+        # Ours after theirs: of two the last one counts.
+        file.write(f"{settings}{_OWN_CONFIG}")
     return objects
 
 
-_SHARED: Final = ("packed-refs", "shallow", "info/exclude", "info/attributes")
+_SHARED: Final = (
+    *("packed-refs", "shallow", "info/exclude", "info/attributes", "info/sparse-checkout"),
+)
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -520,7 +557,8 @@ def _files_below(folder: str) -> Iterator[str]:
             for entry in entries:
                 path = f"{below}/{entry.name}" if below else entry.name
                 if entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                    yield path
+                    if not is_mark(entry.path):
+                        yield path
                 elif entry.is_dir(follow_symlinks=False) and path != ".git":
                     waiting.append(path)
 
@@ -530,7 +568,7 @@ def _file_at(path: str) -> BaseFile | None:
         about = os.lstat(path)
         if stat.S_ISLNK(about.st_mode):
             return BaseFile(about.st_mode, os.fsencode(os.readlink(path)))
-        if not stat.S_ISREG(about.st_mode):
+        if not stat.S_ISREG(about.st_mode) or is_mark(path):
             return None
         with open(path, "rb") as file:
             return BaseFile(about.st_mode, file.read())
@@ -544,8 +582,7 @@ def _tree_entries(data: bytes) -> Iterator[tuple[str, _TreeFile]]:
             continue
         about, _, name = entry.partition(b"\t")
         mode, _, oid = about.decode().split(" ")
-        if int(mode, 8) != _SUBMODULE:
-            yield os.fsdecode(name), _TreeFile(int(mode, 8), oid)
+        yield os.fsdecode(name), _TreeFile(int(mode, 8), oid)
 
 
 def _read_blobs(path: str, mark: str, wanted: dict[str, _TreeFile]) -> dict[str, BaseFile]:
@@ -553,7 +590,10 @@ def _read_blobs(path: str, mark: str, wanted: dict[str, _TreeFile]) -> dict[str,
         _, *answers = file.read().split(f"{mark} ".encode())
     contents = [answer.partition(b"\n")[2][:-1] for answer in answers]
     if len(contents) != len(wanted):
-        raise FinalToolError("the repository lacks objects of the commit that the base is")
+        raise FinalToolError(
+            "the repository lacks objects of the commit that the base is, and Weft fetches none: "
+            "fetch them with git first"
+        )
     return {
         name: BaseFile(about.mode, content)
         for (name, about), content in zip(wanted.items(), contents, strict=True)

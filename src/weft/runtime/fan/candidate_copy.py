@@ -15,7 +15,7 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
@@ -29,7 +29,7 @@ from weft.runtime.fan.candidate_changes import LARGEST, TOO_LARGE, CandidateDiff
 from weft.runtime.fan.ignored_trees import IgnoredTrees
 from weft.workspace import ProcessCommand, Runner
 from weft.workspace.ignore import IgnoreFile, read_ignore_file
-from weft.workspace.sandbox.overlay_changes import OverlayChange
+from weft.workspace.sandbox.overlay_changes import OverlayChange, is_mark
 from weft.workspace.sandbox.scratch import remove
 from weft.workspace.sandbox.secret_names import is_secret_file
 
@@ -93,6 +93,7 @@ async def make_copy(base: BaseFiles, folder: str, *, clones: bool) -> dict[str, 
         files = await base.read(paths[begin : begin + _AT_ONCE])
         await anyio.to_thread.run_sync(_write, copy, files)
     ignored = base.record.ignored
+    await anyio.to_thread.run_sync(_make_folders, copy, base.submodules)
     await anyio.to_thread.run_sync(_own_git, base, copy)
     if clones:
         return await anyio.to_thread.run_sync(_clone_trees, base.root, copy, ignored)
@@ -138,6 +139,13 @@ def _write(copy: str, files: Mapping[str, BaseFile]) -> None:
     for path, file in files.items():
         os.makedirs(os.path.dirname(f"{copy}/{path}"), exist_ok=True)
         put_file(f"{copy}/{path}", file)
+
+
+def _make_folders(copy: str, paths: Sequence[str]) -> None:
+    """Make folders, as git leaves those of submodules that it does not fetch: empty."""
+    for path in paths:
+        if not os.path.lexists(f"{copy}/{path}"):
+            os.makedirs(f"{copy}/{path}")
 
 
 def _own_git(base: BaseFiles, copy: str) -> None:
@@ -240,7 +248,7 @@ def apply_layer(layer: str, copy: str) -> None:
             else:
                 with suppress(FileNotFoundError, NotADirectoryError):
                     os.unlink(target)
-            if stat.S_ISCHR(os.lstat(source).st_mode):
+            if is_mark(source):
                 continue
             _make_way(copy, os.path.dirname(f"{below}/{name}".lstrip("/")))
             shutil.copy2(source, target, follow_symlinks=False)

@@ -27,6 +27,10 @@ class FanHost(Protocol):
         """
         ...
 
+    async def stop(self, session_id: SessionId, *, suspends: bool = False) -> None:
+        """End the session's life in this process; with `suspends` its turn stays open."""
+        ...
+
 
 def places_of(host: FanHost) -> FanPlaces:
     """The places of all fan-outs of an application."""

@@ -26,6 +26,7 @@ from weft.runtime.fan.base_files import BaseFile, put_file, replaced
 from weft.runtime.fan.candidate_changes import CandidateChange, CandidateDiff, is_same
 from weft.workspace.safe_open import open_beneath, open_folder
 from weft.workspace.sandbox.merge import merge, merge_marked
+from weft.workspace.sandbox.overlay_changes import mark_gone
 from weft.workspace.sandbox.overlay_commit import ChangeJudge
 from weft.workspace.sandbox.scratch import ScratchPlace
 
@@ -267,7 +268,7 @@ def put_plan(plan: KeepPlan, place: ScratchPlace) -> None:
         _copy_folders(root, upper, os.path.dirname(file.path))
         target = f"{upper}/{file.path}"
         if file.result is None:
-            os.mknod(target, stat.S_IFCHR, os.makedev(0, 0))
+            mark_gone(target)
         else:
             put_file(target, file.result)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Final
 
 from weft.runtime.fan.base_files import BaseFile, put_file, replaced
 from weft.runtime.workspaces.sandbox import SandboxFactory
+from weft.workspace.sandbox.overlay_changes import mark_gone
 from weft.workspace.sandbox.scratch import remove
 from weft.workspace.views.held_view import MOST_BYTES, HeldView, ViewPlace
 
@@ -111,7 +111,7 @@ class FanPlaces:
             if path in files:
                 put_file(target, files[path])
             else:
-                os.mknod(target, stat.S_IFCHR, os.makedev(0, 0))
+                mark_gone(target)
 
     def remove(self, fan_id: str, name: str = "") -> bool:
         """Remove a fan-out, or one thing of it; False where something goes on writing there.

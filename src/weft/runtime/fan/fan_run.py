@@ -21,7 +21,8 @@ import anyio.to_thread
 import msgspec
 
 from weft.agents import ChildRequest
-from weft.agents.child_run import ChildEnd, ChildRun, finished
+from weft.agents.child_run import ChildRun, finished
+from weft.agents.host import ChildEnd
 from weft.errors import ToolError, UsageError, WeftError
 from weft.events import (
     CallOrigin,
@@ -84,7 +85,7 @@ _LOOK_SECONDS: Final = 0.1
 LONGEST_WORDS: Final = 4_000
 OUTPUT_BYTES: Final = 64 * 1024
 """How much of a verify command's output is kept."""
-_LEFT_OUT: Final = frozenset(
+NOT_ISOLATED: Final = frozenset(
     (
         *("find_symbol", "references", "outline", "map", "lsp", "rename"),
         *("agent", "wait", "shell_output", "shell_stop"),
@@ -115,6 +116,8 @@ class FanOptions(msgspec.Struct, frozen=True, kw_only=True):
     budget_usd: float | None = None
     stop: Literal["all", "verified"] = "all"
     judge: str = ""
+    agent: str = ""
+    """The kind of sub-agent that is its one candidate."""
     at_once: int = 4
     """Candidates that work at the same time."""
 
@@ -268,6 +271,7 @@ class FanRun:
                 budget_usd=options.budget_usd,
                 stop=options.stop,
                 judge=options.judge,
+                agent=options.agent,
             )
             return Commit(facts=(fact,))
 
@@ -324,21 +328,33 @@ class FanRun:
             await self._run(self.base, indices)
 
     async def _run(self, base: BaseFiles, indices: Sequence[int] | None) -> None:
-        self._watch = BaseWatch(base)
         try:
-            await self._watch.start()
+            watch = await self.begin_watch(base)
             async with anyio.create_task_group() as group:
-                group.start_soon(self._watch.run)
+                group.start_soon(watch.run)
                 group.start_soon(self._mind_budget)
                 await self._run_all(indices)
                 await self._judge()
                 group.cancel_scope.cancel()
             self.changed_in_place = await anyio.to_thread.run_sync(base.changed_in_place)
         finally:
+            self.end_watch()
+
+    async def begin_watch(self, base: BaseFiles) -> BaseWatch:
+        """Have the base kept still in the views that are opened from now on; what is returned is
+        to be run.
+        """
+        self._watch = BaseWatch(base)
+        await self._watch.start()
+        return self._watch
+
+    def end_watch(self) -> None:
+        """Nothing of it is at work here any more."""
+        if self._watch is not None:
             self._watch.close()
             self._watch = None
-            self.busy.clear()
-            self.settled.set()
+        self.busy.clear()
+        self.settled.set()
 
     async def _run_all(self, indices: Sequence[int] | None) -> None:
         slots = dict(enumerate(_slots(self.record.started), start=1))
@@ -538,11 +554,10 @@ class FanRun:
         assert self.base is not None
         slot = _slots(self.record.started)[index - 1]
         async with self.mark.held():
-            self._watch = BaseWatch(self.base)
             try:
-                await self._watch.start()
+                watch = await self.begin_watch(self.base)
                 async with anyio.create_task_group() as group:
-                    group.start_soon(self._watch.run)
+                    group.start_soon(watch.run)
                     await CandidateRun(self, index, slot, None).sit(opened, self._released)
                     await self._verify(index)
                     group.cancel_scope.cancel()
@@ -550,11 +565,8 @@ class FanRun:
                 logger.exception("a candidate failed", extra={"fan": self._fan_id, "index": index})
                 await self._note_failure(index, str(error))
             finally:
-                self._watch.close()
-                self._watch = None
                 self.opened = 0
-                self.busy.clear()
-                self.settled.set()
+                self.end_watch()
 
     async def release(self) -> None:
         """The candidate that is open is done with: its work is compared and verified."""
@@ -624,13 +636,29 @@ class FanRun:
             FinalToolError: the base cannot be read.
         """
         if self.base is None or not await self._has_place(index):
-            raise UsageError(f"the overlay of candidate {index} is gone; its diff is left")
+            raise UsageError(self.why_gone(index))
         if self.base.record.isolation != "overlay":
             return await copy_diff(self.base, self.places.folder(self._fan_id, str(index)))
         try:
             return await candidate_diff(self.base, self.places.upper(self._fan_id, str(index)))
         except TooMuch as error:
             raise UsageError(str(error)) from error
+
+    def why_gone(self, index: int) -> str:
+        """Why nothing of a candidate is left but its record."""
+        known, shows = self.record.candidates[index], f"weft fan diff {self._fan_id} {index}"
+        was_kept = f"candidate {index} was kept; " if known.kept else ""
+        if self.record.is_closed:
+            return (
+                f"{was_kept}{self._fan_id} is closed, and its overlays are gone; `{shows}` shows "
+                f"what candidate {index} changed"
+            )
+        if known.dropped == "pruned":
+            return (
+                f"candidate {index} was pruned; `weft fan restore {self._fan_id} {index}` brings "
+                "it back"
+            )
+        return f"the overlay of candidate {index} is gone; `{shows}` shows what it changed"
 
     async def close_view(self, view: CandidateView) -> None:
         """Take a view apart; what was written in it stays."""
@@ -910,7 +938,7 @@ class CandidateRun:
             origin=CallOrigin(session_id=host.session_id, node=node),
             title=f"{fan.record.fan_id} {self._index}",
             model=msgspec.structs.replace(model, effort=effort),
-            tools=tuple(name for name in host.tools if name not in _LEFT_OUT),
+            tools=tuple(name for name in host.tools if name not in NOT_ISOLATED),
             # Nothing of it reaches the project before the user keeps it.
             permission_mode="auto",
             depth=1,
@@ -921,29 +949,36 @@ class CandidateRun:
         )
 
     async def _end(self, end: ChildEnd, diff: CandidateDiff, seconds: float) -> None:
-        fan, text = self._fan, diff.text.encode(errors="surrogateescape")
-        blob = BlobId(sha256(text).hexdigest())
-        # Not every name is text, and what is stored must be.
-        paths = tuple(as_text(change.path) for change in diff.changes)
-        used: list[Usage] = list(end.used.values())
-        ended = FanCandidateEnded(
-            fan_id=fan.record.fan_id,
-            index=self._index,
-            **finish_words(end.reason),
-            usage=sum(used[1:], used[0]) if used else None,
-            seconds=round(seconds, 3),
-            diff=blob if paths else None,
-            files=paths,
-            added=diff.added,
-            removed=diff.removed,
-            touches_checks=bool(touches_checks(paths, fan.record.started.verify)),
-            group=diff.group,
-            text=(end.text or end.detail)[-LONGEST_WORDS:],
-        )
-        blobs = {blob: text} if paths else {}
-        await fan.append(
+        ended, blobs = candidate_end(self._fan.record, self._index, end, diff, seconds)
+        await self._fan.append(
             lambda state: Commit(facts=(*finished(state, self.child, end), ended), blobs=blobs)
         )
+
+
+def candidate_end(
+    record: FanRecord, index: int, end: ChildEnd, diff: CandidateDiff, seconds: float
+) -> tuple[FanCandidateEnded, dict[BlobId, bytes]]:
+    """The end of a candidate as it goes on record, with its diff."""
+    text = diff.text.encode(errors="surrogateescape")
+    blob = BlobId(sha256(text).hexdigest())
+    # Not every name is text, and what is stored must be.
+    paths = tuple(as_text(change.path) for change in diff.changes)
+    used: list[Usage] = list(end.used.values())
+    ended = FanCandidateEnded(
+        fan_id=record.fan_id,
+        index=index,
+        **finish_words(end.reason),
+        usage=sum(used[1:], used[0]) if used else None,
+        seconds=round(seconds, 3),
+        diff=blob if paths else None,
+        files=paths,
+        added=diff.added,
+        removed=diff.removed,
+        touches_checks=bool(touches_checks(paths, record.started.verify)),
+        group=diff.group,
+        text=(end.text or end.detail)[-LONGEST_WORDS:],
+    )
+    return ended, {blob: text} if paths else {}
 
 
 async def new_run(host: FanHost, session_id: SessionId) -> FanRun:

@@ -17,7 +17,7 @@ import msgspec
 
 from weft.errors import UsageError
 from weft.events import Fact, FanKept, FanVerified, NewMessage
-from weft.ids import BlobId, NodeId, SessionId, new_node_id
+from weft.ids import BlobId, CallUid, NodeId, SessionId, new_node_id
 from weft.loop import Commit, touched_facts
 from weft.messages import Node, Text
 from weft.runtime.fan.base_files import BaseFile
@@ -68,11 +68,21 @@ class KeepOutcome(msgspec.Struct, frozen=True, kw_only=True):
 class CandidateKeeper:
     """Keeps one candidate of a fan-out."""
 
-    def __init__(self, fan: FanRun, index: int, *, has_markers: bool = False) -> None:
-        """`has_markers`: conflicts are put into the project between markers."""
+    def __init__(
+        self,
+        fan: FanRun,
+        index: int,
+        *,
+        has_markers: bool = False,
+        call: tuple[CallUid, NodeId | None] | None = None,
+    ) -> None:
+        """`has_markers`: conflicts are put into the project between markers.  `call`: the call of
+        the session's turn that keeps it, and its message.
+        """
         self.fan = fan
         self._has_markers = has_markers
         self.index = index
+        self._call = call
 
     @cached_property
     def _sandbox(self) -> SandboxFactory:
@@ -122,6 +132,12 @@ class CandidateKeeper:
             is_kept = self.fan.record.candidates[self.index].kept
             why = "was kept already; a rewind takes it back" if is_kept else _NOTHING
             raise UsageError(f"candidate {self.index} {why}")
+        return await self.keep_plan(plan, started, is_forced=is_forced)
+
+    async def keep_plan(
+        self, plan: KeepPlan, started: int, *, is_forced: bool = False
+    ) -> KeepOutcome:
+        """Do what was planned at this time."""
         if not plan.changes:
             aside = await anyio.to_thread.run_sync(self._aside, plan.files)
             return KeepOutcome(
@@ -225,7 +241,8 @@ class CandidateKeeper:
         names the candidate.
         """
         kept = dict(blobs)
-        touched = touched_facts(changes, None, kept)
+        call_uid, node = self._call or (None, None)
+        touched = touched_facts(changes, call_uid, kept)
         now = self.fan.host.now()
         asked, answered = new_node_id(now), new_node_id(now)
         merged = map(as_text, outcome.plan.paths("merge"))
@@ -242,8 +259,9 @@ class CandidateKeeper:
 
         def build(state: SessionState) -> Commit:
             if state.turn.open is not None:
-                # Only of one that a crash had cut off: a message would stand amid a turn.
-                alone = msgspec.structs.replace(fact, node=None)
+                # By a call of it, or one that a crash had cut off: a message would stand amid a
+                # turn.
+                alone = msgspec.structs.replace(fact, node=node)
                 return Commit(facts=(*before, *touched, alone), blobs=kept)
             messages = self._messages(state, asked, answered, outcome)
             return Commit(facts=(*before, *messages, *touched, fact), blobs=kept)
