@@ -240,6 +240,24 @@ async def test_row_store_search_by_words_ids_and_filters(world: World) -> None:
         assert await loom.search("  ") == []
 
 
+async def test_row_store_search_by_trees_time_and_number(world: World) -> None:
+    async with world.open(clock=world.clock) as app:
+        loom = app.loom
+        early = await loom.create_root("a quick start")
+        world.clock.advance(100)
+        between = world.clock.now()
+        world.clock.advance(100)
+        late = await loom.create_root("a quick end")
+        children = await loom.save_continuations("", [" quick 1", " quick 2"], parent_id=late.id)
+        found = await loom.search("quick", roots=[late.id])
+        assert {hit.root for hit in found} == {late.id}
+        assert len(found) == 3
+        assert len(await loom.search("quick", limit=2)) == 2
+        newer = {hit.node.id for hit in await loom.search("quick", after=between)}
+        assert newer == {late.id, *(each.id for each in children[1])}
+        assert early.id in {hit.node.id for hit in await loom.search("quick")}
+
+
 async def test_a_search_finds_what_is_left_where_most_that_was_said_so_is_deleted(
     world: World,
 ) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.support.world import World
 from weft.errors import NodeNotFound, UsageError
 from weft.loom.formats.tree_file import parse_trees
 from weft.loom.tree_transfer import export_tree, import_trees
+from weft.messages import Usage
+from weft.providers.script import SayText, Spend
+from weft.providers.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -41,6 +46,87 @@ async def test_a_tree_that_was_written_is_read_as_it_was(world: World) -> None:
             True,
         )
         assert await export_tree(app.loom, root.id) == data
+
+
+async def test_what_nodes_cost_and_how_a_tree_is_continued_come_back(world: World) -> None:
+    spent = Spend(usage=Usage(input_tokens=100, output_tokens=10, cost_usd=0.25))
+    model = ScriptedModel([[SayText(text=" once"), spent], [SayText(text=" twice"), spent]])
+    model.info = msgspec.structs.replace(model.info, name="other")
+    async with world.open(ScriptedModel([]), model) as app:
+        root = await app.loom.create_root("Root")
+        plan = [{"model": "scripted:other", "n_branches": 2, "max_tokens": 30, "temperature": 0.5}]
+        await app.loom.update_tree_settings(root.id, model_plan=plan, metadata={"mood": "dark"})
+        view = await app.loom.open(root.id)
+        async for _ in view.generate():
+            pass
+        before = view.get_state()
+        assert before.cost == pytest.approx(0.5)
+        record = await app.loom.tree_record(root.id)
+        data = await export_tree(app.loom, root.id)
+        await app.loom.delete_tree(root.id)
+        await import_trees(app.loom, data)
+        assert await app.loom.tree_record(root.id) == record
+        again = (await app.loom.open(root.id)).get_state()
+        assert again.model_plan == before.model_plan
+        assert (again.cost, again.usage) == (before.cost, before.usage)
+        assert [child.cost_usd for child in again.children] == [0.25, 0.25]
+        (listed,) = (await app.loom.catalogue()).entries
+        assert listed.model == "scripted:other"
+        assert (await app.loom.tree_settings(root.id)).metadata == {"mood": "dark"}
+        await import_trees(app.loom, data)
+        assert (await app.loom.open(root.id)).get_state().cost == before.cost, "counted once"
+
+
+async def test_what_is_wrong_in_a_plan_or_a_cost_is_left_out(world: World) -> None:
+    entries = [{"model": "nobody:nothing", "n_branches": 2}, {"model": "x", "n_branches": -1}]
+    nodes = [{"id": "r", "text": "R", "usage": {"input_tokens": -5}, "cost_usd": -1.0}]
+    tree = {"root_id": "r", "nodes": nodes, "settings": {"model_plan": entries}}
+    data = json.dumps({"format": "weft-loom", "version": 1, "trees": [tree]}).encode()
+    async with world.open() as app:
+        await import_trees(app.loom, data)
+        state = (await app.loom.open("r")).get_state()
+        assert [each.model for each in state.model_plan] == ["nobody:nothing"]
+        assert state.current_node.usage is None
+
+
+async def test_an_import_tells_how_far_it_is(world: World) -> None:
+    trees = [
+        {"root_id": f"r{n}", "nodes": [{"id": f"r{n}"}, {"id": f"c{n}", "parent_id": f"r{n}"}]}
+        for n in range(3)
+    ]
+    data = json.dumps({"format": "weft-loom", "version": 1, "trees": trees}).encode()
+    told: list[tuple[int, int]] = []
+    async with world.open() as app:
+        await import_trees(app.loom, data, lambda done, total: told.append((done, total)))
+    assert told == [(0, 6), (2, 6), (4, 6), (6, 6)]
+
+
+async def test_a_node_with_very_many_children_comes_back_with_all_of_them(world: World) -> None:
+    below = [{"id": f"c{n}", "parent_id": "r", "text": f" {n}"} for n in range(600)]
+    tree = {"root_id": "r", "nodes": [{"id": "r", "text": "R"}, *below]}
+    data = json.dumps({"format": "weft-loom", "version": 1, "trees": [tree]}).encode()
+    async with world.open() as app:
+        await import_trees(app.loom, data)
+        children = [each.id for each in await app.loom.children("r")]
+    assert children == [f"c{n}" for n in range(600)]
+
+
+async def test_an_import_is_one_append(world: World) -> None:
+    nodes = [{"id": "r", "text": "R"}, *({"id": f"c{n}", "parent_id": "r"} for n in range(3))]
+    tree = {"root_id": "r", "nodes": nodes, "name": "the loom", "current_id": "c1"}
+    data = json.dumps({"format": "weft-loom", "version": 1, "trees": [tree]}).encode()
+    appends: list[int] = []
+    async with world.open() as app:
+        append = app.store.append
+
+        async def counted(*args: Any, **more: Any) -> Any:
+            appends.append(1)
+            return await append(*args, **more)
+
+        app.store.append = counted  # type: ignore[method-assign]
+        await import_trees(app.loom, data)
+        assert len(appends) == 1
+        assert (await app.loom.tree_settings("r")).name == "the loom"
 
 
 @pytest.mark.parametrize("name", ["basemode", "tinyloom", "minihf", "bonsai", "chatgpt", "claude"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from weft.errors import AmbiguousId, NodeNotFound, UsageError, WeftError
-from weft.events import Fact, NewMessage, NodeMarked, SessionCreated, SettingChanged
+from weft.events import Fact, NewMessage, NodeEdited, NodeMarked, SessionCreated, SettingChanged
 from weft.ids import NodeId, SessionId, new_session_id, new_text_id
 from weft.loom.host import LoomHost
 from weft.loom.loom_state import TreeSettings
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from weft.loom.search_rank import LoomQuery, RankedTree
     from weft.loom.tree_search import LoomHit, SearchSources
     from weft.loom.trees.imported_nodes import ImportedNode
-    from weft.loom.trees.tree_import import TreeImport
+    from weft.loom.trees.tree_import import ImportBeside, TreeImport
     from weft.loom.trees.tree_shape import TreeShape, TreeStats
 
 MOST_FOUND: Final = 5_000
@@ -397,7 +397,9 @@ class TreeStore:
         settings = stored_settings(
             {name: given[name] for name in _SETTINGS[1:] if given.get(name) is not None} | plan
         )
-        planned = stored_plan(settings.get("model_plan"))
+        chosen = (each for each in nodes if isinstance(each, SettingChanged))
+        later = next((each.value for each in chosen if each.name == "model_plan"), None)
+        planned = stored_plan(later or settings.get("model_plan"))
         created = SessionCreated(
             project_path=self.host.project_path,
             title=named or "Loom",
@@ -599,29 +601,30 @@ class TreeStore:
         return (await self._import(records, is_one_tree=False))[0]
 
     async def _import(
-        self, records: Iterable[Any], *, is_one_tree: bool
-    ) -> tuple[int, dict[NodeId, NodeId], LoomTree | None]:
-        """How many nodes were added, the ids that they have now, and the last tree."""
+        self, records: Iterable[Any], *, is_one_tree: bool, beside: ImportBeside | None = None
+    ) -> tuple[int, LoomTree | None]:
+        """How many nodes were added, and the last tree; `beside` is what becomes durable with
+        them.
+        """
         from weft.loom.trees.imported_nodes import checked_nodes  # few import
         from weft.loom.trees.tree_import import import_units
 
         added, tree = 0, None
-        ids: dict[NodeId, NodeId] = {}
         for unit in import_units(checked_nodes(records), is_one_tree=is_one_tree):
             work, tree = await self._import_place(unit)
             named = [each.id for each in work.new]
             facts = work.facts(await self.trees.taken(named))
+            if beside is not None and facts:
+                facts += beside(work.ids, is_new=tree is None)
             if tree is None:
-                session_id = work.session_id
-                tree = await self._create(session_id, facts[:1], unit[0].settings, imported=True)
-                facts = facts[1:]
-            if facts:
+                # All in one append: a crash leaves the whole tree or none of it.
+                tree = await self._create(work.session_id, facts, unit[0].settings, imported=True)
+            elif facts:
                 tree = await self.trees.writing(tree.port.session_id)
                 tree.write(facts)
                 await tree.saved()
             added += len(named)
-            ids |= work.ids
-        return added, ids, tree
+        return added, tree
 
     async def _import_place(
         self, unit: Sequence[ImportedNode]
@@ -680,24 +683,22 @@ class TreeStore:
         """
         return (await self.imported_tree(record))[0]
 
-    async def imported_tree(self, record: TreeRecord) -> tuple[int, NodeId]:
-        """The same, and the root that the tree has now."""
-        added, ids, tree = await self._import(record.nodes, is_one_tree=True)
+    async def imported_tree(
+        self, record: TreeRecord, edits: Sequence[NodeEdited] = ()
+    ) -> tuple[int, NodeId]:
+        """The same, and the root that the tree has now; `edits` are made in a new one.
+
+        Nodes, name, plan and place are one append: a crash leaves all of it or nothing.
+        """
+        from weft.loom.trees.tree_import import record_facts
+
+        def beside(ids: Mapping[NodeId, NodeId], *, is_new: bool) -> list[Fact]:
+            made: Sequence[Fact] = edits if is_new else ()
+            return [*record_facts(record, ids, is_new=is_new), *made]
+
+        added, tree = await self._import(record.nodes, is_one_tree=True, beside=beside)
         if tree is None:
             raise UsageError("a tree without nodes cannot be imported")
-        if added:
-            tree = await self.trees.writing(tree.port.session_id)
-            facts: list[Fact] = []
-            if record.name:
-                facts += [
-                    SettingChanged(name=name, value=value)
-                    for name, value in stored_settings({"name": record.name}).items()
-                ]
-            current = ids.get(NodeId(record.current_id), NodeId(record.current_id))
-            if tree.find(current) is not None:
-                facts.append(SettingChanged(name="loom_active", value=current))
-            tree.write(facts)
-            await tree.saved()
         return added, tree.tree_id
 
     async def _exact(self, node_id: NodeId) -> tuple[LoomTree, NodeId] | None:

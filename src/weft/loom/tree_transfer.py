@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
+import anyio.to_thread
 import msgspec
 
 from weft.errors import UsageError
@@ -55,24 +57,32 @@ async def export_tree(store: TreeStore, node_id: str, form: str = "json") -> byt
     return dump_markdown(tree, "" if node == tree.root_id else node).encode()
 
 
-async def import_trees(store: TreeStore, data: bytes) -> TreeImport:
-    """Add the trees of a file; nodes that are known are left as they are.
+async def import_trees(
+    store: TreeStore, data: bytes, progress: Callable[[int, int], None] = lambda done, total: None
+) -> TreeImport:
+    """Add the trees of a file; nodes that are known are left as they are.  `progress` is told how
+    many nodes of how many were taken in, tree by tree.
+
+    Each tree is there whole or not at all, whatever stops the import; a repeat adds the rest.
 
     Raises:
         UsageError: the file has no tree.
     """
-    trees = parse_trees(data)
-    added = 0
+    trees = await anyio.to_thread.run_sync(parse_trees, data)
+    added, done, total = 0, 0, sum(len(tree.nodes) for tree in trees)
     roots: list[NodeId] = []
     for tree in trees:
+        progress(done, total)
         nodes = tuple(map(_importable, tree.nodes))
         more, root = await _imported(store, msgspec.structs.replace(tree, nodes=nodes))
         added += more
+        done += len(tree.nodes)
         roots.append(root)
+    progress(done, total)
     return TreeImport(
         roots=tuple(roots),
         added=added,
-        known=sum(len(tree.nodes) for tree in trees) - added,
+        known=total - added,
         source=trees[0].source if trees else "",
     )
 
@@ -83,23 +93,17 @@ async def _imported(store: TreeStore, tree: TreeRecord) -> tuple[int, NodeId]:
     # What is known is left as it is: the nodes of the file are compared with it as they are there.
     if not later or await store.nodes_by_ids([node.id for node in tree.nodes]):
         return await store.imported_tree(tree)
-    added, root = await store.imported_tree(whole)
-    if added < len(whole.nodes):
-        return added, root
-    held, _ = await store.trees.find(root, writes=True)
-    held.write(
-        [
-            NodeEdited(
-                node=NodeId(each.node_id),
-                revision=each.revision,
-                parts=text_parts(each.text),
-                carries=tuple(map(NodeId, each.children)),
-            )
-            for each in later
-        ]
-    )
-    await held.saved()
-    return len(tree.nodes), root
+    edits = [
+        NodeEdited(
+            node=NodeId(each.node_id),
+            revision=each.revision,
+            parts=text_parts(each.text),
+            carries=tuple(map(NodeId, each.children)),
+        )
+        for each in later
+    ]
+    added, root = await store.imported_tree(whole, edits)
+    return (len(tree.nodes) if added == len(whole.nodes) else added), root
 
 
 def _importable(node: NodeRecord) -> NodeRecord:

@@ -13,10 +13,16 @@ from weft.loom.formats.plain_json import amount, plain_metadata, rating, seconds
 from weft.loom.model_plan import stored_plan
 from weft.loom.node import CHECKED_OUT, CONTEXT
 from weft.loom.trees.tree_edits import text_node
-from weft.messages import Node
+from weft.messages import Node, Usage
 
 LONGEST_ID: Final = 200
 _OF_MODEL: Final = ("model", "n_branches", "max_tokens", "temperature")
+_COUNTS: Final = (
+    *("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"),
+    *("reasoning_tokens", "long_cache_tokens"),
+)
+_COUNTED: Final = {"input_tokens": ("prompt_tokens",), "output_tokens": ("completion_tokens",)}
+"""The names that other programs have for some of them."""
 _SETTINGS: Final = (*_OF_MODEL, "model_plan", "name", "context", "show_model_names")
 
 
@@ -71,6 +77,7 @@ def _checked(fields: Mapping[str, Any], number: int) -> ImportedNode:
         max_tokens=whole(fields.get("max_tokens")) or None,
         temperature=amount(fields.get("temperature")),
         metadata=metadata,
+        usage=_usage(fields),
     )
     context = fields.get("context") or settings.pop("context", "")
     if isinstance(context, str) and context:
@@ -83,6 +90,21 @@ def _checked(fields: Mapping[str, Any], number: int) -> ImportedNode:
         checked_out=bool(fields.get(CHECKED_OUT)),
         settings=settings,
     )
+
+
+def _usage(fields: Mapping[str, Any]) -> Usage | None:
+    """What a node cost its writer; None where the record says nothing of it."""
+    given = fields.get("usage")
+    told = given if isinstance(given, Mapping) else {}
+    counts = {
+        name: max(whole(told.get(each)) or 0 for each in (name, *_COUNTED.get(name, ())))
+        for name in _COUNTS
+    }
+    costs = (amount(each.get("cost_usd")) for each in (fields, told))
+    cost = next((each for each in costs if each is not None), None)
+    if not any(counts.values()) and cost is None:
+        return None
+    return Usage(**counts, cost_usd=cost)
 
 
 def _taken_settings(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,18 @@ the same; else it becomes a tree of its own, in which ids that are taken elsewhe
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
-from weft.events import Fact, NewMessage, NodeMarked
+from weft.events import Fact, NewMessage, NodeMarked, SettingChanged, UsageRecorded
 from weft.ids import NodeId, SessionId, derived_id
+from weft.loom.model_plan import stored_plan
 from weft.loom.node import CHECKED_OUT
+from weft.loom.node_record import TreeRecord
 from weft.loom.trees.imported_nodes import ImportedNode
 from weft.loom.trees.loom_tree import LoomTree
+from weft.loom.trees.tree_settings import stored_settings
 from weft.messages import Text
 
 
@@ -36,6 +40,12 @@ def import_units(nodes: Sequence[ImportedNode], *, is_one_tree: bool) -> list[li
         tops[each.id] = top
         units.setdefault(top, []).append(each)
     return list(units.values())
+
+
+class ImportBeside(Protocol):
+    """What becomes durable together with imported nodes, by the ids that these have."""
+
+    def __call__(self, ids: Mapping[NodeId, NodeId], *, is_new: bool) -> list[Fact]: ...
 
 
 class TreeImport:
@@ -118,6 +128,11 @@ class TreeImport:
             if node_id != each.id:
                 node.metadata["imported_id"] = each.id
             found.append(NewMessage(node=node, advance=parent is None, at=each.at))
+            if node.usage is not None:
+                spent = UsageRecorded(
+                    usage=node.usage, model=node.model, purpose="branch", node=node_id, at=each.at
+                )
+                found.append(spent)
             if each.checked_out and parent is not None:
                 found.append(NodeMarked(node=parent, mark=CHECKED_OUT, value=node_id))
         return found
@@ -126,6 +141,24 @@ class TreeImport:
     def ids(self) -> Mapping[NodeId, NodeId]:
         """By the ids of the import, those that its nodes have."""
         return self._ids
+
+
+def record_facts(record: TreeRecord, ids: Mapping[NodeId, NodeId], *, is_new: bool) -> list[Fact]:
+    """What a record says of its tree besides the nodes: the name, where it was left, and, of a tree
+    that is new here, the models that it is to be continued with.
+    """
+    changes: dict[str, Any] = {"name": record.name} if record.name else {}
+    if is_new:
+        plan = stored_plan(record.settings.get("model_plan"))
+        names = record.settings.get("show_model_names")
+        changes |= {"model_plan": plan} if plan else {}
+        changes |= {"show_model_names": names} if isinstance(names, bool) else {}
+        changes |= {"metadata": dict(record.metadata)} if record.metadata else {}
+    stored = stored_settings(changes)
+    current = ids.get(NodeId(record.current_id))
+    if current is not None:
+        stored["loom_active"] = current
+    return [SettingChanged(name=name, value=value) for name, value in stored.items()]
 
 
 def _text(each: ImportedNode) -> str:

@@ -9,6 +9,7 @@ import msgspec
 from weft.ids import NodeId
 from weft.loom.formats.earlier_texts import REVISION, REVISION_OF
 from weft.loom.loom_state import TreeSettings
+from weft.loom.model_plan import stored_plan
 from weft.loom.node import CONTEXT, LoomNode
 from weft.loom.node_record import NodeRecord, TreeRecord
 from weft.loom.trees.loom_tree import LoomTree
@@ -27,11 +28,16 @@ def tree_record(tree: LoomTree, settings: TreeSettings) -> TreeRecord:
         current_id=tree.shown_id(tree.active_node()),
         created_at=nodes[0].created_at,
         settings={
-            "model_plan": [msgspec.to_builtins(each) for each in settings.model_plan],
+            # The default of this machine is no choice of the tree's.
+            **({"model_plan": plan} if (plan := _own_plan(tree)) else {}),
             "show_model_names": settings.show_model_names,
         },
         metadata=_plain(dict(settings.metadata)),
     )
+
+
+def _own_plan(tree: LoomTree) -> list[Any]:
+    return [msgspec.to_builtins(each) for each in stored_plan(tree.setting("model_plan"))]
 
 
 class _Records:
@@ -45,6 +51,7 @@ class _Records:
         self._tree = tree
         self._parents: dict[tuple[NodeId, int], str] = {}
         """The record that stands for each revision of a node."""
+        self._newest: dict[str, NodeRecord] = {}
 
     def all(self) -> list[NodeRecord]:
         found: list[NodeRecord] = []
@@ -54,7 +61,8 @@ class _Records:
         others = [root for root in tree.tree.children(None) if root != tree.root_id]
         for each in (node for root in (tree.root_id, *others) for node in tree.subtree(root)):
             node = tree.node(each)
-            found.append(self._record(each, node, self._above(each, found)))
+            self._newest[node.id] = self._record(each, node, self._above(each, found))
+            found.append(self._newest[node.id])
             self._parents[each, node.revision] = node.id
         return found
 
@@ -66,11 +74,17 @@ class _Records:
         if key not in self._parents:
             was = self._tree.node(held.parent, held.parent_revision)
             name = f"{was.id}~{held.parent_revision}"
-            now = next(record for record in found if record.id == was.id)
+            now = self._newest[was.id]
             old = {REVISION_OF: was.id, REVISION: held.parent_revision}
             found.append(
                 msgspec.structs.replace(
-                    now, id=name, text=was.text, checked_out=False, metadata=now.metadata | old
+                    now,
+                    id=name,
+                    text=was.text,
+                    checked_out=False,
+                    metadata=now.metadata | old,
+                    usage=None,
+                    cost_usd=None,
                 )
             )
             self._parents[key] = name
