@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Handler: TypeAlias = Callable[[msgspec.Raw], Any]
+StartTask: TypeAlias = Callable[[Callable[[], Awaitable[None]]], None]
+"""Runs what takes longer than taking in a message."""
 
 METHOD_NOT_FOUND: Final = -32601
 INTERNAL_ERROR: Final = -32603
@@ -61,16 +63,42 @@ class _Message(msgspec.Struct):
     error: _Error | None = None
 
 
+class MessageDecoder(Protocol):
+    """Finds the messages in what comes."""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The messages that this chunk completes."""
+        ...
+
+
+def lsp_cancel(number: int) -> dict[str, Any]:
+    """How a language server is told that nobody waits for an answer any more."""
+    return {"method": "$/cancelRequest", "params": {"id": number}}
+
+
 class JsonRpcPeer:
     """Sends and takes messages; who reads and writes the streams is up to the caller."""
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        *,
+        decoder: MessageDecoder | None = None,
+        encode: Callable[[bytes], bytes] = framed,
+        cancelled: Callable[[int], dict[str, Any]] = lsp_cancel,
+        start_task: StartTask | None = None,
+    ) -> None:
         """`handlers` answer what the other end asks or tells, by method.
 
-        They run as the message comes in and must not take long.
+        They run as the message comes in and must not take long; where there is a `start_task`, they
+        may return an awaitable, whose result is the answer.  `decoder` and `encode` are the
+        framing, by headers where none is given; `cancelled` tells the other end that nobody waits.
         """
         self._handlers = handlers
-        self._decoder = FrameDecoder()
+        self._decoder = decoder or FrameDecoder()
+        self._encode = encode
+        self._cancelled = cancelled
+        self._start_task = start_task
         self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
         self._last_id = 0
         self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
@@ -121,12 +149,12 @@ class JsonRpcPeer:
 
     def _give_up(self, number: int) -> None:
         if not self._closed:
-            self._send({"method": "$/cancelRequest", "params": {"id": number}})
+            self._send(self._cancelled(number))
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._closed:
             raise PeerClosed(self._closed)
-        data = framed(msgspec.json.encode({"jsonrpc": "2.0", **message}))
+        data = self._encode(msgspec.json.encode({"jsonrpc": "2.0", **message}))
         self._outbox_bytes += len(data)
         if self._outbox_bytes > MOST_WAITING:
             self.close("it does not read what it is sent")
@@ -165,9 +193,12 @@ class JsonRpcPeer:
         elif message.id is None:
             self._take_notification(message)
         else:
-            self._send({"id": message.id, **self._answer_to(message)})
+            self._take_request(message)
 
     def _take_answer(self, message: _Message) -> None:
+        if message.id is None and message.error is not None:
+            self._fail_all(message.error)
+            return
         answer = self._waiting.get(message.id) if isinstance(message.id, int) else None
         # None: an answer to what was given up, or to nothing that we asked.
         if answer is None or answer.done():
@@ -178,6 +209,13 @@ class JsonRpcPeer:
             has_result = message.result is not msgspec.UNSET
             answer.set_result(message.result if has_result else msgspec.Raw(b"null"))  # type: ignore[arg-type]
 
+    def _fail_all(self, error: _Error) -> None:
+        """Take an error that names no request: the other end did not understand one of ours, and
+        cannot say which."""
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(ErrorAnswer(error.code, error.message, error.data))
+
     def _take_notification(self, message: _Message) -> None:
         handler = self._handlers.get(message.method)
         if handler is None:
@@ -187,18 +225,29 @@ class JsonRpcPeer:
         except Exception as error:
             logger.warning("%s could not be taken in: %s", message.method, error)
 
-    def _answer_to(self, message: _Message) -> dict[str, Any]:
+    def _take_request(self, message: _Message) -> None:
         # Every request gets an answer: a server may wait for one before it does anything else.
         try:
             handler = self._handlers.get(message.method)
             if handler is None:
                 raise UnknownMethod(f"{message.method} is not known here")
-            return {"result": handler(message.params)}
-        except UnknownMethod as error:
-            return {"error": {"code": METHOD_NOT_FOUND, "message": str(error)}}
+            result = handler(message.params)
         except Exception as error:
-            logger.warning("%s could not be answered: %s", message.method, error)
-            return {"error": {"code": INTERNAL_ERROR, "message": type(error).__name__}}
+            self._send({"id": message.id, **_error_of(message.method, error)})
+            return
+        if not isinstance(result, Awaitable):
+            self._send({"id": message.id, "result": result})
+            return
+        assert self._start_task is not None, "a handler that waits needs a task"
+        self._start_task(lambda: self._answer_later(message, result))
+
+    async def _answer_later(self, message: _Message, result: Awaitable[Any]) -> None:
+        try:
+            answer = {"result": await result}
+        except Exception as error:
+            answer = _error_of(message.method, error)
+        if not self._closed:
+            self._send({"id": message.id, **answer})
 
     # -- the end
 
@@ -222,3 +271,10 @@ def _read_by(kind: Callable[[msgspec.Raw], T], raw: msgspec.Raw) -> T:
     except Exception as error:
         # As in `feed`: wrong UTF-8, or nested too deeply.
         raise msgspec.ValidationError(f"it cannot be read ({type(error).__name__})") from error
+
+
+def _error_of(method: str, error: Exception) -> dict[str, Any]:
+    if isinstance(error, UnknownMethod):
+        return {"error": {"code": METHOD_NOT_FOUND, "message": str(error)}}
+    logger.warning("%s could not be answered: %s", method, error)
+    return {"error": {"code": INTERNAL_ERROR, "message": type(error).__name__}}

@@ -1,0 +1,159 @@
+"""MCP servers: what they cost the first request, a call, and whoever has to listen to a bad one."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from statistics import median
+from typing import Any
+
+import anyio
+import msgspec
+from tests.support.mcp_servers import PATIENCE, command, served, terms
+
+from bench.table import Row
+from weft.errors import ToolError
+from weft.mcp import ServerRecord, offered_names
+from weft.mcp.tool_search import ToolCallTool, ToolSearchTool
+
+RUNS = 7
+CALLS = 500
+TOOLS = 106
+PROBE_SECONDS = 0.002
+_FIRST = """
+import os, sys, time, anyio, weft
+from weft.providers.scripted import ScriptedModel, ScriptedProvider
+async def main():
+    model = ScriptedModel(["done"])
+    home = sys.argv[1]
+    environ = {"HOME": home, "WEFT_HOME": home, "PATH": os.environ["PATH"]}
+    environ["WEFT_REPO_INDEX"] = "off"
+    config = {"model.default": "scripted:script", "lsp.enabled": False}
+    providers = {"scripted": ScriptedProvider({"script": model})}
+    given = sys.argv[2:]
+    os.makedirs(home + "/project", exist_ok=True)
+    async with weft.open(home + "/project", "memory", config, environ=environ,
+                         providers=providers, mcp_config=given) as app:
+        wall, cpu = time.perf_counter(), time.process_time()
+        session = await app.sessions.start_session()
+        await session.send_message("go")
+        print(time.perf_counter() - wall, time.process_time() - cpu, flush=True)
+        os._exit(0)
+anyio.run(main)
+"""
+
+
+def run() -> list[Row]:
+    """All rows."""
+    with tempfile.TemporaryDirectory() as home:
+        rows = _first_requests(home)
+    return [*rows, *anyio.run(_server_rows), _prompt_row()]
+
+
+def _first_requests(home: str) -> list[Row]:
+    """A turn of one request, from the start of the session, in a process of its own."""
+    four = {f"s{number}": _entry() for number in range(4)}
+    none = [_turn(home) for _ in range(RUNS)]
+    rows: list[Row] = []
+    for name, servers in (("4 servers", four), ("1 that hangs", {"h": _entry("hang")})):
+        given = json.dumps({"mcpServers": servers})
+        found = [_turn(home, given) for _ in range(RUNS)]
+        for place, what in enumerate(("", ", CPU")):
+            later = median(each[place] for each in found) - median(each[place] for each in none)
+            limit = 20.0 if what else None
+            rows.append(Row(f"first request later, {name}{what}", later * 1000, "ms", limit=limit))
+    return rows
+
+
+def _entry(*traps: str) -> dict[str, Any]:
+    program, *args = command(*traps)
+    return {"command": program, "args": args}
+
+
+def _turn(home: str, *given: str) -> tuple[float, float]:
+    argv = [sys.executable, "-c", _FIRST, home, *given]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    wall, cpu = map(float, done.stdout.split())
+    return wall, cpu
+
+
+async def _server_rows() -> list[Row]:
+    return [
+        *await _calls(),
+        await _timed("20,000 changes of a list", "list_storm", limit=1.0),
+        *await _huge(),
+        await _lag_beside_errors(),
+    ]
+
+
+async def _calls() -> list[Row]:
+    async with served() as server:
+        await server.must_be_ready(PATIENCE)
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(CALLS):
+            await server.call("echo", {"text": "x"}, terms(), start_seconds=PATIENCE)
+        spent = time.process_time() - cpu, time.perf_counter() - wall
+    return [
+        Row("a call, CPU", spent[0] / CALLS * 1000, "ms", limit=0.3),
+        Row("a call", spent[1] / CALLS * 1000, "ms"),
+    ]
+
+
+async def _timed(name: str, trap: str, *, limit: float) -> Row:
+    async with served() as plain:
+        floor = await _seconds(lambda: plain.call("echo", {}, terms(), start_seconds=PATIENCE))
+    async with served(trap) as server:
+        work = lambda: server.call("echo", {}, terms(), start_seconds=PATIENCE)  # noqa: E731
+        return Row(name, await _seconds(work), "s", floor=floor, limit=limit)
+
+
+async def _seconds(work: Callable[[], Awaitable[Any]]) -> float:
+    begun = time.perf_counter()
+    await work()
+    return time.perf_counter() - begun
+
+
+async def _huge() -> list[Row]:
+    async with served("huge_result=100") as server:
+        await server.must_be_ready(PATIENCE)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        begun = time.perf_counter()
+        with suppress(ToolError):
+            await server.call("echo", {}, terms(), start_seconds=PATIENCE)
+        spent = time.perf_counter() - begun
+        more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return [
+        Row("a result of 100 MB is refused", spent, "s", limit=2.0),
+        Row("memory for it", more, "MB", limit=20.0),
+    ]
+
+
+async def _lag_beside_errors() -> Row:
+    floor = await _worst_lag(1.0)
+    async with served("stderr=200") as server:
+        server.start()
+        return Row("lag while 200 MB of errors come", await _worst_lag(2.0), "ms", floor=floor)
+
+
+async def _worst_lag(seconds: float) -> float:
+    worst, end = 0.0, time.perf_counter() + seconds
+    while (now := time.perf_counter()) < end:
+        await anyio.sleep(PROBE_SECONDS)
+        worst = max(worst, time.perf_counter() - now - PROBE_SECONDS)
+    return worst * 1000
+
+
+def _prompt_row() -> Row:
+    """What a request has of many tools: two that find and call them, and all their names."""
+    names = offered_names([("server", f"tool_number_{number}") for number in range(TOOLS)])
+    index: Any = ServerRecord()
+    tools = [ToolSearchTool(index), ToolCallTool(index)]
+    described = [(tool.name, tool.description, tool.schema) for tool in tools]
+    size = len(msgspec.json.encode(described)) + len(", ".join(names.values()))
+    return Row(f"{TOOLS} tools in a prompt", size / 4, "tokens", limit=2_000.0)

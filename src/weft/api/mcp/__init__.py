@@ -1,0 +1,1 @@
+"""MCP servers of a project, for programs and screens: `app.mcp`."""

@@ -1,0 +1,202 @@
+"""MCP servers as the user sees them: listed, written down, allowed, forgotten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from weft.errors import UsageError, did_you_mean
+from weft.mcp import (
+    Answer,
+    ConfiguredServer,
+    ProjectServers,
+    UserServers,
+    checked_entry,
+    pin_diff,
+)
+from weft.runtime.mcp.project_servers import ProjectMcpServers, ServerQuestion, ServerStatus
+
+SCOPES: Final = ("local", "project", "user")
+
+
+class AppMcp:
+    """The MCP servers of one project."""
+
+    def __init__(self, servers: ProjectMcpServers) -> None:
+        self._servers = servers
+        self._project = servers.project
+        self._config = servers.terms.places.config
+
+    # -- looking
+
+    def status(self) -> list[ServerStatus]:
+        """All servers that are configured here."""
+        return self._servers.status()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Files that could not be read, a sentence each."""
+        return self._servers.configured.problems
+
+    def questions(self) -> list[ServerQuestion]:
+        """What the user has to be asked before servers of the project may be used."""
+        return self._servers.questions()
+
+    def described(self, name: str) -> dict[str, Any]:
+        """All that is known of a server.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        server = self._named(name)
+        status = next(each for each in self.status() if each.name == name)
+        tools = self._servers.record(server).tools().values()
+        return {
+            "name": name,
+            "scope": server.scope,
+            "source": server.source,
+            "state": status.state,
+            "why": status.why,
+            "runs": server.entry.shown,
+            "sandbox": server.entry.is_sandboxed,
+            "network": server.entry.network,
+            "environment": sorted(server.entry.env),
+            "protocol": status.era,
+            "title": status.title,
+            "tools": [tool.now.name for tool in tools],
+            "changed": {tool.now.name: pin_diff(tool) for tool in tools if tool.state != "pinned"},
+            "left_out": list(status.left_out),
+        }
+
+    def _named(self, name: str) -> ConfiguredServer:
+        known = self._servers.configured.servers
+        if name not in known:
+            hint = did_you_mean(name, known) or "; `weft mcp list` shows those there are"
+            raise UsageError(f"there is no MCP server {name!r}{hint}")
+        return known[name]
+
+    # -- changing
+
+    def add(self, name: str, entry: dict[str, Any], scope: str) -> str:
+        """Write a server down; returns the file.
+
+        Raises:
+            UsageError: the entry is not right, the name is taken, or the file cannot be written.
+        """
+        checked_entry(name, entry)
+        taken = self._servers.configured.servers.get(name)
+        if taken is not None and taken.scope == scope:
+            raise UsageError(
+                f"there is an MCP server {name!r} in {taken.source}; `weft mcp remove {name}` first"
+            )
+        if scope == "project":
+            file = ProjectServers(self._project)
+            file.put(name, entry)
+            self._servers.read_again()
+            # The user wrote it down themselves.
+            self._servers.answer(name, "yes")
+            return str(file.path)
+        own = UserServers(self._config)
+        own.put(name, entry, self._project if scope == "local" else "")
+        self._servers.read_again()
+        return str(own.path)
+
+    def remove(self, name: str, scope: str | None) -> str:
+        """Take a server out of the file that it stands in; returns the file.
+
+        Raises:
+            UsageError: there is none, or the file cannot be written.
+        """
+        for each in SCOPES if scope is None else (scope,):
+            if each == "project":
+                file = ProjectServers(self._project)
+                if file.path.exists() and file.remove(name):
+                    break
+                continue
+            own = UserServers(self._config)
+            if own.path.exists() and own.remove(name, self._project if each == "local" else ""):
+                break
+        else:
+            self._named(name)
+            raise UsageError(f"the MCP server {name!r} does not stand in the scope {scope}")
+        self._servers.read_again()
+        return str(ProjectServers(self._project).path if each == "project" else own.path)
+
+    def answer(self, name: str, answer: Answer) -> None:
+        """Remember what the user says about a server that the project names.
+
+        Raises:
+            UsageError: there is none.
+        """
+        self._named(name)
+        self._servers.answer(name, answer)
+
+    def reset_choices(self) -> int:
+        """Forget what the user said about servers of this project; returns how many there were."""
+        return self._servers.choices.forget(self._project)
+
+    async def restart(self, name: str = "") -> list[str]:
+        """Stop servers, so that their next use starts them; returns which."""
+        if name:
+            self._named(name)
+        return await self._servers.restart(name)
+
+    def importable(self, path: str) -> dict[str, dict[str, Any]]:
+        """The servers in a file of another agent, as entries of ours.
+
+        Raises:
+            UsageError: it cannot be read.
+        """
+        return _entries_in(Path(path), self._project)
+
+
+IMPORTS: Final = {
+    "claude": ("~/.claude.json", ".mcp.json"),
+    "codex": ("~/.codex/config.toml",),
+    "opencode": ("~/.config/opencode/opencode.json", "opencode.json"),
+    "vscode": (".vscode/mcp.json",),
+}
+"""Where other agents have their servers."""
+
+
+def _entries_in(path: Path, project: str) -> dict[str, dict[str, Any]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        whole = _toml(text) if path.suffix == ".toml" else json.loads(text)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {str(path)!r}: {error}") from error
+    if not isinstance(whole, dict):
+        return {}
+    own = whole.get("projects", {})
+    local = own.get(project, {}).get("mcpServers", {}) if isinstance(own, dict) else {}
+    tables = (
+        *(whole.get(key) for key in ("mcpServers", "mcp_servers", "mcp", "servers")),
+        local,
+    )
+    return {
+        name: _entry(written)
+        for table in tables
+        if isinstance(table, dict)
+        for name, written in table.items()
+        if isinstance(written, dict)
+    }
+
+
+def _toml(text: str) -> Any:
+    import tomllib  # only for a file of that kind
+
+    return tomllib.loads(text)
+
+
+def _entry(written: dict[str, Any]) -> dict[str, Any]:
+    """An entry of another agent as ours: opencode has a command in a list, and other words."""
+    found = dict(written)
+    command = found.get("command")
+    if isinstance(command, list):
+        found["command"], found["args"] = command[0] if command else "", command[1:]
+    if "environment" in found:
+        found["env"] = found.pop("environment")
+    if found.pop("enabled", True) is False:
+        found["disabled"] = True
+    return found

@@ -1,0 +1,77 @@
+"""`/mcp`: the MCP servers of this project, allowed and started anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.cli.chat.commands.command_group import CommandGroup, Handler
+from weft.cli.sanitize import clean_line
+from weft.errors import UsageError
+from weft.view import TableBlock
+
+if TYPE_CHECKING:  # loaded when the user asks
+    from weft.api.mcp.mcp_servers import AppMcp
+
+_VERBS = "allow NAME, refuse NAME and restart [NAME]"
+
+
+class McpCommands(CommandGroup):
+    """Carries out the command on MCP servers."""
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        return {"/mcp": self._command}
+
+    @property
+    def _servers(self) -> AppMcp:
+        return self._chat.conversation.app.mcp
+
+    async def _command(self, words: str) -> None:
+        verb, _, name = words.partition(" ")
+        match verb:
+            case "":
+                self._look()
+            case "allow" | "refuse":
+                self._answer(verb, name.strip())
+            case "restart":
+                stopped = await self._servers.restart(name.strip())
+                listed = ", ".join(stopped)
+                self._say(f"{listed} starts again when it is needed" if stopped else "none runs")
+            case _:
+                raise UsageError(f"/mcp knows {_VERBS}, not {verb!r}")
+
+    def _answer(self, verb: str, name: str) -> None:
+        if not name:
+            raise UsageError(f"/mcp {verb} needs the name of a server")
+        self._servers.answer(name, "yes" if verb == "allow" else "no")
+        may = "may be started" if verb == "allow" else "is not started"
+        self._say(f"{name} {may} here; it counts from your next conversation on")
+
+    def _look(self) -> None:
+        servers = self._servers
+        for problem in servers.problems:
+            self._say(f"left out: {clean_line(problem)}")
+        rows = servers.status()
+        if not rows:
+            self._say("no MCP server is configured; `weft mcp add NAME -- COMMAND` adds one")
+            return
+        table = tuple((clean_line(row.name), _state(row.state, row.why, row.tools)) for row in rows)
+        self._show(TableBlock(title="MCP servers", rows=table))
+        for row in rows:
+            for tool in row.changed:
+                self._say(f"{row.name}: {clean_line(tool)} is not as you know it; a call asks")
+        for question in servers.questions():
+            self._say(
+                f"this project names {clean_line(question.name)}, which would run "
+                f"`{clean_line(question.shown)}`{_lent(question.variables)}; "
+                f"/mcp allow {clean_line(question.name)} lets it"
+            )
+
+
+def _state(state: str, why: str, tools: int) -> str:
+    counted = f", {tools} tools" if tools else ""
+    return f"{state}{counted}{f': {clean_line(why)}' if why else ''}"
+
+
+def _lent(variables: tuple[str, ...]) -> str:
+    return f" and get your variables {', '.join(variables)}" if variables else ""

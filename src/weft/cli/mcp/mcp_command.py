@@ -1,0 +1,174 @@
+"""`weft mcp`: the MCP servers that are configured, added, allowed and taken away."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from weft.cli.commands.table import print_table
+from weft.cli.exit_codes import OK
+from weft.cli.parse import ParsedArguments
+from weft.cli.sanitize import clean_line, visible
+from weft.cli.session_options import make_app
+from weft.cli.stdio import tell, write_pretty
+from weft.errors import UsageError
+
+if TYPE_CHECKING:
+    from weft.api.mcp.mcp_servers import AppMcp
+
+
+def run(arguments: ParsedArguments) -> int:
+    """Carry out an `mcp` command."""
+    servers = make_app(arguments).mcp
+    match arguments.verb:
+        case "mcp add":
+            return _add(servers, arguments)
+        case "mcp add-json":
+            return _add_json(servers, arguments)
+        case "mcp get":
+            return _get(servers, arguments)
+        case "mcp remove":
+            path = servers.remove(_name(arguments), arguments.text("scope"))
+            tell(f"removed {_name(arguments)} from {path}")
+        case "mcp allow" | "mcp refuse":
+            is_allowed = arguments.verb == "mcp allow"
+            servers.answer(_name(arguments), "yes" if is_allowed else "no")
+            tell(f"{_name(arguments)} {'may' if is_allowed else 'may not'} be started here")
+        case "mcp reset-project-choices":
+            tell(f"forgot {servers.reset_choices()} answers about servers of this project")
+        case "mcp import":
+            return _import(servers, arguments)
+        case _:
+            return _list(servers, arguments)
+    return OK
+
+
+def _name(arguments: ParsedArguments) -> str:
+    if len(arguments.words) != 1:
+        raise UsageError(f"name one server: `weft {arguments.verb} NAME`")
+    return arguments.words[0]
+
+
+# --- looking -------------------------------------------------------------------------------
+
+
+def _list(servers: AppMcp, arguments: ParsedArguments) -> int:
+    rows = servers.status()
+    if arguments.flag("json"):
+        write_pretty([_plain(row) for row in rows])
+        return OK
+    for problem in servers.problems:
+        tell(clean_line(problem))
+    if not rows:
+        tell("no MCP server is configured; `weft mcp add NAME -- COMMAND` adds one")
+        return OK
+    print_table(list(map(_cells, rows)), head=("server", "state", "scope", "tools", "runs"))
+    for row in rows:
+        for name in row.changed:
+            tell(f"{row.name}: {clean_line(name)} is not as you know it; a call of it asks first")
+        if row.state == "needs_trust":
+            tell(
+                f"{row.name}: this project names it; `weft mcp allow {row.name}` lets it be started"
+            )
+    return OK
+
+
+def _cells(row: Any) -> tuple[str, ...]:
+    state = f"{row.state} ({clean_line(row.why)})" if row.why else row.state
+    tools = str(row.tools) if row.tools else ""
+    return (clean_line(row.name), state, row.scope, tools, clean_line(row.shown))
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in row.__struct_fields__}
+
+
+def _get(servers: AppMcp, arguments: ParsedArguments) -> int:
+    found = servers.described(_name(arguments))
+    if arguments.flag("json"):
+        write_pretty(found)
+        return OK
+    changed = found.pop("changed")
+    print_table(
+        [(key, clean_line(_shown(value))) for key, value in found.items() if value not in ("", [])]
+    )
+    for name, diff in changed.items():
+        tell(f"\n{clean_line(name)} is not as you know it:\n{visible(diff)}")
+    return OK
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+# --- changing ------------------------------------------------------------------------------
+
+
+def _add(servers: AppMcp, arguments: ParsedArguments) -> int:
+    if len(arguments.words) < 2:
+        raise UsageError("write `weft mcp add NAME -- COMMAND ARGUMENTS`")
+    name, first, *rest = arguments.words
+    entry: dict[str, Any] = {"type": "stdio", "command": first, "args": rest}
+    if pairs := arguments.many("env"):
+        entry["env"] = dict(map(_pair, pairs))
+    if arguments.flag("no_sandbox"):
+        entry["sandbox"] = "off"
+    if arguments.flag("no_network"):
+        entry["network"] = False
+    return _added(servers, name, entry, arguments)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, has_value, value = text.partition("=")
+    if not has_value or not name.strip():
+        raise UsageError(f"-e takes NAME=VALUE, not {text!r}")
+    return name.strip(), value
+
+
+def _add_json(servers: AppMcp, arguments: ParsedArguments) -> int:
+    if len(arguments.words) != 2:
+        raise UsageError("write `weft mcp add-json NAME JSON`")
+    name, text = arguments.words
+    try:
+        entry = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"this is not JSON: {error}") from error
+    if not isinstance(entry, dict):
+        raise UsageError("an entry is a JSON object")
+    return _added(servers, name, entry, arguments)
+
+
+def _added(servers: AppMcp, name: str, entry: dict[str, Any], arguments: ParsedArguments) -> int:
+    scope = arguments.text("scope") or "local"
+    path = servers.add(name, entry, scope)
+    tell(f"added {name} to {path} ({scope} scope); it is started with the next conversation")
+    return OK
+
+
+def _import(servers: AppMcp, arguments: ParsedArguments) -> int:
+    from weft.api.mcp.mcp_servers import IMPORTS  # only here
+
+    if len(arguments.words) != 1:
+        raise UsageError(f"say from where: a file, or {', '.join(IMPORTS)}")
+    (source,) = arguments.words
+    files = IMPORTS.get(source, (source,))
+    there = [path for path in map(os.path.expanduser, files) if os.path.exists(path)]
+    if not there:
+        raise UsageError(f"there is nothing to import: no {' and no '.join(files)}")
+    found = {name: entry for path in there for name, entry in servers.importable(path).items()}
+    for name, entry in found.items():
+        runs = entry.get("url") or " ".join([str(entry.get("command", "")), *entry.get("args", [])])
+        tell(f"{clean_line(name)}: {clean_line(str(runs))}")
+    if not found:
+        tell("no MCP server stands there")
+        return OK
+    if not arguments.flag("yes"):
+        tell(f"`weft mcp import {source} --yes` writes them into your own file")
+        return OK
+    for name, entry in found.items():
+        try:
+            tell(f"added {clean_line(name)} to {servers.add(name, entry, 'user')}")
+        except UsageError as error:
+            tell(f"left out {clean_line(name)}: {error}")
+    return OK

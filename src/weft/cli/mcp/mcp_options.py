@@ -1,0 +1,49 @@
+"""The commands of `weft mcp` as data; loaded when one of them is asked for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.cli.command_spec import JSON, CommandOption, CommandSpec
+
+_SCOPES: Final = ("local", "project", "user")
+_SCOPE: Final = CommandOption(
+    ("-s", "--scope"),
+    "local (you, in this folder), project (.mcp.json) or user (you, everywhere).",
+    "text",
+    "SCOPE",
+    _SCOPES,
+)
+
+MCP_VERBS: Final = (
+    CommandSpec("list", "Show the servers that are configured here", "", (JSON,), aliases=("ls",)),
+    CommandSpec("get", "Show a server: what it runs, and its tools", "NAME", (JSON,)),
+    CommandSpec(
+        "add",
+        "Add a server that is a program",
+        "NAME -- COMMAND [ARGUMENT...]",
+        (
+            _SCOPE,
+            CommandOption(
+                ("-e", "--env"), "Set a variable for it; may be repeated.", "many", "NAME=VALUE"
+            ),
+            CommandOption(
+                ("--no-sandbox",), "Run it without the sandbox, with all that you may do."
+            ),
+            CommandOption(("--no-network",), "Run it without the network."),
+        ),
+    ),
+    CommandSpec("add-json", "Add a server as it would stand in .mcp.json", "NAME JSON", (_SCOPE,)),
+    CommandSpec("remove", "Remove a server", "NAME", (_SCOPE,), aliases=("rm",)),
+    CommandSpec("allow", "Let a server that this project names be started", "NAME"),
+    CommandSpec("refuse", "Never start a server that this project names", "NAME"),
+    CommandSpec(
+        "import",
+        "Show the servers of another agent: claude, codex, opencode, vscode, or a file",
+        "FROM",
+        (CommandOption(("-y", "--yes"), "Write them into your own file."),),
+    ),
+    CommandSpec(
+        "reset-project-choices", "Forget which servers of this project you allowed or refused"
+    ),
+)

@@ -1,0 +1,95 @@
+"""A connection to an MCP server: requests with their answers, and notifications.
+
+`StdioConnection` speaks to a program through its pipes; `http_connection` to an address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from weft.errors import WeftError
+from weft.jsonrpc import JsonRpcPeer, LineDecoder, line_framed
+from weft.workspace import PipedProgram
+
+LONGEST: Final = 86_400.0
+"""Seconds after which a request is given up by the connection; callers have limits of their own."""
+
+
+class NeedsLogin(WeftError):
+    """The server wants to know who we are."""
+
+
+class McpConnection(Protocol):
+    """One connection; whoever made it runs `run` as a task, and waits for its end."""
+
+    async def run(self) -> str:
+        """Carry what comes until the other end is gone; returns why it ended."""
+        ...
+
+    async def request(self, method: str, params: dict[str, Any]) -> msgspec.Raw:
+        """The answer.  A cancel tells the other end that nobody waits any more.
+
+        Raises:
+            ErrorAnswer: it is an error.
+            PeerClosed: the connection ends first.
+        """
+        ...
+
+    def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Tell something; what cannot be sent is dropped."""
+        ...
+
+    def use_version(self, version: str) -> None:
+        """The version of the protocol that was agreed on."""
+        ...
+
+    def close(self, why: str) -> None:
+        """Fail what waits, and what is asked from now on."""
+        ...
+
+
+def cancelled(number: int) -> dict[str, Any]:
+    """How a server is told that nobody waits for an answer any more."""
+    params = {"requestId": number, "reason": "the caller does not wait any more"}
+    return {"method": "notifications/cancelled", "params": params}
+
+
+class StdioConnection(McpConnection):
+    """A connection through the pipes of a program."""
+
+    def __init__(
+        self,
+        program: PipedProgram,
+        handlers: Mapping[str, Callable[[msgspec.Raw], Any]],
+        start_task: Callable[[Callable[[], Awaitable[None]]], None],
+    ) -> None:
+        self._program = program
+        self._peer = JsonRpcPeer(
+            handlers,
+            decoder=LineDecoder(),
+            encode=line_framed,
+            cancelled=cancelled,
+            start_task=start_task,
+        )
+        start_task(lambda: self._peer.write(program.send))
+
+    async def run(self) -> str:
+        while chunk := await self._program.receive():
+            self._peer.feed(chunk)
+        return "ended"
+
+    async def request(self, method: str, params: dict[str, Any]) -> msgspec.Raw:
+        return await self._peer.request(method, params, msgspec.Raw, LONGEST)
+
+    def notify(self, method: str, params: dict[str, Any]) -> None:
+        if not self._peer.closed:
+            self._peer.notify(method, params)
+
+    def use_version(self, version: str) -> None:
+        pass  # only HTTP repeats it
+
+    def close(self, why: str) -> None:
+        self._peer.close(why)

@@ -1,0 +1,127 @@
+"""The user's answers about the servers that projects name.
+
+An answer counts for exactly what was shown: the entry, and the files of the project that its
+command line names.  It lies in the user's own folder; a project can neither bring nor read it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.mcp.private_file import locked, read_private, replace_private
+from weft.mcp.server_config import ConfiguredServer, ServerEntry, canonical
+from weft.sha256 import sha256
+
+logger = logging.getLogger(__name__)
+
+FILE: Final = "mcp-choices.json"
+LARGEST_FILE: Final = 16 * 1024 * 1024
+"""Bytes of the files that command lines name, that are hashed."""
+Answer: TypeAlias = Literal["yes", "no"]
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    shown: str
+    """The hash of what was shown."""
+    answer: Answer
+
+
+class ProjectChoices:
+    """What the user said about servers of projects, in `mcp-choices.json` beside their settings."""
+
+    def __init__(self, config: Path) -> None:
+        self._file = config / FILE
+
+    def of(self, project: str, server: ConfiguredServer) -> Answer | None:
+        """The answer about a server as it is now; None when it was not asked, or has changed."""
+        found = self._read().get(project, {}).get(server.name)
+        return found.answer if found is not None and found.shown == shown_hash(server) else None
+
+    def knows(self, project: str, name: str) -> bool:
+        """Whether the user was asked about a server of this name before."""
+        return name in self._read().get(project, {})
+
+    def keep(self, project: str, server: ConfiguredServer, answer: Answer) -> None:
+        """Remember an answer.
+
+        Raises:
+            UsageError: it cannot be written down.
+        """
+        try:
+            with locked(self._file):
+                kept = self._read()
+                choice = _Choice(shown_hash(server), answer)
+                kept.setdefault(project, {})[server.name] = choice
+                self._write(kept)
+        except OSError as error:
+            raise UsageError(f"{self._file} cannot be written: {error}") from error
+
+    def forget(self, project: str) -> int:
+        """Forget all answers about a project; returns how many there were.
+
+        Raises:
+            UsageError: it cannot be written down.
+        """
+        try:
+            with locked(self._file):
+                kept = self._read()
+                gone = kept.pop(project, {})
+                if gone:
+                    self._write(kept)
+                return len(gone)
+        except OSError as error:
+            raise UsageError(f"{self._file} cannot be written: {error}") from error
+
+    def _read(self) -> dict[str, dict[str, _Choice]]:
+        """All answers; none where others could have written them."""
+        try:
+            data = read_private(self._file)
+            if data is None:
+                return {}
+            return msgspec.json.decode(data, type=dict[str, dict[str, _Choice]])
+        except (OSError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            logger.warning("answers about MCP servers are not read: %s", type(error).__name__)
+            return {}
+
+    def _write(self, kept: dict[str, dict[str, _Choice]]) -> None:
+        replace_private(self._file, msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
+
+
+def shown_hash(server: ConfiguredServer) -> str:
+    """A hash of a project's server: its entry, and the files of the project that it runs."""
+    project = os.path.dirname(server.source)
+    return sha256(canonical([server.digest, named_files(server.entry, project)])).hexdigest()
+
+
+def named_files(entry: ServerEntry, project: str) -> dict[str, str]:
+    """The files below the project that a command line names, with a hash of each."""
+    found: dict[str, str] = {}
+    left = LARGEST_FILE
+    for word in (entry.command, *entry.args):
+        path = os.path.realpath(os.path.join(project, entry.cwd, word))
+        if "\0" in word or not path.startswith(f"{os.path.realpath(project)}/"):
+            continue
+        data = _file_data(path, left)
+        if data is not None:
+            left -= len(data)
+            found[word] = sha256(data).hexdigest()
+    return found
+
+
+def _file_data(path: str, most: int) -> bytes | None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return None
+        # What is beyond is not hashed: then a change there goes unnoticed, and no start takes long.
+        return file.read(max(0, most))

@@ -1,0 +1,216 @@
+"""The configuration of MCP servers: what an entry says, what it is called, and its variables.
+
+An entry is kept as it is written.  What it means on this machine (`expanded`) is found out when the
+server is started, so that a value of the environment is neither stored nor hashed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from weft.errors import UsageError
+from weft.sha256 import sha256
+
+Scope: TypeAlias = Literal["given", "local", "project", "user"]
+SCOPES: Final[tuple[Scope, ...]] = ("given", "local", "project", "user")
+"""Where an entry may stand; the first that has a name counts."""
+Transport: TypeAlias = Literal["stdio", "http", "sse"]
+
+START_SECONDS: Final = 30.0
+"""How long a call waits for a server that starts; then the server is late."""
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+MOST_SERVERS: Final = 100
+MOST_WORDS: Final = 200
+_TRANSPORTS: Final[Mapping[str, Transport]] = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamableHttp": "http",
+    "remote": "http",
+    "sse": "sse",
+}
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
+
+
+class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One server, as it is written down."""
+
+    type: str = ""
+    """`stdio`, `http` or `sse`; without it, what `command` or `url` says."""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = ""
+    """Relative to the project; empty: the project."""
+    url: str = ""
+    headers: dict[str, str] = {}
+    timeout: float | None = None
+    """Milliseconds that a call may be silent."""
+    startup_timeout: float | None = msgspec.field(default=None, name="startupTimeout")
+    """Milliseconds that it may take to start."""
+    sandbox: bool | Literal["on", "off"] = "on"
+    network: bool = True
+    trust_hints: bool = msgspec.field(default=False, name="trustHints")
+    """Tools that say that they only read are taken at their word; counts in the user's own scopes.
+    """
+    disabled: bool = False
+
+    @property
+    def transport(self) -> Transport:
+        """How it is spoken to."""
+        if self.type:
+            return _TRANSPORTS[self.type]
+        return "http" if self.url else "stdio"
+
+    @property
+    def is_sandboxed(self) -> bool:
+        """Whether it runs in the sandbox."""
+        return self.sandbox not in (False, "off")
+
+    @property
+    def shown(self) -> str:
+        """What it runs or reaches, in a line, as it is written."""
+        return self.url or " ".join((self.command, *self.args))
+
+
+class ConfiguredServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that is configured, be it right or not."""
+
+    name: str
+    scope: Scope
+    source: str
+    """The file that it stands in."""
+    entry: ServerEntry = ServerEntry()
+    digest: str = ""
+    """Of all that is written of it, and for which project."""
+    problem: str = ""
+    """Why it cannot be used; empty when it can."""
+
+    @property
+    def is_users(self) -> bool:
+        """The user wrote it down, and not a project."""
+        return self.scope != "project"
+
+
+def canonical(value: Any) -> bytes:
+    """A value as JSON that is the same for every order of keys."""
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def read_server(
+    name: str, written: Any, *, scope: Scope, source: str, project: str
+) -> ConfiguredServer:
+    """A server out of what is written; what is wrong with it is its `problem`."""
+    place = project if scope in ("local", "project") else ""
+    made = ConfiguredServer(name=name, scope=scope, source=source)
+    try:
+        entry = msgspec.convert(written, ServerEntry)
+        digest = sha256(canonical([place, written])).hexdigest()
+    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
+        return msgspec.structs.replace(made, problem=f"its entry is not right: {error}")
+    problem = name_problem(name) or _entry_problem(entry)
+    return msgspec.structs.replace(made, entry=entry, digest=digest, problem=problem)
+
+
+def name_problem(name: str) -> str:
+    """Why a server cannot be called so; empty when it can."""
+    if NAME.fullmatch(name) is None:
+        return f"{name!r} is no name of a server: use up to 40 letters, digits, - and _"
+    # `mcp__a__b` must name one tool of one server.
+    return f"{name!r} is no name of a server: it holds two _ in a row" if "__" in name else ""
+
+
+def _entry_problem(entry: ServerEntry) -> str:
+    if entry.type and entry.type not in _TRANSPORTS:
+        return f"there is no transport {entry.type!r}: stdio, http and sse are known"
+    if len(entry.args) > MOST_WORDS or len(entry.env) > MOST_WORDS:
+        return f"it has more than {MOST_WORDS} arguments or variables"
+    texts = [*_texts(entry), *entry.env]
+    if any("\0" in text for text in texts):
+        return "it holds a NUL"
+    if entry.transport == "stdio":
+        return "" if entry.command.strip() else "it has no command"
+    if not re.match(r"https?://[^/\s]", entry.url) and not entry.url.startswith("${"):
+        return f"{entry.url!r} is no address: write http://… or https://…"
+    return ""
+
+
+def checked_entry(name: str, written: Any) -> ServerEntry:
+    """An entry that the user wants to add.
+
+    Raises:
+        UsageError: it is not right.
+    """
+    found = read_server(name, written, scope="user", source="", project="")
+    if found.problem:
+        raise UsageError(found.problem)
+    return found.entry
+
+
+# --- variables -----------------------------------------------------------------------------
+
+
+def _texts(entry: ServerEntry) -> list[str]:
+    return [
+        *(entry.command, *entry.args, entry.url, entry.cwd),
+        *entry.env.values(),
+        *entry.headers.values(),
+    ]
+
+
+def variables_in(entry: ServerEntry) -> tuple[str, ...]:
+    """The variables of the environment that an entry asks for, each once."""
+    found = (match[1] for text in _texts(entry) for match in _VARIABLE.finditer(text))
+    return tuple(dict.fromkeys(found))
+
+
+def expanded(entry: ServerEntry, environ: Mapping[str, str]) -> ServerEntry:
+    """The entry with the values of its variables.
+
+    Raises:
+        UsageError: one is not set, and has no default.
+    """
+    missing: list[str] = []
+
+    def value(match: re.Match[str]) -> str:
+        found = environ.get(match[1])
+        # As a shell has it: an empty one counts as not set where there is a default.
+        if match[2] and not found:
+            return match[3]
+        if found is None:
+            missing.append(match[1])
+        return found or ""
+
+    def filled(text: str) -> str:
+        return _VARIABLE.sub(value, text)
+
+    made = _each_text(entry, filled)
+    if missing:
+        names = ", ".join(dict.fromkeys(missing))
+        raise UsageError(f"it needs variables that are not set: {names}")
+    return made
+
+
+def _each_text(entry: ServerEntry, change: Callable[[str], str]) -> ServerEntry:
+    return msgspec.structs.replace(
+        entry,
+        command=change(entry.command),
+        args=tuple(map(change, entry.args)),
+        env={name: change(text) for name, text in entry.env.items()},
+        cwd=change(entry.cwd),
+        url=change(entry.url),
+        headers={name: change(text) for name, text in entry.headers.items()},
+    )
+
+
+def merged(found: Iterable[ConfiguredServer]) -> dict[str, ConfiguredServer]:
+    """One server for each name: that of the first scope that has it, sorted by name."""
+    kept: dict[str, ConfiguredServer] = {}
+    for each in sorted(found, key=lambda server: SCOPES.index(server.scope)):
+        kept.setdefault(each.name, each)
+    return dict(sorted(kept.items()))

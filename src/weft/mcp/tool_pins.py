@@ -1,0 +1,241 @@
+"""What a server offers, and what of it the user knows: lists that are cached and pinned.
+
+The list of a server that was spoken to before is known without starting it.  What stood in its
+first list is pinned: a tool that says something else later is not called before the user has seen
+the difference, and one that is new is asked about once.  A model is only ever told what was pinned.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from weft.mcp.private_file import read_private, replace_private
+from weft.mcp.server_config import canonical
+from weft.sha256 import sha256
+
+logger = logging.getLogger(__name__)
+
+PinState: TypeAlias = Literal["pinned", "changed", "new"]
+MOST_TOOLS: Final = 1_000
+"""Tools of one server."""
+MOST_NAME: Final = 200
+MOST_DESCRIPTION: Final = 4_000
+"""Characters of a description that a model is shown."""
+MOST_SCHEMA: Final = 64 * 1024
+"""Bytes of a schema; a larger one is left out."""
+
+
+class ListedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as a server describes it."""
+
+    name: str
+    description: str
+    """Without characters that cannot be seen."""
+    schema: dict[str, Any]
+    only_reads: bool
+    """What it says of itself."""
+    digest: str
+    """Of all that it says."""
+    raw: dict[str, Any]
+
+
+class _WrittenTool(msgspec.Struct):
+    name: str
+    description: str | None = None
+    schema: dict[str, Any] | None = msgspec.field(default=None, name="inputSchema")
+    annotations: dict[str, Any] | None = None
+
+
+def read_tool(raw: Any) -> ListedTool:
+    """One tool of a list.
+
+    Raises:
+        ValueError: it cannot be offered, and why.
+    """
+    try:
+        written = msgspec.convert(raw, _WrittenTool)
+        said = {key: value for key, value in raw.items() if key != "_meta"}
+        whole = canonical(said)
+    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
+        raise ValueError(str(error)) from error
+    if not written.name or len(written.name) > MOST_NAME:
+        raise ValueError("its name is empty or too long")
+    schema = written.schema or {}
+    if len(canonical(schema)) > MOST_SCHEMA:
+        raise ValueError(f"its schema has more than {MOST_SCHEMA // 1024} kB")
+    if schema.get("type", "object") != "object":
+        raise ValueError("its arguments are no object")
+    hints = written.annotations or {}
+    return ListedTool(
+        name=written.name,
+        description=without_hidden(written.description or "")[:MOST_DESCRIPTION],
+        schema=_object_schema(schema),
+        only_reads=hints.get("readOnlyHint") is True,
+        digest=sha256(whole).hexdigest(),
+        raw=said,
+    )
+
+
+def _object_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema of an object with properties: vendors refuse one that has none."""
+    plain = {key: value for key, value in schema.items() if key not in ("$schema", "title")}
+    return {**plain, "type": "object", "properties": plain.get("properties") or {}}
+
+
+@cache
+def _hidden() -> re.Pattern[str]:
+    """Tags, joiners, marks of direction, fillers: what a person does not see and a model reads."""
+    # Compiled late: it takes milliseconds, and most texts need not be looked at by it.
+    return re.compile(
+        "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+        "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    )
+
+
+def without_hidden(text: str) -> str:
+    """Text without characters that cannot be seen."""
+    return text if text.isascii() and text.isprintable() else _hidden().sub("", text)
+
+
+def with_hidden_shown(text: str) -> str:
+    """Text in which every character that cannot be seen is named."""
+    return _hidden().sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
+
+
+class KnownTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool: as the user knows it, and as the server describes it now."""
+
+    known: ListedTool | None
+    now: ListedTool
+
+    @property
+    def state(self) -> PinState:
+        if self.known is None:
+            return "new"
+        return "pinned" if self.known.digest == self.now.digest else "changed"
+
+    @property
+    def shown(self) -> ListedTool:
+        """What a model is told."""
+        return self.known or self.now
+
+
+class ServerRecord(msgspec.Struct, kw_only=True):
+    """What is known of a server; one file for each configuration."""
+
+    era: str = ""
+    """The version of the protocol that it speaks."""
+    title: str = ""
+    """What it calls itself."""
+    instructions: str = ""
+    pinned_instructions: str = ""
+    listed: list[dict[str, Any]] = []
+    """Its tools, as it listed them last."""
+    pinned: dict[str, dict[str, Any]] = {}
+    """By name, the tools as the user knows them."""
+    is_listed: bool = False
+    """It has answered for its tools at least once."""
+
+    def take(self, listed: Sequence[dict[str, Any]], instructions: str) -> None:
+        """Take in a list; the first one is pinned as it is."""
+        readable = [raw for raw in listed if not _problem(raw)][:MOST_TOOLS]
+        if not self.is_listed:
+            self.pinned = {str(raw["name"]): raw for raw in readable}
+            self.pinned_instructions = instructions
+        self.listed, self.instructions, self.is_listed = readable, instructions, True
+
+    def agree(self, name: str) -> None:
+        """The user knows a tool as it is now."""
+        for raw in self.listed:
+            if raw.get("name") == name:
+                self.pinned[name] = raw
+
+    def tools(self) -> dict[str, KnownTool]:
+        """Its tools by name, sorted; of two with one name the first."""
+        found: dict[str, KnownTool] = {}
+        for now in _read_all(self.listed):
+            if now.name not in found:
+                before = self.pinned.get(now.name)
+                known = next(iter(_read_all([before])), None) if before is not None else None
+                found[now.name] = KnownTool(known=known, now=now)
+        return dict(sorted(found.items()))
+
+
+def problems_in(listed: Sequence[Any]) -> list[str]:
+    """The tools of a list that are left out, and why."""
+    found = [f"{_name_of(raw)}: {why}" for raw in listed if (why := _problem(raw))]
+    if len(listed) > MOST_TOOLS:
+        found.append(f"{len(listed) - MOST_TOOLS} more tools: {MOST_TOOLS} are the most")
+    return found
+
+
+def _name_of(raw: Any) -> str:
+    name = raw.get("name") if isinstance(raw, dict) else None
+    return without_hidden(name)[:MOST_NAME] if isinstance(name, str) else "a tool without a name"
+
+
+def _problem(raw: Any) -> str:
+    try:
+        read_tool(raw)
+    except ValueError as error:
+        return str(error) or "it is not right"
+    return ""
+
+
+def _read_all(tools: Iterable[dict[str, Any]]) -> Iterable[ListedTool]:
+    for raw in tools:
+        try:
+            yield read_tool(raw)
+        except ValueError:
+            continue  # the file was changed by hand
+
+
+class RecordFolder:
+    """Where the records of servers are kept, `$WEFT_HOME/mcp`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self, digest: str) -> ServerRecord:
+        """What is known of a server, by its configuration; an empty record when nothing is."""
+        try:
+            data = read_private(self._folder / f"{digest}.json")
+            return ServerRecord() if data is None else msgspec.json.decode(data, type=ServerRecord)
+        except (OSError, msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            logger.warning("what is known of an MCP server is not read: %s", type(error).__name__)
+            return ServerRecord()
+
+    def save(self, digest: str, record: ServerRecord) -> None:
+        """Keep what is known of a server; where that fails it is found out anew."""
+        try:
+            replace_private(self._folder / f"{digest}.json", msgspec.json.encode(record))
+        except OSError:
+            logger.warning("what is known of an MCP server is not kept", exc_info=True)
+
+    def forget(self, digest: str) -> None:
+        """Know nothing of a server any more."""
+        (self._folder / f"{digest}.json").unlink(missing_ok=True)
+
+
+def pin_diff(tool: KnownTool) -> str:
+    """How a tool differs from what the user knows, line by line, with nothing hidden."""
+    import difflib  # only where one has changed
+
+    before = "" if tool.known is None else _written(tool.known.raw)
+    lines = difflib.unified_diff(
+        before.splitlines(), _written(tool.now.raw).splitlines(), "known", "now", lineterm="", n=1
+    )
+    return "\n".join(lines)
+
+
+def _written(raw: dict[str, Any]) -> str:
+    text = msgspec.json.format(canonical(raw)).decode()
+    # A description of one long line would be one changed line: its lines are shown apart.
+    return with_hidden_shown(text.replace("\\n", "\n"))

@@ -1,0 +1,123 @@
+"""`weft mcp`, `/mcp`, and the question about servers that a project names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat_driver import driven_chat
+from tests.support.weft_program import WeftProgram
+from weft.app import App
+from weft.view import TableBlock
+
+
+def test_a_server_is_added_listed_shown_and_removed(weft: WeftProgram) -> None:
+    assert "no MCP server is configured" in weft.run("mcp").stderr
+    weft.run("mcp", "add", "-e", "A=1", "time", "--", "uvx", "mcp-server-time", "--local")
+    weft.run("mcp", "add-json", "-s", "user", "all", '{"command": "x", "network": false}')
+    lines = weft.run("mcp", "list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["server", "all", "time"]
+    assert "uvx mcp-server-time --local" in lines[2]
+    (row,) = (row for row in json.loads(weft.run("mcp", "--json").stdout) if row["name"] == "time")
+    assert (row["scope"], row["state"]) == ("local", "not started")
+    shown = json.loads(weft.run("mcp", "get", "all", "--json").stdout)
+    assert (shown["scope"], shown["network"]) == ("user", False)
+    weft.run("mcp", "remove", "time")
+    weft.run("mcp", "remove", "all")
+    assert json.loads(weft.run("mcp", "--json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["add", "time"], "weft mcp add NAME -- COMMAND"),
+        (["add", "a__b", "--", "x"], "two _ in a row"),
+        (["add", "-e", "A", "x", "--", "y"], "-e takes NAME=VALUE"),
+        (["add-json", "x", "{"], "is not JSON"),
+        (["add-json", "x", '{"command": 7}'], "is not right"),
+        (["add-json", "x", '{"type": "sdk"}'], "no transport 'sdk'"),
+        (["remove", "nothing"], "no MCP server 'nothing'"),
+        (["get", "nothing"], "no MCP server 'nothing'"),
+        (["allow", "nothing"], "no MCP server 'nothing'"),
+        (["import", "nowhere.json"], "nothing to import"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_sentence(
+    words: list[str], why: str, weft: WeftProgram
+) -> None:
+    done = weft.call("mcp", *words)
+    assert done.returncode == 2
+    assert why in done.stderr
+
+
+def test_a_server_of_the_project_is_allowed_and_the_answer_forgotten(weft: WeftProgram) -> None:
+    (weft.project / ".mcp.json").write_text('{"mcpServers": {"s": {"command": "x"}}}')
+    assert "needs_trust" in weft.run("mcp").stdout
+    weft.run("mcp", "allow", "s")
+    assert "not started" in weft.run("mcp").stdout
+    weft.run("mcp", "reset-project-choices")
+    assert "needs_trust" in weft.run("mcp").stdout
+
+
+def test_a_single_run_says_which_servers_it_leaves_out(weft: WeftProgram) -> None:
+    (weft.project / ".mcp.json").write_text('{"mcpServers": {"s": {"command": "x"}}}')
+    done = weft.call("-p", "hi", "-m", "scripted:x")
+    assert "an MCP server that you have not allowed: s; `weft mcp allow s`" in done.stderr
+
+
+def test_servers_of_other_agents_are_shown_and_only_then_written(weft: WeftProgram) -> None:
+    files = {
+        ".vscode/mcp.json": {"servers": {"v": {"command": "v", "args": ["1"]}}},
+        "opencode.json": {"mcp": {"o": {"command": ["o", "2"], "environment": {"A": "1"}}}},
+    }
+    for name, content in files.items():
+        path = weft.project / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content))
+    assert "v: v 1" in weft.run("mcp", "import", "vscode").stderr
+    assert json.loads(weft.run("mcp", "--json").stdout) == []
+    for source in ("vscode", "opencode"):
+        weft.run("mcp", "import", source, "--yes")
+    rows = json.loads(weft.run("mcp", "--json").stdout)
+    assert [(row["name"], row["scope"], row["shown"]) for row in rows] == [
+        ("o", "user", "o 2"),
+        ("v", "user", "v 1"),
+    ]
+
+
+def test_a_rule_for_a_server_that_is_not_configured_is_refused(weft: WeftProgram) -> None:
+    weft.run("mcp", "add", "-s", "user", "files", "--", "x")
+    weft.config.mkdir(parents=True, exist_ok=True)
+    (weft.config / "config.toml").write_text('[permissions]\ndeny = ["mcp__fles__write"]\n')
+    done = weft.call("-p", "hi", "-m", "scripted:x")
+    assert done.returncode == 2
+    assert "no MCP server 'fles' is configured; did you mean 'files'?" in done.stderr
+
+
+@pytest.mark.anyio
+async def test_the_chat_asks_about_servers_of_the_project_and_shows_what_would_run(
+    app: App,
+) -> None:
+    entry = {"command": "evil", "args": ["--now"], "env": {"T": "${TOKEN}"}, "sandbox": "off"}
+    content = {"mcpServers": {"s": entry}}
+    (Path(app.project_path) / ".mcp.json").write_text(json.dumps(content))
+    async with driven_chat(app, "Hello.") as talk:
+        question = await talk.screen.choice()
+        assert question.title == "Start s?"
+        rows = [row for block in talk.screen.of(TableBlock) for row in block.rows]
+        assert ("runs", "evil --now") in rows
+        assert ("where", "WITHOUT the sandbox, with the network") in rows
+        assert ("gets", "your variables TOKEN") in rows
+        talk.screen.answer(None)
+        await talk.screen.noted("s is not started")
+        talk.screen.typed("/mcp")
+        await talk.screen.until(lambda: ("s", "needs_trust") in _rows(talk.screen.of(TableBlock)))
+        talk.screen.typed("/mcp allow s")
+        await talk.screen.noted("s may be started here; it counts from your next conversation on")
+    assert [each.state for each in app.mcp.status()] == ["not started"]
+
+
+def _rows(blocks: list[TableBlock]) -> list[tuple[str, ...]]:
+    return [tuple(row) for block in blocks for row in block.rows]

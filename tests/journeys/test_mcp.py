@@ -1,0 +1,437 @@
+"""MCP servers in a session: their tools go the ways of ours, and what they change is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mcp_servers import entry
+from tests.support.world import World, facts, request_lines, running, until
+from weft.api.session import Session
+from weft.app import App
+from weft.events import PermissionRequest, QuestionAsked, SystemNote, ToolExecuting
+from weft.providers.script import CallTool
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+SANDBOX = {"sandbox.mode": "on"}
+
+
+def configure(world: World, **servers: dict[str, Any]) -> Path:
+    """Write servers into the user's own file."""
+    path = world.base / ".config" / "weft" / "mcp.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+def call(tool: str, **args: Any) -> list[CallTool]:
+    return [CallTool(name=f"mcp__scripted__{tool}", args=args)]
+
+
+def found(tool: str, **args: Any) -> list[CallTool]:
+    """A call by way of the tool that calls what a search has found."""
+    name = f"mcp__scripted__{tool}"
+    return [CallTool(name="tool_call", args={"name": name, "arguments": args})]
+
+
+def results(model: ScriptedModel) -> list[str]:
+    lines = request_lines(model.requests[-1])
+    return [line.removeprefix("result: ") for line in lines if line.startswith("result: ")]
+
+
+def tool_names(model: ScriptedModel, at: int = 0) -> list[str]:
+    return [tool.name for tool in model.requests[at].tools]
+
+
+async def said_to(app: App, model: ScriptedModel, **options: Any) -> Session:
+    session = await app.sessions.start_session(**options)
+    await session.send_message("do it")
+    return session
+
+
+async def listed(world: World, *, config: dict[str, Any] | None = None) -> None:
+    """Let a session get to know the servers, so that the next one has their tools by name."""
+    model = ScriptedModel([[CallTool(name="tool_search", args={"query": "echo"})], "done"])
+    async with world.open(model, config=config or SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+
+
+async def test_the_tool_of_a_server_that_was_never_started_is_found_in_the_first_turn(
+    world: World,
+) -> None:
+    configure(world, scripted=entry())
+    model = ScriptedModel(
+        [
+            [CallTool(name="tool_search", args={"query": "echo something"})],
+            found("echo", text="hello"),
+            "done",
+        ]
+    )
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    assert {"tool_search", "tool_call"} <= set(tool_names(model))
+    assert "whose tools are not known yet (tool_search waits for them): scripted" in str(
+        model.requests[0].messages
+    )
+    assert "mcp__scripted__echo\ndoes echo\nParameters: {" in str(results(model)[0]).replace(
+        "\\n", "\n"
+    )
+    assert results(model)[1].endswith("echo: hello")
+
+
+async def allow_all(session: Session, wanted: int) -> list[PermissionRequest]:
+    """Allow so many requests, one after the other."""
+    seen: list[PermissionRequest] = []
+    after = 0
+    while len(seen) < wanted:
+        request = await until(session, PermissionRequest, after=after)
+        after = request.seq
+        seen.append(request)
+        await session.respond_to_permission("allow_once", request_id=request.request_id)
+    return seen
+
+
+async def test_tools_that_are_known_are_offered_by_name_and_asked_about(world: World) -> None:
+    configure(world, scripted=entry())
+    await listed(world)
+    model = ScriptedModel([call("echo", text="one"), call("echo", text="two"), "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        session = await app.sessions.start_session()
+        async with running(lambda: session.send_message("do it")):
+            requests = await allow_all(session, 2)
+    assert requests[0].tool_name == "mcp__scripted__echo"
+    assert "echo of the MCP server scripted (user scope, with the network)" in requests[0].preview
+    assert "The server says that it only reads." in requests[0].preview
+    assert "mcp__scripted__echo" in tool_names(model)
+    assert "tool_search" not in tool_names(model)
+    assert [line[-3:] for line in results(model)] == ["one", "two"]
+
+
+# --- what a call changes -------------------------------------------------------------------
+
+
+async def test_what_a_call_writes_is_touched_and_goes_back_with_a_rewind(world: World) -> None:
+    configure(world, scripted=entry())
+    await listed(world)
+    world.write("a.txt", "before")
+    model = ScriptedModel(
+        [
+            call("write", path="a.txt", text="after"),
+            call("write", path="new/b.txt", text="b"),
+            "done",
+        ]
+    )
+    async with world.open(model, config=SANDBOX) as app:
+        session = await said_to(app, model, permission_mode="bypass")
+        touched = {file.path for file in await session.touched_files()}
+        assert {"a.txt", "new/b.txt"} <= touched
+        assert (world.read("a.txt"), world.read("new/b.txt")) == ("after", "b")
+        await session.rewind(0)
+        assert world.read("a.txt") == "before"
+        assert not (world.project / "new").exists()
+
+
+async def test_a_call_cannot_change_what_programs_obey(world: World) -> None:
+    configure(world, scripted=entry())
+    (world.project / ".git" / "hooks").mkdir(parents=True)
+    world.write("CLAUDE.md", "old")
+    await listed(world)
+    model = ScriptedModel(
+        [
+            call("write", path=".git/hooks/post-checkout", text="evil"),
+            call("write", path="CLAUDE.md", text="evil"),
+            call("write", path=".vscode/tasks.json", text="evil"),
+            call("write", path="plain.txt", text="fine"),
+            "done",
+        ]
+    )
+    async with world.open(model, config=SANDBOX) as app:
+        session = await said_to(app, model, permission_mode="accept_edits", asking="yes")
+        assert [file.path for file in await session.touched_files()] == ["plain.txt"]
+        notes = [note.text for note in await facts(session, SystemNote)]
+    assert world.read("CLAUDE.md") == "old"
+    assert world.read("plain.txt") == "fine"
+    assert not (world.project / ".vscode").exists()
+    assert not (world.project / ".git" / "hooks" / "post-checkout").exists()
+    told = results(model)
+    assert "Read-only file system" in told[0]
+    assert "Read-only file system" in told[1]
+    assert "These changes are not allowed and were put back" in told[2]
+    assert any(".vscode/tasks.json" in note for note in notes)
+    assert [path.read_text() for path in (world.base / "mcp" / "refused").iterdir()] == ["evil"]
+
+
+async def test_a_call_that_ends_in_an_error_is_judged_as_well(world: World) -> None:
+    configure(world, scripted=entry("write_and_fail"))
+    await listed(world)
+    model = ScriptedModel([call("write", path=".vscode/tasks.json", text="evil"), "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="default", asking="yes")
+    assert not (world.project / ".vscode").exists()
+    assert "error -32000: not written at all" in results(model)[0]
+    assert "were put back" in results(model)[0]
+
+
+async def test_a_call_is_held_to_the_boundaries_of_the_session(world: World) -> None:
+    configure(world, scripted=entry())
+    await listed(world)
+    world.write("code.py", "one\ntwo\nthree\n")
+    model = ScriptedModel(
+        [
+            call("write", path="code.py", text="one\nTWO\nthree\n"),
+            call("write", path="code.py", text="ONE\nTWO\nthree\n"),
+            "done",
+        ]
+    )
+    async with world.open(model, config=SANDBOX) as app:
+        session = await app.sessions.start_session(permission_mode="bypass")
+        await session.set_boundary("code.py", 1, 1)
+        await session.send_message("do it")
+    assert world.read("code.py") == "one\nTWO\nthree\n"
+    assert "were put back" not in results(model)[0]
+    assert "were put back" in results(model)[1]
+
+
+async def test_a_call_writes_nowhere_but_in_the_project(world: World) -> None:
+    outside = world.base / "outside"
+    outside.mkdir()
+    configure(world, scripted=entry())
+    await listed(world)
+    settings = world.base / ".config" / "weft" / "mcp.json"
+    model = ScriptedModel(
+        [
+            call("write", path=str(outside / "x"), text="evil"),
+            call("write", path=str(settings), text="evil"),
+            call("write", path="/etc/evil", text="evil"),
+            "done",
+        ]
+    )
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    assert not list(outside.iterdir())
+    assert "scripted" in settings.read_text()
+    assert not Path("/etc/evil").exists()
+
+
+# --- what a server sees --------------------------------------------------------------------
+
+
+async def test_a_server_gets_little_of_the_environment_and_what_its_entry_names(
+    world: World,
+) -> None:
+    own = {"OWN": "x-${LENT}-${ABSENT:-default}"}
+    configure(world, scripted=entry(env=own))
+    search = [CallTool(name="tool_search", args={"query": "env"})]
+    model = ScriptedModel([search, found("env"), "done"])
+    environ = {**world.environ, "LENT": "lent", "OPENAI_API_KEY": "sk-123456789", "ELSE": "1"}
+    async with world.open(model, config=SANDBOX) as app:
+        app._environ.update(environ)
+        await said_to(app, model, permission_mode="bypass")
+    seen = json.loads(results(model)[1].split("]", 1)[1])
+    assert seen["OWN"] == "x-lent-default"
+    assert {"HOME", "PATH"} <= set(seen)
+    assert not {"OPENAI_API_KEY", "ELSE", "LENT", "WEFT_HOME"} & set(seen)
+
+
+async def test_a_variable_that_is_not_set_is_named(world: World) -> None:
+    configure(world, scripted=entry(env={"TOKEN": "${NOT_THERE}"}))
+    model = ScriptedModel([[CallTool(name="tool_search", args={"query": "echo"})], "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    assert "it needs variables that are not set: NOT_THERE" in results(model)[0]
+
+
+# --- rules ---------------------------------------------------------------------------------
+
+
+async def test_rules_hold_for_servers_tools_and_arguments(world: World) -> None:
+    configure(world, scripted=entry())
+    await listed(world)
+    rules = {
+        "permissions.allow": ["mcp__scripted__echo(text:ok*)", "mcp__scripted__image"],
+        "permissions.deny": ["mcp__scripted__write(path:*secret*)", "mcp__scripted__spawn"],
+    }
+    model = ScriptedModel(
+        [
+            call("echo", text="okay"),
+            call("echo", text="no"),
+            call("write", path="a/secret.txt", text="x"),
+            call("spawn"),
+            call("image"),
+            "done",
+        ]
+    )
+    async with world.open(model, config={**SANDBOX, **rules}) as app:
+        await said_to(app, model, asking="no")
+    told = results(model)
+    assert told[0].endswith("echo: okay")
+    assert "there is no one to ask" in told[1]
+    assert "the rule `deny mcp__scripted__write(path:*secret*)` says so" in told[2]
+    assert "the rule `deny mcp__scripted__spawn` says so" in told[3]
+    assert "no text" in told[4]
+
+
+async def test_a_rule_holds_for_a_tool_that_was_found_by_a_search_as_well(world: World) -> None:
+    configure(world, scripted=entry("many=30"))
+    await listed(world)
+    rules = {"permissions.deny": ["mcp__scripted"]}
+    model = ScriptedModel([found("echo", text="x"), "done"])
+    async with world.open(model, config={**SANDBOX, **rules}) as app:
+        await said_to(app, model, permission_mode="bypass")
+    assert "the rule `deny mcp__scripted` says so" in results(model)[0]
+    assert "mcp__scripted__echo" not in tool_names(model)
+
+
+async def test_hooks_and_requests_see_the_tool_that_is_meant(world: World) -> None:
+    configure(world, scripted=entry("many=30"))
+    await listed(world)
+    hook = {"type": "command", "command": "echo not this one >&2; exit 2"}
+    hooks = {"PreToolUse": [{"matcher": "mcp__scripted__write", "hooks": [hook]}]}
+    model = ScriptedModel([found("write", text="x"), found("echo", text="x"), "done"])
+    async with world.open(model, config={**SANDBOX, "hooks": hooks}) as app:
+        session = await app.sessions.start_session()
+        async with running(lambda: session.send_message("do it")):
+            (request,) = await allow_all(session, 1)
+        executed = [fact.tool_name for fact in await facts(session, ToolExecuting)]
+    assert (request.tool_name, request.args) == ("mcp__scripted__echo", {"text": "x"})
+    assert executed == ["mcp__scripted__echo"]
+    assert "not this one" in results(model)[0]
+    assert results(model)[1].endswith("echo: x")
+
+
+async def test_plan_mode_leaves_what_the_user_says_only_reads_and_asks_for_it(
+    world: World,
+) -> None:
+    configure(world, scripted=entry(trustHints=True))
+    await listed(world)
+    model = ScriptedModel([call("echo", text="x"), call("write", text="x"), "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        session = await app.sessions.start_session(permission_mode="plan")
+        async with running(lambda: session.send_message("do it")):
+            (request,) = await allow_all(session, 1)
+    assert request.tool_name == "mcp__scripted__echo"
+    assert [name for name in tool_names(model) if "mcp__" in name] == ["mcp__scripted__echo"]
+    assert results(model)[0].endswith("echo: x")
+    assert "plan mode changes nothing" in results(model)[1]
+
+
+# --- pins ----------------------------------------------------------------------------------
+
+
+async def pinned_then(world: World, *traps: str) -> None:
+    """A server that the user knows, and that says something else from now on."""
+    configure(world, scripted=entry("x"))
+    await listed(world)
+    record = next((world.base / "mcp").glob("*.json"))
+    content = json.loads(record.read_text())
+    # As if the program behind the same command line had been replaced.
+    for tool in content["pinned"].values():
+        if tool["name"] == "echo":
+            tool["description"] = "did echo before"
+    record.write_text(json.dumps(content))
+
+
+async def test_a_tool_that_says_something_else_is_asked_about_with_the_difference(
+    world: World,
+) -> None:
+    await pinned_then(world)
+    rules = {"permissions.allow": ["mcp__scripted"]}
+    model = ScriptedModel([call("echo", text="1"), call("echo", text="2"), "done"])
+    async with world.open(model, config={**SANDBOX, **rules}) as app:
+        session = await app.sessions.start_session(permission_mode="bypass")
+        async with running(lambda: session.send_message("do it")):
+            (request,) = await allow_all(session, 1)
+    assert "describes 'echo' in another way now" in request.reason
+    assert '-  "description": "did echo before",' in request.preview
+    assert '+  "description": "does echo",' in request.preview
+    assert request.always_pattern == ""
+    # The first answer is the user's word for it: the second call needs none.
+    assert [line[-1] for line in results(model)] == ["1", "2"]
+    # What the model was told is what the user knew.
+    described = {tool.name: tool.description for tool in model.requests[0].tools}
+    assert described["mcp__scripted__echo"] == "did echo before"
+
+
+async def test_a_changed_tool_is_not_called_where_nobody_can_be_asked(world: World) -> None:
+    await pinned_then(world)
+    model = ScriptedModel([call("echo", text="1"), "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass", asking="yes")
+    assert "only the user can allow it" in results(model)[0]
+
+
+# --- questions -----------------------------------------------------------------------------
+
+
+async def test_what_a_server_asks_is_a_question_of_the_session(world: World) -> None:
+    configure(world, scripted=entry())
+    await listed(world)
+    model = ScriptedModel([call("ask"), "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        session = await app.sessions.start_session(permission_mode="bypass")
+        async with running(lambda: session.send_message("do it")):
+            question = await until(session, QuestionAsked)
+            assert question.question == "The MCP server scripted asks: Which one?\ncolor"
+            await session.answer_question(question.request_id, "green")
+    assert '"content": {"color": "green"}' in results(model)[0]
+
+
+# --- the project's own servers -------------------------------------------------------------
+
+
+async def test_a_server_of_the_project_counts_only_after_the_users_yes(world: World) -> None:
+    world.write(".mcp.json", json.dumps({"mcpServers": {"scripted": entry()}}))
+    model = ScriptedModel(["hello"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model)
+        servers = app.mcp_servers
+        assert servers is not None
+        assert [each.state for each in servers.status()] == ["needs_trust"]
+        (question,) = servers.questions()
+        assert "hostile_mcp_server.py" in question.shown
+        servers.answer("scripted", "yes")
+    assert "tool_search" not in tool_names(model)
+    await listed(world)
+    model = ScriptedModel([call("echo", text="hi"), "done"])
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    assert results(model)[0].endswith("echo: hi")
+    # Any change of the entry, and the answer counts no more.
+    world.write(".mcp.json", json.dumps({"mcpServers": {"scripted": entry("other")}}))
+    async with world.open(ScriptedModel(["x"]), config=SANDBOX) as app:
+        servers = app.mcp_servers
+        assert servers is not None
+        assert [each.state for each in servers.status()] == ["needs_trust"]
+
+
+async def test_the_prefix_is_the_same_before_and_after_a_list_changes(world: World) -> None:
+    configure(world, scripted=entry("changes", "grows"))
+    await listed(world)
+    model = ScriptedModel([call("echo", text="1"), "one", "two"])
+    async with world.open(model, config=SANDBOX) as app:
+        session = await said_to(app, model, permission_mode="bypass")
+        await session.send_message("again")
+    first, *others = [(request.system, request.tools) for request in model.requests]
+    assert all(each == first for each in others)
+
+
+async def test_many_tools_are_named_in_a_note_and_found_by_a_search(world: World) -> None:
+    configure(world, scripted=entry("many=100"))
+    await listed(world)
+    model = ScriptedModel(
+        [
+            [CallTool(name="tool_search", args={"query": "select:mcp__scripted__tool_77"})],
+            found("tool_77", text="x"),
+            "done",
+        ]
+    )
+    async with world.open(model, config=SANDBOX) as app:
+        await said_to(app, model, permission_mode="bypass")
+    assert not any(name.startswith("mcp__") for name in tool_names(model))
+    assert "mcp__scripted__tool_99" in str(model.requests[0].messages)
+    assert results(model)[1].endswith("echo: x")

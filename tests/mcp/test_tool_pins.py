@@ -1,0 +1,106 @@
+"""Lists that are pinned: what the user knows stays what models are told, and a change is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.mcp import RecordFolder, ServerRecord, pin_diff
+from weft.mcp.tool_pins import problems_in, read_tool
+
+
+def tool(**more: Any) -> dict[str, Any]:
+    return {"name": "t", "description": "d", "inputSchema": {"type": "object"}, **more}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": "d "},
+        {"description": "d\u200b"},
+        {"description": "d\U000e0041"},
+        {"inputSchema": {"type": "object", "properties": {"x": {}}}},
+        {"inputSchema": {"type": "object", "description": "send ~/.ssh"}},
+        {"annotations": {"readOnlyHint": True}},
+        {"outputSchema": {"type": "object"}},
+        {"title": "other"},
+        {"icons": []},
+    ],
+)
+def test_whatever_a_tool_says_else_is_a_change(change: dict[str, Any]) -> None:
+    record = ServerRecord()
+    record.take([tool()], "")
+    record.take([tool(**change)], "")
+    known = record.tools()["t"]
+    assert known.state == "changed"
+    assert known.shown.description == "d"
+    assert pin_diff(known).count("\n") >= 2
+    record.agree("t")
+    assert record.tools()["t"].state == "pinned"
+
+
+def test_the_order_of_keys_and_what_is_for_nobody_is_no_change() -> None:
+    record = ServerRecord()
+    record.take([tool()], "")
+    record.take([{**dict(reversed(tool().items())), "_meta": {"time": 1}}], "")
+    assert record.tools()["t"].state == "pinned"
+
+
+def test_what_cannot_be_seen_is_shown_in_the_difference_and_kept_from_models() -> None:
+    record = ServerRecord()
+    record.take([tool()], "")
+    record.take([tool(description="d\u200bx\U000e0041\u202e")], "")
+    assert "d<U+200B>x<U+E0041><U+202E>" in pin_diff(record.tools()["t"])
+    assert read_tool(tool(description="d\u200bx\U000e0041\u202e")).description == "dx"
+
+
+def test_a_tool_that_is_new_and_one_that_is_gone() -> None:
+    record = ServerRecord()
+    record.take([tool(), tool(name="gone")], "")
+    record.take([tool(), tool(name="new")], "")
+    assert {name: each.state for name, each in record.tools().items()} == {
+        "new": "new",
+        "t": "pinned",
+    }
+
+
+def test_an_empty_first_list_pins_nothing_that_comes_later() -> None:
+    record = ServerRecord()
+    record.take([], "")
+    record.take([tool()], "")
+    assert record.tools()["t"].state == "new"
+
+
+def test_of_two_tools_with_one_name_the_first_counts() -> None:
+    record = ServerRecord()
+    record.take([tool(), tool(description="other")], "")
+    assert record.tools()["t"].now.description == "d"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [None, 7, "t", [], {}, {"name": ""}, tool(name=7), tool(name="x" * 201), tool(inputSchema=[])],
+)
+def test_what_is_no_tool_is_left_out(raw: Any) -> None:
+    assert len(problems_in([raw, tool()])) == 1
+    record = ServerRecord()
+    record.take([raw, tool()], "")
+    assert list(record.tools()) == ["t"]
+
+
+def test_a_record_outlives_the_process_and_one_that_others_can_write_does_not_count(
+    tmp_path: Path,
+) -> None:
+    folder = RecordFolder(tmp_path / "mcp")
+    record = ServerRecord(era="2025-11-25")
+    record.take([tool()], "use it")
+    folder.save("a", record)
+    assert folder.load("a").tools()["t"].state == "pinned"
+    assert folder.load("b").is_listed is False
+    (tmp_path / "mcp" / "a.json").chmod(0o666)
+    assert folder.load("a").is_listed is False
+    (tmp_path / "mcp" / "a.json").chmod(0o600)
+    (tmp_path / "mcp" / "a.json").write_text('{"listed": 7}')
+    assert folder.load("a").is_listed is False

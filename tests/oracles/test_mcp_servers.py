@@ -1,0 +1,103 @@
+"""Real MCP servers of three eras: they list their tools in the sandbox, and answer.
+
+They run where `make oracles` has installed them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.real_servers import FOLDERS
+from tests.support.world import World, request_lines
+from weft.providers.script import CallTool
+from weft.providers.scripted import ScriptedModel
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.oracle]
+
+PATIENCE = 120
+SERVERS: dict[str, tuple[list[str], str, dict[str, Any], str]] = {
+    "mcp-server-time": ([], "get_current_time", {"timezone": "UTC"}, '"timezone": "UTC"'),
+    "mcp-server-git": ([], "git_status", {"repo_path": "."}, "Repository status"),
+    "mcp-server-fetch": ([], "fetch", {"url": "http://127.0.0.1:1/"}, ""),
+    "mcp-server-everything": ([], "get-sum", {"a": 2, "b": 3}, "The sum of 2 and 3 is 5"),
+    "mcp-server-memory": ([], "read_graph", {}, '"entities"'),
+    "mcp-server-sequential-thinking": (
+        [],
+        "sequentialthinking",
+        {"thought": "x", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1},
+        '"thoughtNumber": 1',
+    ),
+    "mcp-server-filesystem": (["."], "list_directory", {"path": "."}, "[FILE] a.txt"),
+}
+"""By program: its arguments, one of its tools, what that is given, and what it says."""
+
+
+def configuration(program: str) -> str:
+    """The server as a command line brings it; the test is skipped where it is not installed."""
+    path = ":".join([*map(str, FOLDERS), os.environ["PATH"]])
+    found = shutil.which(program, path=path)
+    if found is None:
+        pytest.skip(f"{program} is not installed: `make oracles`")
+    entry = {"command": found, "args": SERVERS[program][0], "env": {"PATH": path}}
+    return json.dumps({"mcpServers": {"real": entry}})
+
+
+def called(tool: str, **args: Any) -> list[CallTool]:
+    given = {"name": f"mcp__real__{tool}", "arguments": args}
+    return [CallTool(name="tool_call", args=given)]
+
+
+def prepare(world: World) -> None:
+    """A repository with a file."""
+    world.write("a.txt", "one")
+    subprocess.run(["git", "init", "-q"], cwd=world.project, check=True)
+
+
+async def told(world: World, program: str, *calls: list[CallTool]) -> tuple[list[str], set[str]]:
+    """What a model is told, and the files that were touched."""
+    model = ScriptedModel([[CallTool(name="tool_search", args={"query": "*"})], *calls, "done"])
+    given = [configuration(program)]
+    async with world.open(model, config={"sandbox.mode": "on"}, mcp_config=given) as app:
+        session = await app.sessions.start_session(permission_mode="bypass")
+        with anyio.fail_after(PATIENCE):
+            await session.send_message("go")
+        touched = {file.path for file in await session.touched_files()}
+        await session.rewind(0)
+    lines = request_lines(model.requests[-1])
+    return [line for line in lines if line.startswith("result: ")], touched
+
+
+@pytest.mark.parametrize("program", SERVERS)
+async def test_a_real_server_lists_its_tools_and_answers(plain_world: World, program: str) -> None:
+    prepare(plain_world)
+    _, tool, args, said = SERVERS[program]
+    results, _ = await told(plain_world, program, called(tool, **args))
+    assert f"mcp__real__{tool}" in results[0]
+    assert said in results[1]
+
+
+async def test_what_server_filesystem_does_to_files_is_known_judged_and_undone(
+    plain_world: World,
+) -> None:
+    prepare(plain_world)
+    at = str(plain_world.project)
+    edits = [{"oldText": "one", "newText": "two"}]
+    results, touched = await told(
+        plain_world,
+        "mcp-server-filesystem",
+        called("edit_file", path=f"{at}/a.txt", edits=edits),
+        called("write_file", path=f"{at}/b.txt", content="b"),
+        called("move_file", source=f"{at}/b.txt", destination=f"{at}/c.txt"),
+        called("write_file", path=f"{at}/.git/hooks/post-checkout", content="evil"),
+    )
+    assert {"a.txt", "b.txt", "c.txt"} <= touched
+    assert "read-only file system" in results[4].lower()
+    assert plain_world.read("a.txt") == "one"
+    assert sorted(os.listdir(at)) == [".git", "a.txt"]
