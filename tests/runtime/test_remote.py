@@ -26,7 +26,7 @@ from weft.events import (
     encode,
 )
 from weft.ids import NodeId, SessionId, TurnId
-from weft.messages import Node, Text
+from weft.messages import Node, Text, Thinking
 from weft.runtime.ports.remote import RemotePort
 from weft.state import SessionState
 from weft.store import Draft
@@ -51,8 +51,9 @@ def remote_port() -> RemotePort:
     return RemotePort(state, MemoryStore(), owner, Supervisor())
 
 
-def answer(text: str) -> bytes:
-    node = Node(id=NODE, role="assistant", parts=(Text(text=text),))
+def answer(text: str, thinking: str = "") -> bytes:
+    before = (Thinking(text=thinking),) if thinking else ()
+    node = Node(id=NODE, role="assistant", parts=(*before, Text(text=text)))
     return encode(NewMessage(node=node, seq=3, session_id=SessionId("ses_1")))
 
 
@@ -122,6 +123,24 @@ async def test_an_answer_that_began_again_unheard_takes_the_place_of_the_first_a
     events = await heard_by_a_subscriber(remote_port(), *arrivals)
     assert isinstance(events[1], AnswerRestarted)
     assert texts([events[0], *events[2:]]) == ["Good", "Hello", "message"]
+
+
+def thought(offset: int, text: str) -> bytes:
+    return msgspec.json.encode(ThinkingDelta(node_id=NODE, offset=offset, text=text, after_seq=2))
+
+
+@pytest.mark.parametrize("heard", [[delta(0, "Good")], [thought(0, "hm"), delta(0, "Hel")]])
+async def test_an_answer_that_began_again_is_whole_before_its_message_if_the_log_is_ahead(
+    heard: list[bytes],
+) -> None:
+    late = msgspec.json.encode(AnswerRestarted(node_id=NODE, after_seq=2))
+    rest = (late, thought(0, "oh"), delta(0, "Hello"))
+    arrivals = (*heard, answer("Hello", thinking="oh"), *rest)
+    events = (await heard_by_a_subscriber(remote_port(), *arrivals))[len(heard) :]
+    assert [type(event).__name__ for event in events] == [
+        *("AnswerRestarted", "ThinkingDelta", "TextDelta", "NewMessage")
+    ]
+    assert [(event.offset, event.text) for event in events[1:3]] == [(0, "oh"), (0, "Hello")]  # type: ignore[union-attr]  # they are pieces
 
 
 async def test_pieces_of_an_answer_are_dropped_when_the_log_is_two_answers_ahead() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -50,7 +51,7 @@ def on_a_read_only_disk(program: WeftProgram, *arguments: str) -> subprocess.Com
     return subprocess.run(
         [*READ_ONLY, *program.argv(*arguments)],
         cwd=program.project,
-        env=program.environment,
+        env={**program.environment, "TMPDIR": "/run"},
         capture_output=True,
         text=True,
         timeout=60,
@@ -69,10 +70,56 @@ def test_a_store_on_a_read_only_disk_can_be_read_and_says_so_when_written(
     assert [each["id"] for each in json.loads(listed.stdout)] == [session["id"]], listed.stderr
     shown = on_a_read_only_disk(program, "session", "show", session["id"])
     assert "Hello there." in shown.stdout
+    examined = on_a_read_only_disk(program, "doctor")
+    assert re.search(r"store .* is intact", examined.stdout), examined.stdout
     refused = on_a_read_only_disk(program, "-p", "-m", model, "again")
     assert refused.returncode == 1
     assert "is read-only: it can be read, and nothing was written" in refused.stderr
     assert len(program.sessions()) == 1
+
+
+FILLED = """
+cp "$1" "$2/weft.db" || exit 9
+# As much as there is room for, to the last byte.
+dd if=/dev/zero of="$2/fill" bs=64k status=none 2>/dev/null
+dd if=/dev/zero of="$2/fill2" bs=1 count=70000 status=none 2>/dev/null
+shift 2
+exec "$@"
+"""
+
+
+def on_a_full_disk(program: WeftProgram, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run it with its data on a small disk that has no room left."""
+    stored = program.home / "stored.db"
+    if not stored.exists():
+        shutil.move(program.data / "weft.db", stored)
+        shutil.rmtree(program.data)
+        program.data.mkdir()
+    disk = ("--bind", "/", "/", "--dev", "/dev", "--size", "2000000", "--tmpfs", str(program.data))
+    filled = ("sh", "-c", FILLED, "sh", str(stored), str(program.data))
+    return subprocess.run(
+        ["bwrap", *disk, *filled, *program.argv(*arguments)],
+        cwd=program.project,
+        env=program.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.process
+def test_a_store_on_a_full_disk_can_be_read_and_says_so_when_written(program: WeftProgram) -> None:
+    model = program.script("Hello there.", "Never.")
+    assert program.run("-p", "-m", model, "hi").returncode == 0
+    (session,) = program.sessions()
+    listed = on_a_full_disk(program, "session", "list", "--json")
+    assert [each["id"] for each in json.loads(listed.stdout)] == [session["id"]], listed.stderr
+    shown = on_a_full_disk(program, "session", "show", session["id"])
+    assert "Hello there." in shown.stdout, shown.stderr
+    refused = on_a_full_disk(program, "-p", "-m", model, "again")
+    assert refused.returncode == 1
+    assert "the disk is full, nothing was written to" in refused.stderr
 
 
 @pytest.mark.process

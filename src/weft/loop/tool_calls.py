@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import anyio
@@ -45,6 +46,7 @@ from weft.loop.tool_results import (
     STOPPED_WHILE_RUNNING,
     refused,
     settled,
+    sound_forwarding,
     sound_outcome,
     sound_preparation,
     touched_facts,
@@ -53,7 +55,7 @@ from weft.loop.tool_results import (
 from weft.messages import ToolCall, ToolResult, clean_text
 from weft.permissions import PolicyDecision, with_hook
 from weft.state import SessionState
-from weft.tools import DelegateTool, PreparedCall, Tool, ToolOutcome, UserQuestion
+from weft.tools import DelegateTool, ForwardingTool, PreparedCall, Tool, ToolOutcome, UserQuestion
 
 logger = logging.getLogger(__name__)
 
@@ -326,33 +328,56 @@ class ToolCallBatch:
                 f"They began: {call.raw_args[:500]}",
             )
             return None
+        shows_input = self._driver is not None
+        if isinstance(tool, ForwardingTool):
+            found = await self._forwarded(call, tool)
+            if found is None:
+                return None
+            # The log has its arguments only inside those of the call that was made.
+            (call, tool), shows_input = found, True
         # Before it is prepared: what a command could read is judged by the rules then.
         if self._env.reach_rules is not None:
             await self._env.reach_rules()
         prepared = await self._prepare(call, tool)
         if prepared is None:
             return None
-        shows_input = self._driver is not None
         ready = ReadyCall(call=call, tool=tool, prepared=prepared, shows_input=shows_input)
         return await self._permitted(ready)
 
+    async def _forwarded(
+        self, call: ToolCall, tool: ForwardingTool
+    ) -> tuple[ToolCall, Tool] | None:
+        """The call that is meant by one; None when it was refused."""
+        try:
+            meant, args = await self._contained(
+                tool, lambda: tool.forwarded(call.args), sound_forwarding
+            )
+        except (BadArguments, ToolError) as error:
+            await self._record_unprepared(call, error)
+            return None
+        return msgspec.structs.replace(call, name=meant.name, args=args), meant
+
     async def _prepare(self, call: ToolCall, tool: Tool) -> PreparedCall | None:
         context = self._env.tool_context(call.call_uid)
-        context = msgspec.structs.replace(context, node=self._node or None)
+        ask = partial(self._ask_in_call, call) if self._can_ask else None
+        context = msgspec.structs.replace(context, node=self._node or None, ask=ask)
         try:
             prepared = await self._contained(
                 tool, lambda: tool.prepare(call.args, context), sound_preparation
             )
-        except BadArguments as error:
-            self._refuse_invalid(call, str(error))
-            return None
-        except ToolError as error:
-            self.ran += 1
-            failed = ToolOutcome(text=str(error), is_error=True)
-            self._record(call, await self._masked_outcome(failed), 0)
+        except (BadArguments, ToolError) as error:
+            await self._record_unprepared(call, error)
             return None
         self.ran += 1
         return prepared
+
+    async def _record_unprepared(self, call: ToolCall, error: BadArguments | ToolError) -> None:
+        if isinstance(error, BadArguments):
+            self._refuse_invalid(call, str(error))
+            return
+        self.ran += 1
+        failed = ToolOutcome(text=str(error), is_error=True)
+        self._record(call, await self._masked_outcome(failed), 0)
 
     async def _permitted(self, ready: ReadyCall) -> ReadyCall | None:
         """Ask the gate, the hooks, and the user where one of them says so; None when the call is
@@ -445,7 +470,7 @@ class ToolCallBatch:
                     "Denied: only the user can let a command out of the sandbox, "
                     "and this session asks no one.",
                 )
-            case "yes" if ready.prepared.action.exposes:
+            case "yes" if ready.prepared.action.exposes or ready.prepared.action.unfamiliar:
                 return self._denied(
                     ready,
                     f"Denied: {decision.reason}; only the user can allow it, "
@@ -518,6 +543,26 @@ class ToolCallBatch:
         )
         await self._pending.commit(_QUESTION)
         return request_id
+
+    @property
+    def _can_ask(self) -> bool:
+        return self._driver is None and self._env.gate.when_asking == "wait"
+
+    async def _ask_in_call(self, call: ToolCall, question: UserQuestion) -> str | None:
+        """Put a question to the user that comes up while a call runs; None where it was not
+        answered.
+
+        A call that a crash cuts short is not taken up again, and neither is its question.
+        """
+        request_id = await self._open_question(call, question)
+        self._env.journal.status("awaiting_permission")
+        try:
+            resolved = await self._env.journal.resolution(request_id)
+        finally:
+            self._env.journal.status("executing_tool")
+        if not isinstance(resolved, QuestionAnswered):
+            return None
+        return self._env.redact(resolved.answer)
 
     # -- waiting
 

@@ -21,7 +21,7 @@ from weft.events import (
 from weft.ids import BlobId, CallUid, NodeId
 from weft.messages import Image, ToolCall, ToolResult, clean_text
 from weft.sha256 import sha256
-from weft.tools import ChangedFile, PreparedCall, ToolOutcome, as_outcome
+from weft.tools import ChangedFile, PreparedCall, Tool, ToolOutcome, as_outcome
 
 NOT_RUN: Final = "Not run: the turn was stopped before this call."
 STOPPED_WHILE_RUNNING: Final = (
@@ -99,6 +99,18 @@ def sound_preparation(prepared: object) -> PreparedCall:
         raise TypeError(f"prepare() gave {type(prepared).__name__}, not a Prepared")
     action = msgspec.structs.replace(prepared.action, target=clean_text(prepared.action.target))
     return msgspec.structs.replace(prepared, action=action, preview=clean_text(prepared.preview))
+
+
+def sound_forwarding(found: object) -> tuple[Tool, dict[str, Any]]:
+    """The tool that a call is meant for, and its arguments.
+
+    Raises:
+        TypeError: it is none.
+    """
+    match found:
+        case (Tool() as tool, dict() as args):
+            return tool, args
+    raise TypeError(f"forwarded() gave {type(found).__name__}, not a Tool and its arguments")
 
 
 def sound_outcome(outcome: object) -> ToolOutcome:

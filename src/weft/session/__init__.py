@@ -92,7 +92,7 @@ from weft.tree import Branch
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.session.decide.branches import branches, current_branch, node_at
     from weft.session.decide.children import child_end
-    from weft.session.log.load import fold_after, load_state, load_with_snapshot
+    from weft.session.log.load import fold_after, load_state, load_with_snapshot, replay_log
     from weft.session.log.long_parts import blob_of
     from weft.session.log.stored_line import (
         CallRecord,
@@ -198,6 +198,7 @@ __all__ = [
     "load_with_snapshot",
     "node_at",
     "read_places",
+    "replay_log",
     "unspill",
     "unspill_entries",
     "words_of",
@@ -211,6 +212,7 @@ _HOMES = {
     "current_branch": "decide.branches",
     "first_of": "log.stored_line",
     "fold_after": "log.load",
+    "replay_log": "log.load",
     "load_beginnings": "log.stored_line",
     "load_call_records": "log.stored_line",
     "load_line": "log.stored_line",

@@ -101,6 +101,9 @@ T = TypeVar("T")
 
 _CREATE = FailPointPair("session.create")
 
+SNAPSHOT_PAUSE = 5.0
+"""Seconds after which a snapshot is tried again that was put off."""
+
 _OF_THIS_LIFE = (AttachClient, DetachClient, StopSession, CompactNow)
 """Commands that later lives of the session need not know."""
 
@@ -178,6 +181,8 @@ class SessionActor:
         self.clients = AttachedClients(self.log.signal)
         self._answered = IdempotencyCache()
         self._snapshot_seq = state.seq if snapshot_seq is None else snapshot_seq
+        self._snapshot_from = 0.0
+        """No snapshot is begun before, by the monotonic clock: one was put off."""
         self.stopped_because = ""
         self.stopped = anyio.Event()
         self.last_used = environment.clock.monotonic()
@@ -611,18 +616,25 @@ class SessionActor:
         """Keep the state every now and then: after a crash only what came since is read."""
         # Here, between two messages, because the state must stand still while it is written.
         due = is_snapshot_due(self.state.seq, self._snapshot_seq, self._env.snapshot_after)
-        if due and not self.stopped_because:
-            await self._keep_snapshot()
+        if due and not self.stopped_because and self._env.clock.monotonic() >= self._snapshot_from:
+            await self._keep_snapshot(gives_way=lambda: bool(len(self._mailbox)))
 
-    async def _keep_snapshot(self) -> None:
-        """Keep the state for the next opening; without it that only takes longer."""
-        # Also when it fails: a full disk is not asked again after every fact.
-        self._snapshot_seq = self.state.seq
+    async def _keep_snapshot(self, gives_way: Callable[[], bool] = lambda: False) -> None:
+        """Keep the state for the next opening; without it that only takes longer.
+
+        That of a very long session takes most of a second: a message that comes meanwhile goes
+        first, and the snapshot is made later.
+        """
+        from weft.session.log.load import SnapshotPutOff, keep_snapshot  # not for a short one
+
+        before, self._snapshot_seq = self._snapshot_seq, self.state.seq
         try:
-            from weft.session.log.load import keep_snapshot  # not for a short one
-
-            await keep_snapshot(self.state, self._store)
+            await keep_snapshot(self.state, self._store, gives_way=gives_way)
+        except SnapshotPutOff:
+            self._snapshot_seq = before
+            self._snapshot_from = self._env.clock.monotonic() + SNAPSHOT_PAUSE
         except StoreError:
+            # What has failed is not tried again after every fact: the disk may be full.
             logger.exception("no snapshot was kept", extra={"session": self.session_id})
 
     @cached_property

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from weft.errors import ViewerRefused
 from weft.events import ClientAttached, DriverChanged, Signal
-from weft.session.commands import AttachClient, Command, DetachClient
+from weft.ids import client_name
+from weft.session.commands import (
+    AnswerQuestion,
+    AttachClient,
+    Command,
+    DecidePlan,
+    DetachClient,
+    RespondToPermission,
+)
+
+FROM_ANYONE: Final = (AttachClient, DetachClient, RespondToPermission, AnswerQuestion, DecidePlan)
+"""Commands of clients that watch, too."""
 
 
 class AttachedClients:
@@ -30,15 +41,20 @@ class AttachedClients:
         Raises:
             ViewerRefused: it tries to.
         """
-        if isinstance(command, AttachClient | DetachClient) or not command.client:
+        # Who watches may answer what the session asks: it waits for the first answer of anyone.
+        if isinstance(command, FROM_ANYONE) or not command.client:
             return
         # A client that never attached may drive: programs that hold a handle need not know of
         # roles.
         if self._roles.get(command.client) == "viewer":
-            raise ViewerRefused("this client only watches; claim_driver() lets it drive")
+            drives = f"; {name} drives" if (name := client_name(self._driver)) else ""
+            raise ViewerRefused(f"this client only watches{drives}; claim_driver() lets it drive")
 
-    def attach(self, command: AttachClient) -> None:
-        """A client comes, or takes another role; who drove before watches."""
+    def attach(self, command: AttachClient) -> str:
+        """A client comes, or takes another role; who drove before watches.
+
+        Returns the client that drives now; empty when none does.
+        """
         client = command.client
         self._roles[client] = command.role
         self._signal(ClientAttached(client=client, role=command.role))
@@ -51,6 +67,7 @@ class AttachedClients:
                 self._roles[self._driver] = "viewer"
             self._driver = client
             self._signal(DriverChanged(client=client))
+        return self._driver
 
     def detach(self, command: DetachClient) -> None:
         """A client goes."""

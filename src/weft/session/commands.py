@@ -423,7 +423,7 @@ class ToggleCollapse(Command[bool], frozen=True, tag="toggle_collapse"):
     node: NodeId | None = None
 
 
-class AttachClient(Command[None], frozen=True, tag="attach"):
+class AttachClient(Command[str | None], frozen=True, tag="attach"):
     """A client comes to watch or to drive."""
 
     role: Literal["viewer", "driver"] = "viewer"

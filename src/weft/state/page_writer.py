@@ -11,7 +11,7 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -29,6 +29,8 @@ LATER_SHARE: Final = 4
 LATER_PAGES: Final = 8
 """And more than so many pages."""
 _BUCKET_BITS: Final = 8
+_STRIDE: Final = 16_384
+"""Steps of a loop between two pauses."""
 
 
 class _RawPage(msgspec.Struct):
@@ -53,32 +55,44 @@ class _Slots(msgspec.Struct):
     book: PageBook | None = None
     kept: int = 0
     """So many of them keep their numbers."""
+    pause: Callable[[], None] = lambda: None
+    """Called every few milliseconds of work; it may raise."""
 
 
 def packed_tables(
-    nodes: Mapping[NodeId, NodeSkeleton], paid: Mapping[NodeId, Usage], page_size: int
+    nodes: Mapping[NodeId, NodeSkeleton],
+    paid: Mapping[NodeId, Usage],
+    page_size: int,
+    pause: Callable[[], None],
 ) -> PagedTables:
     """The nodes of a tree and what was used for them, as pages and what leads to them.
 
-    Neither must change meanwhile.
+    Neither must change meanwhile.  `pause` is called every few milliseconds, and may raise.
     """
     base, over = _base_of(nodes)
     slots = (
-        _plain_slots(over, plain_table(paid))
+        _plain_slots(over, plain_table(paid), pause)
         if base is None
         else _paged_slots(base, over, paid, page_size)
     )
+    slots.pause = pause
     numbers = _place(slots)
+    pause()
     hashes, hashed = _index(slots)
-    sections = {
-        "hashes": _bytes_of(hashes),
-        "numbers": _bytes_of(hashed),
-        "order": _packed(_renumbered(slots.order, numbers, slots.kept)),
-        "paid": _packed(_renumbered(slots.paid_order, numbers, slots.kept)),
-        "above": _packed(slots.above),
-        "below": _packed(_below(slots.hidden, slots.above)),
-        "hidden": _packed(array("i", [at for at, is_so in enumerate(slots.hidden) if is_so])),
+    pause()
+    sections = {"hashes": _bytes_of(hashes), "numbers": _bytes_of(hashed)}
+    made: dict[str, Callable[[], array[int]]] = {
+        "order": lambda: _renumbered(slots.order, numbers, slots.kept),
+        "paid": lambda: _renumbered(slots.paid_order, numbers, slots.kept),
+        "above": lambda: slots.above,
+        "below": lambda: _below(slots),
+        "hidden": lambda: array("i", [at for at, is_so in enumerate(slots.hidden) if is_so]),
     }
+    for name, numbers_of in made.items():
+        found = numbers_of()
+        pause()
+        sections[name] = _packed(found)
+        pause()
     return PagedTables(
         sections,
         ids=list(_id_parts(slots)),
@@ -116,14 +130,25 @@ def _base_of(table: Mapping[Any, Any]) -> tuple[PagedMap[Any, Any] | None, Mappi
     return None, plain_table(table)
 
 
-def _plain_slots(nodes: Mapping[str, NodeSkeleton], paid: Mapping[str, Usage]) -> _Slots:
-    places = {node: place for place, node in enumerate(nodes)}
-    above = [-1 if each.parent is None else places.get(each.parent, -1) for each in nodes.values()]
+def _plain_slots(
+    nodes: Mapping[str, NodeSkeleton], paid: Mapping[str, Usage], pause: Callable[[], None]
+) -> _Slots:
+    ids, held = list(nodes), list(nodes.values())
+    places: dict[str, int] = {}
+    for start in _paused(range(0, len(ids), _STRIDE), pause, every=1):
+        places.update((node, start + at) for at, node in enumerate(ids[start : start + _STRIDE]))
+    above = array("i")
+    for start in _paused(range(0, len(ids), _STRIDE), pause, every=1):
+        parents = [each.parent for each in held[start : start + _STRIDE]]
+        above.extend([-1 if each is None else places.get(each, -1) for each in parents])
+    pause()
+    hidden = bytearray([each.hidden for each in nodes.values()])
+    pause()
     return _Slots(
-        ids=list(nodes),
-        nodes=list(nodes.values()),
-        above=array("i", above),
-        hidden=bytearray([each.hidden for each in nodes.values()]),
+        ids=ids,
+        nodes=held,
+        above=above,
+        hidden=hidden,
         order=array("i", range(len(nodes))),
         paid_order=array("i", (places[NodeId(node)] for node in paid)),
         paid=paid,
@@ -250,15 +275,22 @@ def _place(slots: _Slots) -> list[int]:
     """Put all into the order of their numbers; gives the number of each that gets one."""
     kept, above = slots.kept, slots.above
     inner = [parent - kept if parent >= kept else -1 for parent in above[kept:]]
-    numbers = [kept + number for number in _numbered(inner)]
+    slots.pause()
+    numbers = [kept + number for number in _numbered(inner, slots.pause)]
+    slots.pause()
     places = [0] * len(numbers)
     for slot, number in enumerate(numbers, kept):
         places[number - kept] = slot
+    slots.pause()
     moved = [above[slot] for slot in places]
+    slots.pause()
     above[kept:] = array("i", [n if n < kept else numbers[n - kept] for n in moved])
+    slots.pause()
     ids, nodes, hidden = slots.ids, slots.nodes, slots.hidden
     ids[kept:] = [ids[slot] for slot in places]
+    slots.pause()
     nodes[kept:] = [nodes[slot] for slot in places]
+    slots.pause()
     hidden[kept:] = bytearray([hidden[slot] for slot in places])
     return numbers
 
@@ -267,23 +299,24 @@ def _renumbered(order: array[int], numbers: Sequence[int], kept: int) -> array[i
     return array("i", [slot if slot < kept else numbers[slot - kept] for slot in order])
 
 
-def _numbered(parents: Sequence[int]) -> list[int]:
+def _numbered(parents: Sequence[int], pause: Callable[[], None]) -> list[int]:
     """The number of each node: greater than that of its parent, and the largest subtree of a node
     right behind it.
     """
     count = len(parents)
     downward = _downward(parents)
+    pause()
     sizes = [1] * count
-    for at in reversed(downward):
+    for at in _paused(reversed(downward), pause):
         if (parent := parents[at]) >= 0:
             sizes[parent] += sizes[at]
     largest = [-1] * count
-    for at in downward:
+    for at in _paused(downward, pause):
         parent = parents[at]
         if parent >= 0 and (largest[parent] < 0 or sizes[at] > sizes[largest[parent]]):
             largest[parent] = at
     numbers, free, next_root = [0] * count, [0] * count, 0
-    for at in downward:
+    for at in _paused(downward, pause):
         parent, child = parents[at], largest[at]
         if parent < 0:
             numbers[at], next_root = next_root, next_root + sizes[at]
@@ -293,7 +326,18 @@ def _numbered(parents: Sequence[int]) -> list[int]:
             numbers[at], free[parent] = free[parent], free[parent] + sizes[at]
         # Behind the largest one.
         free[at] = numbers[at] + 1 + (sizes[child] if child >= 0 else 0)
+    pause()
     return numbers
+
+
+def _paused(
+    places: Iterable[int], pause: Callable[[], None], every: int = _STRIDE
+) -> Iterator[int]:
+    """The same places, with a pause before each of so many."""
+    for step, at in enumerate(places):
+        if not step % every:
+            pause()
+        yield at
 
 
 def _downward(parents: Sequence[int]) -> Sequence[int]:
@@ -313,9 +357,10 @@ def _downward(parents: Sequence[int]) -> Sequence[int]:
     return found
 
 
-def _below(hidden: bytearray, above: array[int]) -> array[int]:
+def _below(slots: _Slots) -> array[int]:
+    hidden, above = slots.hidden, slots.above
     below = array("i", bytes(4 * len(above)))
-    for number in range(len(above) - 1, -1, -1):
+    for number in _paused(range(len(above) - 1, -1, -1), slots.pause):
         if not hidden[number] and (parent := above[number]) >= 0:
             below[parent] += 1 + below[number]
     return below
@@ -330,11 +375,16 @@ def _index(slots: _Slots) -> tuple[array[int], array[int]]:
     buckets: list[list[int]] = [[] for _ in range(1 << _BUCKET_BITS)]
     new, hash_of = slots.ids[slots.kept :], zlib.crc32
     for number, node in enumerate(new, slots.kept):
+        if not number % _STRIDE:
+            slots.pause()
         hashed = hash_of(node.encode("utf-8", "surrogatepass"))
         buckets[hashed >> 32 - _BUCKET_BITS].append(hashed << 32 | number)
+    slots.pause()
     for bucket in buckets:
         bucket.sort()
+    slots.pause()
     hashes = array("I", [each >> 32 for bucket in buckets for each in bucket])
+    slots.pause()
     numbers = array("I", [each & 0xFFFFFFFF for bucket in buckets for each in bucket])
     if slots.kept and slots.book is not None:
         return _merged(slots.book.index, (hashes, numbers))
@@ -360,11 +410,13 @@ def _id_parts(slots: _Slots) -> Iterator[bytes | memoryview]:
     if slots.kept and slots.stored is not None:
         yield from slots.stored.id_parts
     for start in range(slots.kept, len(slots.ids), ID_PART):
+        slots.pause()
         yield zlib.compress(msgspec.json.encode(slots.ids[start : start + ID_PART]), 1)
 
 
 def _pages(slots: _Slots, page_size: int) -> Iterator[bytes | memoryview]:
     for page, start in enumerate(range(0, len(slots.ids), page_size)):
+        slots.pause()
         if slots.nodes[start] is None:
             assert slots.stored is not None
             yield slots.stored.pages[page]

@@ -13,7 +13,7 @@ and neither writer nor reader ever holds all of it in full length.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from typing import Final, TypeVar
@@ -57,23 +57,30 @@ def snapshot(state: SessionState) -> bytes:
     return b"\n".join(_lines(state))
 
 
-def pack(state: SessionState, *, paged_from: int = PAGED_FROM, page_size: int = PAGE_SIZE) -> bytes:
+def pack(
+    state: SessionState,
+    *,
+    paged_from: int = PAGED_FROM,
+    page_size: int = PAGE_SIZE,
+    pause: Callable[[], None] = lambda: None,
+) -> bytes:
     """A snapshot as it is stored; that of a session with so many nodes has pages
-    (`snapshot_pages`), each with so many of them.
+    (`snapshot_pages`), each with so many of them.  `pause` is called every few milliseconds of a
+    long one, and what it raises ends the work.
     """
     if len(state.tree.nodes) >= paged_from:
-        return _packed_pages(state, page_size)
+        return _packed_pages(state, page_size, pause)
     # Level 1: six times as fast as the usual one, and nearly as small for what repeats itself so.
     packer = zlib.compressobj(1)
     pieces = [packer.compress(line + b"\n") for line in _lines(state)]
     return b"".join([*pieces, packer.flush()])
 
 
-def _packed_pages(state: SessionState, page_size: int) -> bytes:
+def _packed_pages(state: SessionState, page_size: int, pause: Callable[[], None]) -> bytes:
     from weft.state.page_writer import packed_tables  # few sessions are so long
     from weft.state.snapshot_pages import joined
 
-    tables = packed_tables(state.tree.nodes, state.ledger.nodes, page_size)
+    tables = packed_tables(state.tree.nodes, state.ledger.nodes, page_size, pause)
     head = b"\n".join(map(_encoder.encode, _head_documents(state)))
     return joined(tables, head, MAGIC)
 

@@ -283,7 +283,7 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
         if above is None:
             self.roots.append(node.id)
         else:
-            above.children += (node.id,)
+            above.add_child(node.id)
         if (counts := self.asked_counts()) is not None:
             counts.add(node.id, holder.parent, hidden=holder.hidden)
         if fact.advance:
@@ -320,7 +320,7 @@ class ConversationTree(msgspec.Struct, kw_only=True, dict=True):
                 continue
             old = held.parent
             above.children = tuple(each for each in above.children if each != node)
-            target.children += (node,)
+            target.add_child(node)
             held.parent, held.parent_revision = to, moved.revision
             if old is not None and (counts := self.asked_counts()) is not None:
                 counts.move(node, old, to, self.nodes)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, cast
 
 import msgspec
 
 from weft.ids import CallUid, NodeId, SessionId
 from weft.messages import Role
+
+WIDE: Final = 256
+"""So many children of one node are rare."""
 
 
 # There is one for every node and result of a long session: it is an array in snapshots, not a map,
@@ -65,6 +68,17 @@ class NodeSkeleton(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
             self.places = {}
         self.places.setdefault(call_uid, at)
 
+    def add_child(self, child: NodeId) -> None:
+        """Hang a child on it, as the last one."""
+        if len(self.children) < WIDE:
+            self.children += (child,)
+            return
+        # As a list, which reads the same: to copy a tuple for every further child would take time
+        # that grows with the square of their number.
+        if type(self.children) is tuple:
+            self.children = cast("tuple[NodeId, ...]", list(self.children))
+        cast("list[NodeId]", self.children).append(child)
+
     def set_mark(self, mark: str, value: Any) -> None:
         """Set a mark, or with None remove it."""
         marks = self.marked or {}
@@ -80,4 +94,5 @@ class NodeSkeleton(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
             self,
             places=None if self.places is None else dict(self.places),
             marked=None if self.marked is None else dict(self.marked),
+            children=tuple(self.children),
         )

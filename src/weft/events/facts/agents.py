@@ -117,6 +117,8 @@ class FanStarted(FactBase, frozen=True, tag="fan_started@2"):
     stop: Literal["all", "verified"] = "all"
     judge: str = ""
     """The model that is asked where candidates stand equal; empty: none."""
+    agent: str = ""
+    """The kind of sub-agent that works isolated in it, as its one candidate; empty: none does."""
 
 
 class FanCandidateStarted(FactBase, frozen=True, tag="fan_candidate_started"):

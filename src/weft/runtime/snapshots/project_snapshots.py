@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from weft.errors import WeftError
 from weft.events import Fact, LeftOutFile, SnapshotChange, WorkspaceSnapshot
@@ -22,8 +22,14 @@ from weft.state import LeftFile, SessionState
 from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:  # loaded with the first effect: it costs start-up time
+    from weft.runtime.snapshots.stored_tree import StoredTree
     from weft.workspace.history.history import FileHistory, WatchedRun
-    from weft.workspace.history.project_tree import ProjectTree, TreeChange, TreeEntry
+    from weft.workspace.history.project_tree import (
+        FolderListing,
+        ProjectTree,
+        TreeChange,
+        TreeEntry,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +46,11 @@ while the model is asked again.
 FIRST_SHARE: Final = 32
 """The first snapshot of a project may bring this part of the quota."""
 
+_TOO_MANY: Final = "too many files at once"
+_CHANGED: Final = "changed meanwhile"
+_QUOTA: Final = "quota"
+_TRIED_AGAIN: Final = frozenset({_TOO_MANY, _CHANGED, _QUOTA})
+"""Why a content was left out that the next session's first snapshot may bring."""
 _NOTHING: Final = Commit(facts=())
 
 
@@ -75,6 +86,18 @@ class SnapshotStore(Protocol):
         ...
 
 
+class _TreeStep(NamedTuple):
+    """From what is stored to a tree."""
+
+    changes: Sequence[TreeChange]
+    listings: Sequence[FolderListing]
+    """Those that the session does not have yet."""
+    files: Mapping[str, TreeEntry]
+    """Whose content may have to be stored."""
+    lacking: Mapping[str, LeftOutFile]
+    """Whose content is left out, as it was before."""
+
+
 class ProjectSnapshots:
     """Takes the snapshots of one session."""
 
@@ -84,9 +107,14 @@ class ProjectSnapshots:
         threads: DiskThreads,
         store: SnapshotStore,
         secrets_among: Callable[[Collection[str]], set[str]],
+        *,
+        has_rules: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`secrets_among` says of which of these paths the content is kept out of the log."""
+        """`secrets_among` says of which of these paths the content is kept out of the log;
+        `has_rules`, whether that is not the same for all sessions.
+        """
         self._secrets_among = secrets_among
+        self._has_rules = has_rules
         self._files = files
         self._threads = threads
         self._store = store
@@ -225,22 +253,18 @@ class ProjectSnapshots:
         if tree.digest == last:
             same = WorkspaceSnapshot(turn_id=turn_id, node=node, tree=last, after=last)
             return Commit(facts=(same,) if state.files.had_effect else ())
-        from weft.workspace.history.project_tree import changed_since
-
-        changes, listings = await changed_since(last, tree, self._store.blob)
-        fresh = {each.digest: each.data for each in listings}
-        files = {
-            change.path: change.after
-            for change in changes
-            if change.after is not None and not (change.after.is_folder and change.after.hash)
-        }
+        step = await self._step_to(tree, state)
         # Another session of the project mostly has them: what is stored is named by the tree alone.
         missing = await self._store.missing_blobs(
-            {BlobId(each.hash) for each in files.values() if each.hash},
+            {BlobId(each.hash) for each in step.files.values() if each.hash},
             project_path=state.about.project_path,
         )
-        contents, left_out = await self._contents(files, missing, is_first=last is None)
-        judged = () if last is None else _judged(changes, state, noted)
+        contents, lacking = await self._contents(step.files, missing, is_first=last is None)
+        lacking = {**step.lacking, **lacking}
+        self._remember(tree, last, step.changes, lacking)
+        left_out = tuple(lacking[path] for path in sorted(lacking))
+        fresh = {each.digest: each.data for each in step.listings}
+        judged = () if last is None else _judged(step.changes, state, noted)
         fact = WorkspaceSnapshot(
             turn_id=turn_id,
             node=node,
@@ -262,11 +286,61 @@ class ProjectSnapshots:
         )
         return Commit(facts=(fact,), blobs={**contents, **fresh}, trees=brought)
 
+    async def _step_to(self, tree: ProjectTree, state: SessionState) -> _TreeStep:
+        last = state.files.tree
+        stored = await self._stored_tree(state) if last is None else None
+        if stored is None:
+            from weft.workspace.history.project_tree import changed_since
+
+            changes, listings = await changed_since(last, tree, self._store.blob)
+            return _TreeStep(changes, listings, _files(changes), {})
+        from weft.runtime.snapshots.stored_tree import all_listings, as_entry
+
+        changes = await stored.changes_to(tree)
+        left = stored.left_after(changes)
+        again = {path: each for path, each in left.items() if each.why in _TRIED_AGAIN}
+        files = {path: as_entry(each) for path, each in again.items()} | _files(changes)
+        rest = {path: each for path, each in left.items() if path not in again}
+        return _TreeStep(changes, all_listings(tree), files, rest)
+
+    async def _stored_tree(self, state: SessionState) -> StoredTree | None:
+        """The tree that the last snapshot of the project brought, if the store has it: then it has
+        all that is in it.
+        """
+        from weft.runtime.snapshots.stored_tree import last_tree
+
+        stored = None if self._history is None else last_tree(self._history, self._store)
+        if stored is None or self._has_rules():
+            return None
+        gone = await self._store.missing_blobs(
+            {stored.tree.digest}, project_path=state.about.project_path
+        )
+        return None if gone else stored
+
+    def _remember(
+        self,
+        tree: ProjectTree,
+        last: BlobId | None,
+        changes: Iterable[TreeChange],
+        lacking: Mapping[str, LeftOutFile],
+    ) -> None:
+        if self._history is None or self._has_rules():
+            return
+        from weft.runtime.snapshots.stored_tree import StoredTree, last_tree, remember
+
+        if last is not None:
+            before = last_tree(self._history, self._store)
+            # Of another tree it is not known what was left out.
+            if before is None or before.tree.digest != last:
+                return
+            lacking = {**before.left_after(changes), **lacking}
+        remember(self._history, self._store, StoredTree(tree, lacking))
+
     async def _contents(
         self, files: Mapping[str, TreeEntry], missing: Collection[str], *, is_first: bool
-    ) -> tuple[dict[BlobId, bytes], tuple[LeftOutFile, ...]]:
+    ) -> tuple[dict[BlobId, bytes], dict[str, LeftOutFile]]:
         """What the files hold that are new in a tree and not stored, and those of which it is kept
-        out of the store.
+        out of the store, by path.
         """
         room = min(MOST_BYTES, self._files.quota // FIRST_SHARE if is_first else MOST_BYTES)
         secret = self._secrets_among(files.keys())
@@ -277,12 +351,12 @@ class ProjectSnapshots:
         ]
         assert self._history is not None
         beyond = {path for path, _ in wanted[MOST_FILES:]}
-        reasons = dict.fromkeys(beyond, "too many files at once")
+        reasons = dict.fromkeys(beyond, _TOO_MANY)
         contents: dict[BlobId, bytes] = {}
         if wanted:
             take = partial(self._history.contents, wanted[:MOST_FILES], room)
             contents, changed = await self._threads.run(take)
-            reasons |= dict.fromkeys(changed, "changed meanwhile")
+            reasons |= dict.fromkeys(changed, _CHANGED)
         lacking = {
             path: each
             for path, each in files.items()
@@ -291,15 +365,24 @@ class ProjectSnapshots:
             or (each.hash in missing and each.hash not in contents)
         }
         reasons |= self._history.why_not_kept(lacking) | dict.fromkeys(secret, "secret")
-        left_out = (
-            LeftOutFile(
+        left_out = {
+            path: LeftOutFile(
                 path=path,
-                why=reasons.get(path, "quota"),
+                why=reasons.get(path, _QUOTA),
                 content=BlobId(entry.hash) if entry.hash else None,
             )
             for path, entry in lacking.items()
-        )
-        return contents, tuple(left_out)
+        }
+        return contents, left_out
+
+
+def _files(changes: Iterable[TreeChange]) -> dict[str, TreeEntry]:
+    """What is not a folder whose listing is known, of what there is now."""
+    return {
+        change.path: change.after
+        for change in changes
+        if change.after is not None and not (change.after.is_folder and change.after.hash)
+    }
 
 
 def _judged(

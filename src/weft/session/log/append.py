@@ -78,7 +78,8 @@ class StampedFacts(msgspec.Struct, frozen=True):
             history=self.history,
             trees=tuple(commit.trees.trees),
             tree_listings=tuple(commit.trees.listings),
-            tree_contents=tuple(commit.trees.contents),
+            # In the order of the files, not of a set: by it the quota tells what is oldest.
+            tree_contents=tuple(each for each in commit.blobs if each in commit.trees.contents),
             ends_drafts=tuple(dict.fromkeys((*ended, *commit.ends_drafts))),
             drop_draft=commit.drop_draft,
         )

@@ -5,7 +5,9 @@ For a fork, the shared past first.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Protocol, cast
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -15,7 +17,7 @@ from weft.errors import Corrupt, SessionNotFound, TooNew
 from weft.events import AnyFact, ForkPoint, SessionCreated, decode
 from weft.ids import SessionId
 from weft.state import FOLD_VERSION, SessionState
-from weft.store import READER_VERSION, Snapshot, Store
+from weft.store import READER_VERSION, Record, Snapshot, Store
 
 PAGE: Final = 2_000
 """Facts that are decoded before others get their turn on the event loop."""
@@ -53,6 +55,25 @@ async def load_with_snapshot(session_id: SessionId, store: Store) -> tuple[Sessi
     except Corrupt as error:
         await store.mark_damaged(session_id, error.detail)
         raise
+
+
+class LogReader(Protocol):
+    """As much of a store as replaying needs."""
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Record]: ...
+
+    async def load_snapshot(self, stream: str, version: str) -> Snapshot | None: ...
+
+
+async def replay_log(session_id: SessionId, log: LogReader) -> int:
+    """Fold a stored session from its first fact on, with what it shares of others; returns how many
+    facts it has of its own.
+
+    Raises:
+        Corrupt: a fact is missing, cannot be read, or is in the wrong place.
+    """
+    state, _ = await _load(session_id, cast("Store", log))
+    return state.seq
 
 
 async def _load(session_id: SessionId, store: Store) -> tuple[SessionState, int]:
@@ -138,15 +159,29 @@ async def _fork_of(log: SessionId, store: Store) -> ForkPoint | None:
     return first.fork if isinstance(first, SessionCreated) else None
 
 
-async def keep_snapshot(state: SessionState, store: Store) -> None:
+class SnapshotPutOff(Exception):
+    """Something else was to be done first; no snapshot was kept."""
+
+
+async def keep_snapshot(
+    state: SessionState, store: Store, *, gives_way: Callable[[], bool] = lambda: False
+) -> None:
     """Keep the state, so that the next opening reads less.
 
-    The state must not change before this returns.
+    The state must not change before this returns; `gives_way` is asked every few milliseconds, in
+    another thread, whether something else has to be done first.
+
+    Raises:
+        SnapshotPutOff: it has.
     """
     # In a thread: that of a long session takes tens of milliseconds, in which no session of this
     # process could say a word.
     from weft.state import pack  # not for a short session
 
-    data = await anyio.to_thread.run_sync(pack, state)
+    def pause() -> None:
+        if gives_way():
+            raise SnapshotPutOff
+
+    data = await anyio.to_thread.run_sync(partial(pack, state, pause=pause))
     kept = Snapshot(seq=state.seq, version=FOLD_VERSION, data=data)
     await store.save_snapshot(state.session_id, kept)

@@ -32,6 +32,10 @@ _WAL_LIMIT_BYTES = 16 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+_SHARED_BYTES = 32 * 1024
+"""What the shared memory of SQLite takes at least; on a full disk it is left shorter."""
+
+
 class StoreFull(StoreUnavailable):
     """There is no room left; dropping the ballast may help."""
 
@@ -128,14 +132,16 @@ def open_writer(
     return db
 
 
-def open_reader(path: Path, *, vfs: str | None, patience: BusyHandler) -> apsw.Connection:
-    """A connection that cannot write.
+def open_reader(
+    path: Path, *, vfs: str | None, patience: BusyHandler, is_full: bool = False
+) -> apsw.Connection:
+    """A connection that cannot write; `is_full`: there was no room to open the file for writing.
 
     Raises:
         StoreUnavailable: the file is gone or may not be read.
     """
     try:
-        if vfs is None and _is_at_rest(path):
+        if vfs is None and (is_full or is_read_only(path)) and is_at_rest(path):
             from urllib.parse import quote  # only here: it costs start-up time
 
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -158,17 +164,20 @@ def is_read_only(path: Path) -> bool:
     return not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
-def _is_at_rest(path: Path) -> bool:
-    """True for a read-only store that was closed in order, so that its file holds everything.
+def is_at_rest(path: Path) -> bool:
+    """True for a store that was closed in order and that no process has open, so that its file
+    holds everything.
 
-    SQLite would have to make the shared memory beside it to read it in the usual way, and cannot.
+    To read it in the usual way, SQLite would have to make the shared memory beside it.
     """
-    if not is_read_only(path):
-        return False
+    return not _size(f"{path}-wal") and _size(f"{path}-shm") < _SHARED_BYTES
+
+
+def _size(path: str) -> int:
     try:
-        return not os.stat(f"{path}-wal").st_size
+        return os.stat(path).st_size
     except OSError:
-        return True
+        return 0
 
 
 def _not_made(error: OSError, path: Path) -> StoreUnavailable:

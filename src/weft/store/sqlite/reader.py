@@ -72,6 +72,8 @@ class ReadConnection:
         self._vfs = vfs
         self._patience = BusyHandler(busy_seconds)
         self._db: apsw.Connection | None = None
+        self.is_full = False
+        """Set where the disk has no room for what SQLite makes beside the file."""
 
     def run(self, query: Callable[[apsw.Connection], T], stream: str = "") -> T:
         """The answer to `query`; a connection that saw an error is not used again.
@@ -83,7 +85,9 @@ class ReadConnection:
         self._patience.start()
         try:
             if self._db is None:
-                self._db = open_reader(self._path, vfs=self._vfs, patience=self._patience)
+                self._db = open_reader(
+                    self._path, vfs=self._vfs, patience=self._patience, is_full=self.is_full
+                )
             return query(self._db)
         except apsw.Error as error:
             # A failed statement may have left a read transaction open, which would show an old
@@ -111,7 +115,7 @@ class ReaderThread:
     """A thread that reads."""
 
     def __init__(self, path: Path, *, vfs: str | None, busy_seconds: float, name: str) -> None:
-        self._connection = ReadConnection(path, vfs=vfs, busy_seconds=busy_seconds)
+        self.connection = ReadConnection(path, vfs=vfs, busy_seconds=busy_seconds)
         self._worker = WorkerThread(name)
         self.is_used = False
         """Whether it was asked anything: the thread and the connection begin with that."""
@@ -119,12 +123,12 @@ class ReaderThread:
     def ask(self, query: Callable[[apsw.Connection], T], stream: str = "") -> asyncio.Future[T]:
         """Run `query` in the thread.  A cancelled wait lets it run and drops the answer."""
         self.is_used = True
-        return self._worker.ask(lambda: self._connection.run(query, stream))
+        return self._worker.ask(lambda: self.connection.run(query, stream))
 
     def end(self) -> None:
         """Answer what was asked, then close the connection and end; not waited for."""
         if self.is_used:
-            self._worker.tell(self._connection.close)
+            self._worker.tell(self.connection.close)
             self._worker.end()
 
     def join(self) -> None:

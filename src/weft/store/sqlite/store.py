@@ -75,6 +75,7 @@ class SqliteStore(DiskStore):
         self._here = ReadConnection(path, vfs=vfs, busy_seconds=0)
         """For the event loop's own thread; it is opened with the first look."""
         connection = ReadConnection(path, vfs=vfs, busy_seconds=0)
+        self._connections = (self._here, connection)
         self._watch = ChangeWatch(
             connection.data_version,
             on_change=self._look_for_growth,
@@ -89,6 +90,8 @@ class SqliteStore(DiskStore):
         if self._writer.is_read_only:
             # No lease is ever taken here, and no socket made.
             self.is_shared, self.meeting_folder = False, None
+            for each in (self._reader.connection, self._searcher.connection, *self._connections):
+                each.is_full = self._writer.is_full
 
     # -- the core
 

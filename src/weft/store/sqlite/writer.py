@@ -40,6 +40,7 @@ from weft.store.sqlite.connect import (
     StoreFull,
     Synchronous,
     explained,
+    is_at_rest,
     is_full,
     is_read_only,
     open_writer,
@@ -122,6 +123,8 @@ class WriterThread:
         self._is_dead = False
         self.is_read_only = False
         """Set when it has opened: the store can only be read."""
+        self.is_full = False
+        """Set with it where that is because the disk is full."""
         self._inode = 0
         self._thread = threading.Thread(target=self._run, name="weft-writer", daemon=True)
         self._opened: asyncio.Future[None] = self._loop.create_future()
@@ -157,7 +160,7 @@ class WriterThread:
             # A store that cannot be written is still there to be read.
             self.is_read_only = self._vfs is None and is_read_only(self._path)
             if not self.is_read_only:
-                self._connect_with_room()
+                self._connect_or_read()
         except Exception as error:
             self._tell(self._opened, error)
             return
@@ -191,8 +194,7 @@ class WriterThread:
 
     def _commit(self, group: Sequence[WriteJob]) -> list[JobResult]:
         if self.is_read_only:
-            why = f"the store {self._path} is read-only: it can be read, and nothing was written"
-            return [JobResult(job, None, StoreUnavailable(why)) for job in group]
+            return [JobResult(job, None, self._why_not()) for job in group]
         try:
             db = self._living()
             # A lease that cannot be had is refused soon, with the name of the process that is in
@@ -283,6 +285,23 @@ class WriterThread:
         return error
 
     # -- the connection
+
+    def _why_not(self) -> StoreUnavailable:
+        """Why nothing is written to a store that can only be read."""
+        if self.is_full:
+            why = f"the disk is full, nothing was written to {self._path}; make room there"
+            return StoreFull(why)
+        why = f"the store {self._path} is read-only: it can be read, and nothing was written"
+        return StoreUnavailable(why)
+
+    def _connect_or_read(self) -> None:
+        """Connect; where there is no room even for that, what is stored can still be read."""
+        try:
+            self._connect_with_room()
+        except StoreFull:
+            if self._vfs is not None or not self._path.stat().st_size or not is_at_rest(self._path):
+                raise
+            self.is_read_only = self.is_full = True
 
     def _connect_with_room(self) -> None:
         """Connect; on a full disk the ballast is given up for it, since even opening writes."""

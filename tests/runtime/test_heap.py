@@ -15,9 +15,9 @@ import pytest
 
 from tests.support.world import World
 from weft.app import app as app_module
-from weft.app import heap
-from weft.app.heap import MOST_ARENAS
 from weft.providers.scripted import ScriptedModel
+from weft.runtime import heap
+from weft.runtime.heap import MOST_ARENAS
 
 pytestmark = pytest.mark.anyio
 
