@@ -179,7 +179,7 @@ Why they differ:
 
 - **Prices that change with the hour** (DeepSeek): the higher one is listed, so that a budget is
   never overdrawn.
-- **Mistral Large 4**: the price after its launch; litellm has the one of the launch.
+- **Mistral Large 4**: the price of today; litellm has the list price of October.
 - **`grok-code-fast-1`** is served by a newer model at another price, says litellm; genai-prices
   still has the old one, as we do.
 - **"thinking can be set"** means that we know words for it that the server takes. Many models of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,4 +36,12 @@ def test_a_repository_is_known_by_what_is_tracked(tmp_path: Path) -> None:
     assert not holds_source(str(tmp_path))
     (tmp_path / "b.go").write_text("")
     git(tmp_path, "add", "-A")
+    assert holds_source(str(tmp_path))
+
+
+@pytest.mark.process
+def test_an_index_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "b.go").write_text("")
+    os.mkfifo(tmp_path / ".git" / "index")
     assert holds_source(str(tmp_path))

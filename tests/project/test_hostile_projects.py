@@ -142,7 +142,7 @@ BAD_YAML = {
 }
 
 
-@pytest.mark.parametrize("yaml", BAD_YAML.values(), ids=BAD_YAML.keys())
+@pytest.mark.parametrize("yaml", cases(BAD_YAML.values()), ids=cases(BAD_YAML))
 @pytest.mark.parametrize(
     "slot", [".agents/skills/trap/SKILL.md", ".weft/agents/trap.md", ".weft/commands/trap.md"]
 )

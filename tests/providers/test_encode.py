@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.example_count import examples
 from weft.ids import BlobId, CallUid
 from weft.messages import (
     CallResult,
@@ -505,7 +506,7 @@ def some_message(chance: random.Random, open_calls: list[ToolCall]) -> Message:
     return said or model_says("y", Thinking(text="hm", signature="s", provider="openai-chat"))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(examples(60)))
 def test_requests_that_grow_or_go_back_are_shaped_as_if_each_were_the_first(seed: int) -> None:
     chance, scratch = random.Random(seed), dict[int, Any]()
     said: list[Message] = []

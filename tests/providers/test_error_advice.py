@@ -57,19 +57,24 @@ REFUSALS: dict[str, Refusal] = {
         "anthropic",
         anthropic(401, "authentication_error", "invalid x-api-key"),
         "auth_error",
-        ("ANTHROPIC_API_KEY", "weft auth login anthropic", "https://"),
+        ("Anthropic refused the key", "ANTHROPIC_API_KEY", "weft auth login anthropic", "https://"),
     ),
     "a bad key of OpenAI": Refusal(
         "openai",
         openai(401, "Incorrect API key provided: sk-te***cdef.", "invalid_api_key"),
         "auth_error",
-        ("OPENAI_API_KEY", "weft auth login openai", "platform.openai.com/api-keys"),
+        (
+            "OpenAI refused the key",
+            "OPENAI_API_KEY",
+            "login openai",
+            "platform.openai.com/api-keys",
+        ),
     ),
     "a bad key over Chat Completions": Refusal(
         "openai-chat",
         openai(401, "Incorrect API key provided", "invalid_api_key"),
         "auth_error",
-        ("OPENAI_API_KEY",),
+        ("OpenAI refused the key", "OPENAI_API_KEY"),
     ),
     "a bad key of Google, which is a 400": Refusal(
         "google",

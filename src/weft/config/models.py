@@ -27,6 +27,14 @@ WEAVER = ("weft", "weave")
 """Provider and kind of the models that put files of branches together: each has the calls of one
 turn, and lives in the process that began it.
 """
+HUNK_EDITOR = ("weft", "hunk")
+"""The same of the models that put back or take one hunk of a file."""
+_CUT_OFF = {
+    WEAVER: "put files of branches together and was cut off; call weave_files again under the same "
+    "input_id, or send another message",
+    HUNK_EDITOR: "changed one hunk of a file and was cut off; look at the changes and send another "
+    "message",
+}
 
 
 class ModelRegistry:
@@ -64,11 +72,9 @@ class ModelRegistry:
         named = self.named(name)
         provider = named.provider
         # Before the providers: one that is called the same must not answer for it.
-        if name not in self._given and (provider, named.model.partition("_")[0]) == WEAVER:
-            raise UsageError(
-                "this turn put files of branches together and was cut off; call weave_files again "
-                "under the same input_id, or send another message"
-            )
+        cut_off = _CUT_OFF.get((provider, named.model.partition("_")[0]))
+        if name not in self._given and cut_off is not None:
+            raise UsageError(f"this turn {cut_off}")
         if name not in self._given and provider not in self._providers:
             hint = did_you_mean(provider, self._providers)
             known = ", ".join(sorted(self._providers))

@@ -68,7 +68,7 @@ class WeftPaths(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def worktrees(self) -> Path:
-        """Where copies of projects for isolated agents are made."""
+        """Where earlier versions made copies of projects for isolated agents."""
         return self.home / "worktrees"
 
     def index_of(self, project: str) -> Path:

@@ -474,7 +474,10 @@ def known(name: str) -> SettingKey:
         return KEYS[name]
     shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
     tables = {key.partition(".")[0] for key in KEYS}
-    hint = did_you_mean(name, KEYS) or did_you_mean(name.partition(".")[0], tables)
+    # A table that was given a value: its first setting is what is usually meant.
+    inside = next((key for key in KEYS if key.startswith(f"{name}.")), "")
+    near = did_you_mean(name, KEYS) or did_you_mean(name.partition(".")[0], tables)
+    hint = f"; did you mean {inside!r}?" if inside else near
     raise UsageError(f"there is no setting {shown!r}{hint}")
 
 

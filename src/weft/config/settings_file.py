@@ -27,6 +27,8 @@ class SettingsFile:
         """
         check_settable(name, self.path)
         value = typed_value(name, text)
+        if KEYS[name].are_rules:
+            _check_tools(name, value)
         source = str(self.path)
         self._file.replace(lambda before: with_value(before, name, value, source=source))
 
@@ -39,6 +41,15 @@ class SettingsFile:
         check_settable(name, self.path)
         source = str(self.path)
         return self._file.replace(lambda before: without_value(before, name, source=source))
+
+
+def _check_tools(name: str, rules: list[str]) -> None:
+    # A program may bring tools of other names, but with a rule for one of those in the user's own
+    # settings no session of the command line would start any more.
+    from weft.permissions import rule_problem  # not without rules
+
+    if why := next(filter(None, map(rule_problem, rules)), ""):
+        raise UsageError(f"{name}: {why}")
 
 
 def setting_note(value: SettingValue, name: str, path: Path, *, was_there: bool) -> str:

@@ -22,6 +22,7 @@ from weft.workspace import (
     GitRepository,
     find_repository,
     read_pointer,
+    read_small,
     uncommitted_changes,
 )
 
@@ -167,13 +168,11 @@ def holds_source(project: str) -> bool:
     """
     repository = _repository(project)
     if repository is not None:
-        try:
-            with open(f"{repository.records}/index", "rb") as file:
-                data = file.read(_MOST_INDEX)
+        # None where nothing was ever added.
+        data = read_small(f"{repository.records}/index", _MOST_INDEX)
+        if data is not None:
             # A NUL ends each name.
             return any(b"%b\0" % suffix.encode() in data for suffix in SOURCE_SUFFIXES)
-        except OSError:
-            pass  # nothing was ever added
     return _has_source_below(project)
 
 

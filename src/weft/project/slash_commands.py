@@ -82,6 +82,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "Let several candidates work on a task, each in an overlay; compare and keep one",
         "[task, or diff, keep, prune, resume, stop and a number]",
     ),
+    SlashCommand("/drive", "Take over a session that another client drives"),
     SlashCommand("/agents", "Show the available agents, and those that ran"),
     SlashCommand(
         "/tasks",
@@ -111,6 +112,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ),
     SlashCommand("/skills", "Show skills; switch one on or off", "[name]"),
     SlashCommand("/hooks", "Show the hooks"),
+    SlashCommand(
+        "/mcp",
+        "Show MCP servers; allow or refuse one that this project names, or restart",
+        "[allow NAME, refuse NAME or restart]",
+    ),
     SlashCommand("/init", "Have the model write AGENTS.md, or improve it", "[what to add]"),
     SlashCommand(
         "/memory",

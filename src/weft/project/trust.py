@@ -9,8 +9,7 @@ It is bound to what was looked at: the folder's real path, its owner, and the co
 that could act (the settings, the hooks, the scripts that hooks name).  If one of them changes, the
 folder is not trusted any more, and the user is asked again. Agents, skills and commands of a folder
 need no trust: an agent never has more permissions than the session it works for, and a command's
-programs are asked about.  A git worktree for an agent needs it: git's settings are of a kind with
-hooks.
+programs are asked about.  An isolated agent needs it: git's settings are of a kind with hooks.
 """
 
 from __future__ import annotations

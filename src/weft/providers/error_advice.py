@@ -17,6 +17,8 @@ class ErrorContext(msgspec.Struct, frozen=True, kw_only=True):
     """What is known where an error came up."""
 
     provider: str
+    title: str = ""
+    """What the vendor calls itself."""
     model: str
     key_source: str = ""
     """Where the key came from: a variable, the settings, the saved keys."""
@@ -30,7 +32,16 @@ def advised(error: ProviderError, context: ErrorContext) -> ProviderError:
     is_down = context.provider == "ollama" and "could not reach" in str(error)
     advice = "`ollama serve` starts it" if is_down else _advice(error.topic, context)
     # The vendor's sentence goes on, so its full stop goes.
-    return error.reworded(f"{str(error).rstrip('. ')}; {advice}") if advice else error
+    text = _titled(str(error), context)
+    told = f"{text.rstrip('. ')}; {advice}" if advice else text
+    return error if told == str(error) else error.reworded(told)
+
+
+def _titled(text: str, context: ErrorContext) -> str:
+    """The sentence with the vendor as it writes itself, where it begins with our name for it."""
+    title = context.title.partition(" (")[0]
+    is_about_it = bool(title) and text.startswith(f"{context.provider} ")
+    return title + text[len(context.provider) :] if is_about_it else text
 
 
 def _advice(topic: str, context: ErrorContext) -> str:

@@ -256,10 +256,12 @@ class HttpModel(Model):
                 yield events
 
     def _advised(self, error: ProviderError) -> ProviderError:
-        from weft.providers.error_advice import ErrorContext, advised  # not while all is well
+        from weft.providers.catalogue import shipped  # not while all is well
+        from weft.providers.error_advice import ErrorContext, advised  # as above
 
         context = ErrorContext(
             provider=self.info.provider,
+            title=shipped().vendor(self.info.provider).title,
             model=self.info.name,
             key_source=self._wire.key_source,
             keys_at=self._wire.keys_at,
