@@ -53,6 +53,23 @@ def new_id(prefix: str, now_seconds: float) -> str:
     return f"{prefix}_{time}{urandom(16).translate(_DIGIT_OF_BYTE).decode()}"
 
 
+def client_id(name: str, made: str) -> str:
+    """The id of a client that others see under a name; `made` is a fresh id, which keeps two of one
+    name apart.
+    """
+    kept = "".join(each if _is_plain(each) else "-" for each in name)[:60]
+    return f"{made}~{kept}" if kept else made
+
+
+def _is_plain(letter: str) -> bool:
+    return letter.isascii() and (letter.isalnum() or letter in "@._-")
+
+
+def client_name(client: str) -> str:
+    """The name in the id of a client; empty where it has none."""
+    return client.partition("~")[2]
+
+
 def derived_id(prefix: str, *names: str) -> str:
     """The id that these names always give, so that a call which comes again under them finds what
     the first one made.  It tells no time.

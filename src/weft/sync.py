@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+import weft
 from weft import api as _api
 from weft import app as _app
 from weft.errors import UsageError
@@ -41,6 +42,7 @@ __all__ = [
     "App",
     "Session",
     "SessionManager",
+    "connect",
     "loom",
     "open",
     "query",
@@ -241,11 +243,15 @@ def _blocking(value: Any, bridge: _Bridge) -> Any:
     # Only where something in it waits: other lists are handed on as they are, not copied.
     if isinstance(value, list | tuple) and any(_waits(each.__class__) for each in value):
         return kind(_blocking(each, bridge) for each in value)
-    if isinstance(value, _api.ImportReport):
-        session = _blocking(value.session, bridge)
-        return msgspec.structs.replace(value, session=session)
-    if isinstance(value, _api.Joined):
-        return msgspec.structs.replace(value, events=_blocking(value.events, bridge))
+    # An import's report and a joined session, of this process or of a server.
+    if isinstance(value, msgspec.Struct):
+        kinds: dict[str, Any] = {
+            name: getattr(value, name, None).__class__ for name in ("session", "events")
+        }
+        inner = {name: getattr(value, name) for name, kind in kinds.items() if _waits(kind)}
+        if inner:
+            made = {name: _blocking(each, bridge) for name, each in inner.items()}
+            return msgspec.structs.replace(value, **made)
     return _class_for(kind)(value, bridge) if _waits(kind) else value
 
 
@@ -378,6 +384,12 @@ async def _open_loom(path: Any, project_path: Any, options: dict[str, Any]) -> A
     await app.__aenter__()
     app.loom.closes = app.aclose
     return app.loom
+
+
+def connect(url: str = "http://127.0.0.1:7717", token: str | None = None) -> Any:
+    """A server's sessions, blocking; see `weft.connect`."""
+    # Through the face: the server stands above this module, and few connect.
+    return _called(_the_bridge(), weft.connect, url, token)
 
 
 open = _function(_app.open_app)

@@ -67,6 +67,38 @@ def test_a_fan_out_is_begun_shown_and_kept_by_three_processes(tmp_path: Path) ->
     assert weft(project, "keep", found["id"], "1").returncode == 2
 
 
+@pytest.mark.process
+@pytest.mark.timeout(120)
+def test_what_cannot_be_done_is_said_in_one_sentence_with_what_can(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("1\n")
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(SCRIPT))
+    assert weft(project, "make it 2", "-n", "1", "-m", f"scripted:{script}").returncode == 0
+    (found,) = json.loads(weft(project, "list", "--json").stdout)
+    fan = found["id"]
+    steps = [
+        (("show",), 2, "write `weft fan show ID`: the id of a fan-out (`weft fan list`"),
+        (("diff", fan), 2, "write `weft fan diff ID N`: the id of a fan-out"),
+        (("compare", fan, "1"), 2, "and the numbers of two candidates"),
+        (("lesson", fan, "1"), 2, "there is no `weft fan lesson`; there are list, show,"),
+        (("diff", "fan_x", "1"), 2, "there is no fan-out 'fan_x'; `weft fan list` shows them"),
+        (("prune", fan, "1"), 0, f"candidate 1 is pruned; `weft fan restore {fan} 1` undoes it"),
+        (("keep", fan, "1"), 2, f"candidate 1 was pruned; `weft fan restore {fan} 1` brings it"),
+        (("prune", fan, "1"), 0, "candidate 1 was pruned already"),
+        (("close", fan), 0, f"{fan} is closed: nothing of it is left on disk but its record"),
+        (("keep", fan, "1"), 2, f"{fan} is closed, and its overlays are gone; `weft fan diff"),
+        (("prune", fan, "1"), 2, f"{fan} is closed, and its overlays are gone; `weft fan diff"),
+        (("close", fan), 0, f"{fan} was closed already"),
+    ]
+    for words, code, sentence in steps:
+        done = weft(project, *words)
+        assert (words, done.returncode) == (words, code), done.stderr
+        assert sentence in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("given", "rule"),
     [(None, ("all", None)), ("verified", ("verified", None)), ("$0.50", ("all", 0.5))],

@@ -113,7 +113,7 @@ def test_tab_offers_commands_from_files_but_none_in_place_of_ours(tmp_path: Path
 def test_a_command_that_is_typed_whole_comes_before_one_that_was_used(tmp_path: Path) -> None:
     completer = ChatCompleter(str(tmp_path))
     (model, *_) = completer.items("/model")
-    completer.used(model)
+    completer.used(model.text)
     assert [each.text for each in completer.items("/mod")][:2] == ["/model", "/mode"]
     assert [each.text for each in completer.items("/mode")][:2] == ["/mode", "/model"]
     assert completer.items("/q")[0].text == "/quit"
@@ -224,7 +224,7 @@ async def test_a_folder_that_wants_nothing_is_asked_about_only_when_the_user_say
         assert question.picked == -1, "Enter alone trusts nothing"
         (shown,) = talk.screen.of(TableBlock)
         assert shown.title == "This folder has no hooks and settings"
-        assert shown.rows == (("allows", "git worktrees for isolated agents"),)
+        assert shown.rows == (("allows", "agents that work isolated"),)
         talk.screen.answer(1)
         await talk.screen.noted("trusted, as it is now")
         assert await app.is_trusted()

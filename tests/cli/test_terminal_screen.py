@@ -273,6 +273,16 @@ async def test_the_record_keeps_typed_words_and_folds_the_paste_between_them(
         assert f"{shown}  and be short please\n" in "\n".join(driven.terminal.history)
 
 
+async def test_a_command_that_was_sent_with_words_comes_first_the_next_time(tmp_path: Path) -> None:
+    async with driven_screen(tmp_path) as driven:
+        await driven.type("/copy code\r")
+        await driven.type("/co")
+        driven.redraw()
+        await driven.terminal.shows("/context")
+        listed = [row.strip() for row in driven.terminal.text.split("\n")]
+        assert next(row.split()[0] for row in listed if row.startswith("/co")) == "/copy"
+
+
 async def test_keys_that_outrun_the_list_of_completions_are_what_is_sent(tmp_path: Path) -> None:
     (tmp_path / "calc.py").write_text("x")
     (tmp_path / "notes.txt").write_text("x")

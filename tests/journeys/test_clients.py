@@ -24,7 +24,6 @@ async def test_a_viewer_reads_and_changes_nothing(world: World) -> None:
             viewer.queue_steering("x"),
             viewer.add_system_message("x"),
             viewer.update_model("scripted:other"),
-            viewer.respond_to_permission("allow_once"),
             viewer.abort(),
             viewer.continue_turn(),
             viewer.set_budget(usd=1),

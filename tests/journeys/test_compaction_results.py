@@ -9,7 +9,7 @@ import pytest
 from tests.support.compaction import SummarizingModel, compactions, send_prompts, start
 from tests.support.planted_session import next_messages
 from tests.support.world import World, facts, request_lines
-from weft.app.compaction_diff import compaction_diff
+from weft.api.summaries.compaction_diff import compaction_diff
 from weft.app.context_report import context_report
 from weft.errors import UsageError
 from weft.events import ErrorRaised, ResultsCleared

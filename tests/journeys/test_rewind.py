@@ -409,6 +409,22 @@ async def test_a_removed_file_that_was_ignored_comes_back_and_others_are_named(
     assert "- big (too large): /" in result
 
 
+async def test_an_ignored_file_that_was_emptied_comes_back(plain_world: World) -> None:
+    world = plain_world
+    world.write(".gitignore", "*.db\n")
+    world.write("a.db", "important\n")
+    world.write("b.db", "important\n")
+    model = turns(shell(": > a.db; ln -sf a.db b.db"))
+    async with open_world(world, model, sandbox="auto") as app:
+        await skip_without_sandbox(app, world)
+        session = await start(app)
+        await session.send_message("go")
+        assert world.read("a.db") == ""
+        plan = await session.rewind(None)
+        assert actions(plan) == {"a.db": "restore", "b.db": "restore"}
+    assert (world.read("a.db"), world.read("b.db")) == ("important\n", "important\n")
+
+
 async def test_an_ignored_file_that_was_rewritten_comes_back_and_a_large_one_is_named(
     world: World,
 ) -> None:
@@ -431,6 +447,28 @@ async def test_an_ignored_file_that_was_rewritten_comes_back_and_a_large_one_is_
     assert "- big.local (ignored)" in result
 
 
+async def test_without_a_sandbox_removed_files_that_are_ignored_are_named(
+    plain_world: World,
+) -> None:
+    world = plain_world
+    world.write(".gitignore", "*.db\ndata/\nnode_modules/\n")
+    for name in ("a.db", "b.db", "data/deep/c", "data/stays", "node_modules/x.js"):
+        world.write(name, "x")
+    gone = "rm -r a.db data/deep node_modules; mv b.db c.db; mv data/stays data/moved"
+    model = turns(shell(gone), shell("true"))
+    async with open_world(world, model, sandbox="off") as app:
+        session = await start(app)
+        await session.send_message("go")
+        result = tool_results(model)[-1]
+        assert "removed and nothing brings them back" in result
+        assert "- a.db (ignored)\n- data/deep/c (ignored)" in result
+        assert "node_modules" not in result
+        plan = await session.rewind(None, preview=True)
+        assert actions(plan) == {"a.db": "unavailable", "data/deep/c": "unavailable"}
+        await session.send_message("again")
+        assert "removed" not in tool_results(model)[-1]
+
+
 async def test_without_a_sandbox_a_removed_file_that_is_too_large_is_named(world: World) -> None:
     world.write("big", "x" * 5_000)
     model = turns(shell("rm big"))
@@ -447,7 +485,7 @@ async def test_the_oldest_history_goes_when_there_is_too_much_and_is_named(world
     for name in "abcdefgh":
         world.write(name, name * 1_000)
     commands = [shell(f"echo 1 > {name}") for name in "abcdefgh"]
-    async with open_world(world, turns(*commands), history__quota=10_000 * 2) as app:
+    async with open_world(world, turns(*commands), history__quota=40_000) as app:
         session = await start(app)
         for name in "abcdefgh":
             await session.send_message(name)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.support.hostile_git import drop_object, git
@@ -142,6 +143,36 @@ async def test_ignore_files_count_in_every_folder_and_above_the_one_that_is_sear
     project.write("src/deep/b.log", "main\n")
     found = (await project.text("find", pattern="**", path="src")).split("\n")
     assert found == ["src/.gitignore", "src/a.log", "src/app.py"]
+
+
+@pytest.mark.parametrize("place", ["", "src/", "src/deep/"])
+@pytest.mark.parametrize("name", [".gitignore", ".ignore", ".rgignore"])
+async def test_an_ignore_file_that_is_a_pipe_or_without_end_holds_no_search_up(
+    project: ToolBench, name: str, place: str
+) -> None:
+    trap = project.root / place / name
+    os.mkfifo(trap)
+    with anyio.fail_after(20):
+        assert "src/app.py" in await project.text("find", pattern="*.py")
+        assert "src/app.py:3:" in await project.text("grep", pattern="def main")
+    trap.unlink()
+    with trap.open("wb") as file:
+        file.truncate(1 << 40)
+    with anyio.fail_after(20):
+        assert "src/app.py" in await project.text("find", pattern="*.py")
+        assert "src/app.py:3:" in await project.text("grep", pattern="def main")
+
+
+async def test_a_pipe_among_the_records_of_a_repository_holds_no_search_up(
+    project: ToolBench,
+) -> None:
+    exclude = project.root / ".git/info/exclude"
+    exclude.unlink(missing_ok=True)
+    exclude.parent.mkdir(exist_ok=True)
+    os.mkfifo(exclude)
+    with anyio.fail_after(20):
+        assert "src/app.py" in await project.text("find", pattern="*.py")
+        assert "src/app.py:3:" in await project.text("grep", pattern="def main")
 
 
 async def test_a_hostile_repository_runs_nothing_and_a_deleted_file_is_not_found(

@@ -26,15 +26,17 @@ from weft.session import Branch, RewindItem, RewindPlan
 from weft.view.snapshot import ChildInfo, ContextZone, EditorSnapshot, HistoryMessage, PlanProgress
 
 if TYPE_CHECKING:  # loaded when they are first used
+    from weft.api.branch_files import FileComparison, FileWeave
     from weft.api.decisions.project import DecisionFormat, ProjectDecisions, WhyReport
     from weft.api.fan import Fan, FanSummary
     from weft.api.fan.handle import FanCandidate
+    from weft.api.file_changes import HunkOutcome, NetChange
     from weft.api.model_query import Answer, AnswerStream, Delta, query, stream
     from weft.api.pages import Page
     from weft.api.reports import CompactionReport
     from weft.decisions.pulse import PulseReport
     from weft.project.agent_definitions import AgentDefinition
-    from weft.project.markdown_commands import MarkdownCommand
+    from weft.project.markdown_commands import ExpandedCommand, MarkdownCommand
     from weft.project.memory import MemoryNote
     from weft.project.skills import SkillFile
     from weft.project.trust import TrustQuestion
@@ -64,11 +66,15 @@ __all__ = [
     "Delta",
     "Draft",
     "EditorSnapshot",
+    "ExpandedCommand",
     "ExportFormat",
     "Fan",
     "FanCandidate",
     "FanSummary",
+    "FileComparison",
+    "FileWeave",
     "HistoryMessage",
+    "HunkOutcome",
     "ImportReport",
     "IndexStatus",
     "Joined",
@@ -77,6 +83,7 @@ __all__ = [
     "MemoryNote",
     "MessageOptions",
     "ModelInfo",
+    "NetChange",
     "Page",
     "PlanProgress",
     "ProjectDecisions",
@@ -119,14 +126,19 @@ _HOMES = {
     "Definition": "weft.repo.definitions",
     "Delta": "weft.api.model_query",
     "Draft": "weft.store",
+    "ExpandedCommand": "weft.project.markdown_commands",
     "Fan": "weft.api.fan",
     "FanCandidate": "weft.api.fan.handle",
     "FanSummary": "weft.api.fan",
+    "FileComparison": "weft.api.branch_files",
+    "FileWeave": "weft.api.branch_files",
+    "HunkOutcome": "weft.api.file_changes",
     "IndexStatus": "weft.repo.project_index",
     "KeepOutcome": "weft.runtime.fan.kept_candidate",
     "MarkdownCommand": "weft.project.markdown_commands",
     "MemoryNote": "weft.project.memory",
     "ModelInfo": "weft.providers",
+    "NetChange": "weft.api.file_changes",
     "Page": "weft.api.pages",
     "ProjectDecisions": "weft.api.decisions.project",
     "PulseReport": "weft.decisions.pulse",

@@ -28,6 +28,10 @@ if TYPE_CHECKING:  # as below
     from weft.api.branch_files.comparison import BranchSides
     from weft.api.branch_files.weave import WeavingSession
     from weft.api.fan import Fan
+    from weft.api.file_changes import HunkOutcome, NetChange
+    from weft.api.file_changes.hunk_turn import HunkSession
+    from weft.api.file_changes.session_changes import SessionChanges
+    from weft.store import Store
     from weft.view.tree import TreeMessage, TreeView
 
 
@@ -197,11 +201,23 @@ class BranchCalls(SessionBase):
         """The project's files at the ends of two branches, from the message where they part: which
         of them changed what, and the differences between the two.
 
+        Secrets are masked, and files that a rule keeps from being read are named only.
+
         Raises:
             UsageError: a message is not there, one is above the other, or the session has no
                 snapshot that could tell.
         """
-        return (await self._sides(first, second)).comparison
+        from weft.api.branch_files.comparison import shown_comparison  # few compare
+
+        port, registry = await self._port(), self._host.registry
+        await registry.reach_rules(port)
+        found = (await self._sides(first, second)).comparison
+        root, judge = registry.root_of(port), registry.read_judge(port)
+
+        def may_show(path: str) -> bool:
+            return judge(f"{root}/{path}").verdict == "allow"
+
+        return shown_comparison(found, self._host.services.redact, may_show)
 
     async def weave_files(
         self,
@@ -242,6 +258,81 @@ class BranchCalls(SessionBase):
             preview=preview,
             input_id=input_id_of(input_id),
         )
+
+    async def net_changes(
+        self, since: str | int | None = None, until: str | int | None = None
+    ) -> list[NetChange]:
+        """What the session changed in files after one message and up to another, as one difference
+        for each file: without `since` from its beginning, without `until` up to now.
+
+        What was put back is no change.  Secrets are masked, and files that a rule keeps from being
+        read are named only.
+
+        Raises:
+            UsageError: there is no such message.
+        """
+        port = await self._port()
+        registry = self._host.registry
+        await registry.reach_rules(port)
+        async with registry.reading(self.id) as store:
+            changes = await self._changes(since, until, store)
+            return await changes.net(self._host.services.redact, registry.read_judge(port))
+
+    async def revert_hunk(
+        self,
+        path: str,
+        hunk: str,
+        since: str | int | None = None,
+        until: str | int | None = None,
+        *,
+        input_id: str | None = None,
+    ) -> HunkOutcome:
+        """Put back one hunk (its id) of what `net_changes` shows for the same messages, in the file
+        as it is now.
+
+        It is an edit in a turn of its own: the rules, hooks and approvals of the session hold, and
+        a rewind undoes it.
+
+        Raises:
+            SessionBusy: a turn runs.
+            UsageError: there is no such hunk any more, or the same lines were changed since;
+                nothing is written.
+        """
+        async with self._host.registry.reading(self.id) as store:
+            changes = await self._changes(since, until, store)
+            session = cast("HunkSession", self)
+            return await changes.put_back(session, path, hunk, input_id_of(input_id))
+
+    async def take_hunk(
+        self,
+        path: str,
+        hunk: str,
+        first: str | int,
+        second: str | int,
+        *,
+        input_id: str | None = None,
+    ) -> HunkOutcome:
+        """Take one hunk (its id) of the differences that `compare_files` shows from the second
+        branch into the file as it is now, as `revert_hunk` puts one back.
+
+        Raises:
+            SessionBusy: a turn runs.
+            UsageError: as of `compare_files` and `revert_hunk`.
+        """
+        from weft.api.file_changes.session_changes import take_hunk  # few take
+
+        sides = await self._sides(first, second)
+        session = cast("HunkSession", self)
+        return await take_hunk(session, sides, path, hunk, input_id_of(input_id))
+
+    async def _changes(
+        self, since: str | int | None, until: str | int | None, store: Store
+    ) -> SessionChanges:
+        from weft.api.file_changes.session_changes import SessionChanges  # few look
+
+        first = None if since is None else await self._node(since)
+        last = None if until is None else await self._node(until)
+        return SessionChanges((await self._port()).state, store, first, last)
 
     async def _sides(self, first: str | int, second: str | int) -> BranchSides:
         from weft.api.branch_files import compare_files  # few compare

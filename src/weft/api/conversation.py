@@ -19,7 +19,7 @@ from weft.api.results import Reply
 from weft.api.turn_waiter import reply_to, send_abort
 from weft.errors import SessionInterrupted, SessionStopped, UsageError, WeftError
 from weft.events import PermissionAction, Status, Todo
-from weft.ids import EntryId, NodeId, RequestId, SessionId, new_id
+from weft.ids import EntryId, NodeId, RequestId, SessionId, client_id, new_id
 from weft.messages import Content, Image, Part, as_parts
 from weft.session import (
     AbortReceipt,
@@ -237,13 +237,16 @@ class ConversationCalls(SessionBase):
         command = ContinueTurn(options=self._options(options), **self._by(input_id))
         return await self._reply(command, self._host.now())
 
-    async def attach(self, role: Literal["viewer", "driver"] = "viewer") -> str:
+    async def attach(self, role: Literal["viewer", "driver"] = "viewer", name: str = "") -> str:
         """Attach as one of several clients.
 
-        A viewer's changing calls are refused.  Returns the client's id.
+        A viewer's changing calls are refused.  Others see the `name`.  Returns the client's id,
+        which ends with the name.
         """
-        client = self._client or new_id("cli", self._host.now())
-        await self._call(AttachClient(role=role, client=client))
+        client = self._client or client_id(name, new_id("cli", self._host.now()))
+        # An owner of an earlier version does not say who drives.
+        drives: str | None = await self._call(AttachClient(role=role, client=client))
+        self.driver = drives or ""
         self._client, self._role = client, role
         return client
 

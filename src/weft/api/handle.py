@@ -72,6 +72,8 @@ class SessionBase:
         self._port_now = port
         self._client = ""
         self._role: Literal["viewer", "driver"] = "viewer"
+        self.driver = ""
+        """The client that drove when this handle attached; empty when none did."""
         # Weak, so that leaving a loop is enough to end its subscription: only the loop holds it.
         self._subscriptions: list[weakref.ref[Subscription]] = []
 

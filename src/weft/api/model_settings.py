@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from weft.api.handle import SessionBase
+from weft.api.handle import SessionBase, path_of
 from weft.api.reports import CompactionReport
 from weft.errors import (
     UsageError,
@@ -131,9 +131,13 @@ class SettingsCalls(SessionBase):
         """The lines of a file that may be edited, as they were after the last edit.
 
         None when all may.
+
+        Raises:
+            UsageError: no file could be called so.
         """
+        name = path_of("file", path)
         state = (await self._port()).state
-        return state.boundaries.held.get(_name_in(state.about.project_path, path))
+        return state.boundaries.held.get(_name_in(state.about.project_path, name))
 
     async def clear_boundary(self, path: str, *, input_id: str | None = None) -> None:
         """Lift the boundary of a file, if it has one."""

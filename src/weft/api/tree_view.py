@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from weft.ids import NodeId
+from weft.loop import LineEntry
 from weft.messages import File, Image, Part, Text
 from weft.session import branches
 from weft.state import SessionState
@@ -33,10 +34,10 @@ async def tree_view(port: SessionPort) -> TreeView:
     state = port.state
     tree = state.tree
     shown = {node: held for node, held in tree.nodes.items() if not held.hidden}
-    words = await _words(port, _with_words(state, shown))
+    read = await _read(port, _with_words(state, shown))
     compaction = tree.compaction_for(tree.head)
     return TreeView(
-        messages=tuple(_message(node, held, words.get(node, "")) for node, held in shown.items()),
+        messages=tuple(_message(node, held, read.get(node)) for node, held in shown.items()),
         head=tree.head,
         branches=tuple(branches(state)),
         checkpoints=tuple(
@@ -58,20 +59,23 @@ async def nodes_view(port: SessionPort, wanted: Sequence[NodeId]) -> list[TreeMe
     tree = port.state.tree
     for node in wanted:
         tree.require(node)
-    words = await _words(port, wanted)
-    return [_message(node, tree.nodes[node], words[node]) for node in wanted]
+    read = await _read(port, wanted)
+    return [_message(node, tree.nodes[node], read[node]) for node in wanted]
 
 
-def _message(node: NodeId, held: NodeSkeleton, text: str) -> TreeMessage:
+def _message(node: NodeId, held: NodeSkeleton, entry: LineEntry | None) -> TreeMessage:
+    usage = None if entry is None else entry.node.usage
     return TreeMessage(
         id=node,
         parent=held.parent,
         role=held.role,
-        text=text,
+        text="" if entry is None else _beginning(entry.node.parts),
         calls=len(held.calls),
         is_partial=held.partial,
         is_pinned=held.marked is not None and bool(held.marked.get("pin")),
         revision=held.revision,
+        at=0.0 if entry is None else entry.at,
+        cost_usd=None if usage is None else usage.cost_usd,
     )
 
 
@@ -85,10 +89,9 @@ def _with_words(state: SessionState, shown: dict[NodeId, NodeSkeleton]) -> list[
     return [*chosen, *islice(others, MOST_READ - len(chosen))]
 
 
-async def _words(port: SessionPort, wanted: Sequence[NodeId]) -> dict[NodeId, str]:
+async def _read(port: SessionPort, wanted: Sequence[NodeId]) -> dict[NodeId, LineEntry]:
     # The log has more of a long text than is shown of it.
-    line = await port.beginnings(wanted)
-    return {entry.node.id: _beginning(entry.node.parts) for entry in line}
+    return {entry.node.id: entry for entry in await port.beginnings(wanted)}
 
 
 def _beginning(parts: Sequence[Part]) -> str:

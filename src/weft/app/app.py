@@ -37,6 +37,8 @@ from weft.project.system_prompt import (
 )
 from weft.providers import Provider
 from weft.redact import Redactor
+from weft.runtime.mcp.mcp_access import McpAccess
+from weft.runtime.mcp.mcp_terms import McpTerms
 from weft.runtime.ports.local import HookProvider
 from weft.runtime.registry import standing_rules
 from weft.runtime.services import Services
@@ -54,6 +56,7 @@ from weft.workspace.process.search_path import find_program
 if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs start-up time
     from weft.api.decisions import ProjectDecisions
     from weft.api.fan import Fan, FanSummary
+    from weft.api.mcp.mcp_servers import AppMcp
     from weft.app.index import AppIndex
     from weft.app.memory import AppMemory
     from weft.hooks.config import HookTable
@@ -61,6 +64,7 @@ if TYPE_CHECKING:  # loaded where a project or the user has such files: it costs
     from weft.project.mentions import AskRead, MentionReader, TellMissing
     from weft.project.trust import ProjectFiles, TrustQuestion, TrustStore
     from weft.runtime.index_access import IndexAccess
+    from weft.runtime.mcp.project_servers import ProjectMcpServers
     from weft.runtime.ports.hooked import HookSource
     from weft.runtime.ports.socket_protocol import SummaryRequest
     from weft.runtime.repo_topic import RepoEvents, RepoTopic
@@ -106,6 +110,8 @@ class App:
         hooks: HookTable | None = None,
         listen_after_seconds: float = 0.0,
         wakes_due: bool = False,
+        mcp_config: Sequence[str] = (),
+        only_mcp_config: bool = False,
     ) -> None:
         """`hooks` are those of a program that drives us, besides the configured ones; it may still
         grow.
@@ -116,7 +122,12 @@ class App:
         `wakes_due`: whether turns of this project that waited go on here when their time has come
         and no process has them at work.  They may be another program's: they go on with the rules
         and hooks of this one.
+
+        `mcp_config` names MCP servers besides the configured ones, each text a file or JSON;
+        `only_mcp_config`: and no others count.
         """
+        self._mcp_config = (tuple(mcp_config), only_mcp_config)
+        self._mcp: McpAccess | None = None
         self._more_hooks = hooks
         # A copy: a program that drives us may change its environment later, and our secrets, paths
         # and keys must all come from the same one.
@@ -548,6 +559,15 @@ class App:
         if self._host is not None:
             self._host.registry.renew()
 
+    def _check_fallbacks(self, models: ModelRegistry) -> None:
+        """Now, and not when the first model is down: then it would be too late."""
+        fallbacks = self.config.lookup("model.fallback")
+        for name in fallbacks.value:
+            try:
+                models.check(name)
+            except UsageError as error:
+                raise UsageError(f"{fallbacks.source}: model.fallback: {error}") from error
+
     def _check_models(self) -> None:
         """Leave out the models of an untrusted project that are unknown here.
 
@@ -571,6 +591,46 @@ class App:
         from weft.project.trust import look
 
         return look(self.project_path)
+
+    def _mcp_access(self) -> McpAccess:
+        if self._mcp is None:
+            texts, is_strict = self._mcp_config
+            terms = McpTerms(
+                config=self.config,
+                environ=self._environ,
+                places=self.places,
+                hidden=self._workspaces.hidden,
+                redact=self._redact,
+                supervisor=self._supervisor,
+                clock=self._clock,
+                given=texts,
+                is_strict=is_strict,
+                is_sandboxed=self._workspaces.may_be_sandboxed,
+            )
+            self._mcp = McpAccess(terms)
+        return self._mcp
+
+    @property
+    def mcp_servers(self) -> ProjectMcpServers | None:
+        """The MCP servers of this project; None where none is configured.
+
+        Raises:
+            UsageError: what `mcp_config` names cannot be read.
+        """
+        access = self._mcp_access()
+        access.look(self.project_path)
+        return access.of(self.project_path)
+
+    @property
+    def mcp(self) -> AppMcp:
+        """The MCP servers of this project, to be looked at and changed; it need not be open.
+
+        Raises:
+            UsageError: what `mcp_config` names cannot be read.
+        """
+        from weft.api.mcp.mcp_servers import AppMcp  # only for those who look
+
+        return AppMcp(self._mcp_access().loaded(self.project_path))
 
     def _session_hooks(self, session_id: SessionId, project: str) -> HookProvider | None:
         """The hooks of a session; None, and nothing is loaded, where no hook is configured and no
@@ -712,9 +772,7 @@ class App:
             self._providers or default_providers(self._environ, self.config, self._clock)
         )
         self._check_models()
-        for name in self.config.get("model.fallback"):
-            # Now, and not when the first model is down: then it would be too late.
-            self._models.check(name)
+        self._check_fallbacks(self._models)
         self._shared = Services(
             stores=self._stores,
             supervisor=self._supervisor,
@@ -732,6 +790,7 @@ class App:
             has_index=self._has_index,
             may_index=self._may_index,
             indexes=self._indexes,
+            mcp=self._mcp_access(),
             project_path=self.project_path,
         )
         self._host = SessionHost(self._shared)
@@ -822,9 +881,9 @@ class App:
     async def _trim_heap(self) -> None:
         # A single run on the command line is over before; it does without what is loaded here.
         await anyio.sleep(self._listen_after)
-        from weft.app import heap  # late: it costs start-up time
+        from weft.runtime import heap  # late: it costs start-up time
 
-        heap.settle()
+        heap.settle(os.environ)  # the one that the C library has read
         trimmed_at = 0.0
         while True:
             await anyio.sleep(TRIM_EVERY_SECONDS)

@@ -38,8 +38,15 @@ _MODULES = {
     "doctor": "weft.cli.commands.doctor",
     "auth": "weft.cli.commands.auth",
     "lsp": "weft.cli.commands.lsp",
+    "mcp": "weft.cli.mcp.mcp_command",
     "serve": "weft.cli.server.serve",
     "web": "weft.cli.server.serve",
+    "attach": "weft.cli.attach.attach_command",
+    "ps": "weft.cli.operate.session_overview",
+    "logs": "weft.cli.operate.session_control",
+    "queue": "weft.cli.operate.session_control",
+    "stop": "weft.cli.operate.session_control",
+    "store": "weft.cli.operate.store_command",
     "completion": "weft.cli.commands.completion",
 }
 """Where each command lives; its `run` takes the arguments and returns the exit code."""
@@ -105,9 +112,15 @@ def _verb(arguments: ParsedArguments, early: EarlyPrompt | None) -> int:
         from weft import __version__
 
         return _say(f"weft {__version__}")
-    if arguments.verb == "" and not arguments.flag("print") and _has_terminal():
+    in_background = arguments.verb in ("", "run") and arguments.flag("bg")
+    is_chat = arguments.verb == "" and not arguments.flag("print") and not in_background
+    if is_chat and _has_terminal():
         return _chat(arguments, early)
     _prepare()
+    if in_background:
+        from weft.cli.operate.background_run import run
+
+        return run(arguments)
     if arguments.verb not in ("", "run"):
         return _command(arguments)
     from weft.cli.headless.run import run_print

@@ -90,11 +90,11 @@ class _OneLine(logging.Formatter):
 
     def _masked(self, texts: list[str]) -> list[str]:
         if self._redact is None:
-            self._redact = _redactor()
+            self._redact = redactor()
         return [self._redact(text) for text in texts]
 
 
-def _redactor() -> Callable[[str], str]:
+def redactor() -> Callable[[str], str]:
     """Masks shapes, and the keys of the environment and of `weft auth login`."""
     try:
         from weft.config.api_keys import known_secrets  # with the first record: start-up time

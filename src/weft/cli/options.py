@@ -32,6 +32,10 @@ MODES = (
     *("acceptEdits", "bypassPermissions", "dontAsk"),
 )
 
+PLAIN = CommandOption(
+    ("--plain",), "Chat without redrawing the screen: for screen readers and simple terminals."
+)
+
 RUN: tuple[OptionSection, ...] = (
     OptionSection(
         "Session",
@@ -154,6 +158,15 @@ RUN: tuple[OptionSection, ...] = (
             CommandOption(
                 ("--add-dir",), "Another folder to work in; may be repeated.", "many", "DIR"
             ),
+            CommandOption(
+                ("--mcp-config",),
+                "MCP servers besides the configured ones: a file, or JSON; may be repeated.",
+                "many",
+                "SERVERS",
+            ),
+            CommandOption(
+                ("--strict-mcp-config",), "Use the MCP servers of --mcp-config and no others."
+            ),
         ),
     ),
     OptionSection(
@@ -179,6 +192,10 @@ RUN: tuple[OptionSection, ...] = (
             CommandOption(
                 ("-p", "--print"),
                 "Answer on standard output and exit; piped input is added to the prompt.",
+            ),
+            CommandOption(
+                ("--bg",),
+                "Work in the background, in a server of this machine; prints the session's id.",
             ),
             CommandOption(
                 ("-i", "--image"), "Attach an image or a PDF; may be repeated.", "many", "FILE"
@@ -234,10 +251,7 @@ RUN: tuple[OptionSection, ...] = (
                 "FILE",
             ),
             CommandOption(("--verbose",), "Report progress on standard error."),
-            CommandOption(
-                ("--plain",),
-                "Chat without redrawing the screen: for screen readers and simple terminals.",
-            ),
+            PLAIN,
         ),
     ),
     OptionSection(
@@ -330,6 +344,16 @@ _SERVE = (
         ("--name",), "A name that the server is reached by; may be repeated.", "many", "NAME"
     ),
     CommandOption(("--forget",), "Forget the tokens of all pages and programs."),
+    CommandOption(
+        ("--otel",), "Send traces of turns to OpenTelemetry; needs pip install 'weft[otel]'."
+    ),
+    CommandOption(
+        ("--log-format",),
+        "json: requests and errors on standard error, one JSON object a line.",
+        "text",
+        "FORMAT",
+        ("text", "json"),
+    ),
 )
 
 
@@ -337,6 +361,12 @@ def _loom_verbs() -> tuple[CommandSpec, ...]:
     from weft.cli.loom.loom_options import LOOM_VERBS  # most who start the program grow no tree
 
     return LOOM_VERBS
+
+
+def _mcp_verbs() -> tuple[CommandSpec, ...]:
+    from weft.cli.mcp.mcp_options import MCP_VERBS  # as above
+
+    return MCP_VERBS
 
 
 VERBS: tuple[CommandSpec, ...] = (
@@ -772,6 +802,17 @@ VERBS: tuple[CommandSpec, ...] = (
         ),
     ),
     CommandSpec(
+        "mcp",
+        "Show MCP servers, or add, allow and remove them",
+        options=(JSON,),
+        default="list",
+        verbs=_mcp_verbs,
+        examples=(
+            "weft mcp add time -- uvx mcp-server-time   # for you, in this folder",
+            "weft mcp list                              # what there is, and its state",
+        ),
+    ),
+    CommandSpec(
         "serve",
         "Serve sessions over HTTP to programs and to the page",
         options=(
@@ -798,6 +839,48 @@ VERBS: tuple[CommandSpec, ...] = (
         "Open the page in a browser, with a server of its own if none runs",
         "",
         (*_SERVE, CommandOption(("--no-open",), "Only print the link.")),
+    ),
+    CommandSpec(
+        "attach",
+        "Chat in a session of a running server, beside other chats, pages and programs",
+        "[url] [session]",
+        (PLAIN,),
+    ),
+    CommandSpec(
+        "ps",
+        "Show the sessions of all folders at a glance, those that need you first",
+        "",
+        (
+            CommandOption(("--watch", "-w"), "Go on, and show what changes."),
+            _LIMIT,
+            JSON,
+        ),
+    ),
+    CommandSpec(
+        "logs",
+        "Print what happened in a session",
+        "ID",
+        (
+            CommandOption(("--follow", "-f"), "Print what happens from now on, too."),
+            CommandOption(("--json",), "Print each fact as a line of JSON."),
+        ),
+    ),
+    CommandSpec("queue", "Show what waits to be sent to a session, or send more", "ID [text]"),
+    CommandSpec("stop", "Stop the turn of a session; it can be continued", "ID"),
+    CommandSpec(
+        "store",
+        "Back up, check and shrink the store, while it is in use",
+        default="verify",
+        verbs=(
+            CommandSpec("backup", "Copy the store as it is at one moment", "FILE", (JSON,)),
+            CommandSpec(
+                "verify",
+                "Check the file, every content and every log; or a copy",
+                "[file]",
+                (JSON,),
+            ),
+            CommandSpec("vacuum", "Give back the room that is not needed", "", (JSON,)),
+        ),
     ),
     CommandSpec("completion", "Print a completion script for bash, zsh or fish", "SHELL"),
     CommandSpec("help", "Explain a command, or 'exit-codes', 'slash' or 'keys'", "[topic]"),

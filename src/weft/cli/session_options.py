@@ -93,6 +93,8 @@ def make_app(
         given,
         added=added,
         hooks=hooks,
+        mcp_config=tuple(map(os.path.expanduser, arguments.many("mcp_config"))),
+        only_mcp_config=arguments.flag("strict_mcp_config"),
         listen_after_seconds=LISTEN_AFTER_SECONDS,
         wakes_due=wakes_due,
     )
@@ -198,7 +200,7 @@ def _tools(arguments: ParsedArguments) -> list[str] | None:
     else:
         from weft.api.options import builtin_tool_names  # only to take one away
 
-        names = builtin_tool_names()
+        names = [*builtin_tool_names(), "mcp__*"]
     return [name for name in names if name not in denied]
 
 
@@ -209,11 +211,22 @@ def _text_or_file(arguments: ParsedArguments, key: str) -> str | None:
         raise UsageError(f"give either --{name} or --{name}-file, not both")
     if path is None:
         return text
+    return text_file(path, repr(path))
+
+
+def text_file(path: str, named: str) -> str:
+    """The text of a file that an option names.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
     try:
         with open(os.path.expanduser(path), encoding="utf-8") as file:
             return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path!r}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {named}: it is not UTF-8 text") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {named}: {error.strerror}") from error
 
 
 # --- which session ---------------------------------------------------------------------

@@ -22,7 +22,7 @@ from weft.events import BoundaryChanged, CallOrigin, Fact, PermissionResolved, Q
 from weft.ids import CallUid, RequestId, SessionId, TurnId
 from weft.loop import Build, Commit, TurnLimits
 from weft.messages import ModelName, Usage
-from weft.permissions import Mode
+from weft.permissions import MODES, Mode
 from weft.redact import Redactor
 from weft.runtime.services import Services
 from weft.runtime.tool_table import AGENT, SessionTools
@@ -40,11 +40,11 @@ from weft.session import (
     checked,
 )
 from weft.state import SessionState
-from weft.tools import ToolOutcome
+from weft.tools import PreparedCall, ToolContext, ToolOutcome
 from weft.workspace import Runner
 
 if TYPE_CHECKING:
-    from weft.agents.host import ChildRequest
+    from weft.agents.host import ChildRequest, IsolatedPlace
     from weft.project.agent_definitions import AgentDefinitions
     from weft.runtime.background_commands import BackgroundShells
     from weft.runtime.foreign_budget import ForeignBudget
@@ -88,6 +88,18 @@ class SessionOpener(Protocol):
     async def unload(self, session_id: SessionId) -> None: ...
 
 
+class IsolatedAgents(Protocol):
+    """The overlays of isolated agents, of all sessions; `AgentHost` says what each does."""
+
+    async def open_isolated(
+        self, session_id: SessionId, wanted: ChildRequest, name: str, prompt: str
+    ) -> IsolatedPlace | None: ...
+
+    async def prepare_keep(
+        self, session_id: SessionId, fan_id: str, context: ToolContext
+    ) -> PreparedCall: ...
+
+
 class AgentTrees:
     """The agent trees of all sessions of an application."""
 
@@ -96,6 +108,8 @@ class AgentTrees:
         self.sessions = sessions
         self.ports = sessions.ports
         self.prompt_reader = PromptReader(services.prompter)
+        self.isolated: IsolatedAgents | None = None
+        """The overlays of isolated agents."""
         self._hosts: dict[SessionId, SessionAgentHost] = {}
 
     # -- hosts
@@ -249,6 +263,23 @@ class AgentTrees:
             return None
         return lambda: self.mode_of(parent.session_id)
 
+    def overlay_ceiling(
+        self, parent: CallOrigin | None, *, has_own_network: bool
+    ) -> Callable[[], Mode] | None:
+        """The mode that a child in an overlay may not be above: what it does stays there until it
+        is kept, so it need not be asked for.
+        """
+        if parent is None or parent.call_uid is None:
+            return None  # a candidate, which the user has started
+        if not has_own_network:
+            return self.ceiling(parent)
+
+        def ceiling() -> Mode:
+            mode = self.mode_of(parent.session_id)
+            return mode if mode == "plan" else max(mode, "auto", key=MODES.index)
+
+        return ceiling
+
     def mode_of(self, session_id: SessionId) -> Mode:
         """The mode that is in force in a session.
 
@@ -343,7 +374,6 @@ class SessionAgentHost:
         self._services = services
         self.session_id = session_id
         self.agent_tree = agent_tree
-        self.worktrees = services.places.worktrees
         self._foreign: ForeignBudget | None = None
         self.entry = AgentEntry(self)
         # The tool that starts agents needs this host, and the settings need all tools: both are
@@ -437,6 +467,22 @@ class SessionAgentHost:
         port = await self._trees.sessions.open_child(self.session_id, wanted)
         self._trees.adopt(port, self.session_id)
         return port
+
+    async def open_isolated(
+        self, wanted: ChildRequest, name: str, prompt: str
+    ) -> IsolatedPlace | None:
+        isolated, worktrees = self._trees.isolated, self._services.places.worktrees
+        assert isolated is not None
+        with suppress(SessionNotFound):
+            about = (await self._trees.sessions.stored_state(wanted.child)).about
+            if Path(about.project_path).is_relative_to(worktrees):
+                return None  # it was begun in a git worktree, by an earlier version
+        return await isolated.open_isolated(self.session_id, wanted, name, prompt)
+
+    async def prepare_keep(self, fan_id: str, context: ToolContext) -> PreparedCall:
+        isolated = self._trees.isolated
+        assert isolated is not None
+        return await isolated.prepare_keep(self.session_id, fan_id, context)
 
     async def close_child(self, child: SessionId) -> None:
         actor = self._trees.actor_of(child)

@@ -76,6 +76,7 @@ if TYPE_CHECKING:  # loaded with the first agent or file: it costs start-up time
     from weft.runtime.session_topic import SessionListEvents, SessionTopic
     from weft.runtime.snapshots.project_snapshots import ProjectFiles, ProjectSnapshots
     from weft.runtime.workspaces.file_history import FileHistoryRunner
+    from weft.runtime.workspaces.read_guard import SessionReadGuard
 
     SessionReach: TypeAlias = tuple[
         Workspace, FileHistoryRunner, SessionWorkspace, SessionLanguages
@@ -567,6 +568,7 @@ class SessionRegistry:
     ) -> SessionEnvironment:
         """`place` names the overlay that a candidate of a fan-out works in."""
         services = self._services
+        services.mcp.look(project_path)
         lent = self.lent.setdefault(session_id, {})
         host = self.agents.host(session_id, parent, SessionTools(self.table_of(session_id), lent))
         hooks = self._find_hooks(session_id, project_path)
@@ -584,6 +586,7 @@ class SessionRegistry:
             # The index is of the project, and not of an overlay.
             index=None if place else self._index_of(project_path),
             decisions=decisions,
+            aside=services.places.home / "mcp" / "refused",
         )
         above = self._parent_rules(parent)
         factory = SessionTurnFactory(
@@ -609,8 +612,9 @@ class SessionRegistry:
             permissions=self._permissions(
                 session_id,
                 project_path,
-                # What a candidate does stays in its overlay until the user keeps it.
-                ceiling=None if place else self.agents.ceiling(parent),
+                ceiling=self._overlay_ceiling(parent, place)
+                if place
+                else self.agents.ceiling(parent),
                 above=above,
             ),
             stop_command=host.stop_command,
@@ -704,11 +708,21 @@ class SessionRegistry:
         workspace = SessionWorkspace(plain, runner, store.blob, is_confined=True)
         return plain, files, workspace, NoLanguages(self._services, workspace)
 
+    def _overlay_ceiling(self, parent: CallOrigin | None, place: str) -> Callable[[], Mode] | None:
+        view = self._services.workspaces.views.get(place)
+        has_own = view is not None and view.has_own_network
+        return self.agents.overlay_ceiling(parent, has_own_network=has_own)
+
     def _rules(self, project_path: str) -> tuple[PermissionRule, ...]:
         """The standing rules of a session on a project."""
         services = self._services
         return (
-            *rules_of(services.config, str(services.places.user), self._tool_names()),
+            *rules_of(
+                services.config,
+                str(services.places.user),
+                self._tool_names(),
+                lambda: services.mcp.names(project_path),
+            ),
             *services.saved_rules.of(project_path),
         )
 
@@ -911,9 +925,15 @@ async def _free_leases(store: Store, ids: Sequence[SessionId]) -> list[Lease]:
 _VERDICTS: Final[tuple[Verdict, ...]] = ("allow", "ask", "deny")
 
 
-def rules_of(config: Config, home: str, tools: Collection[str]) -> tuple[PermissionRule, ...]:
+def rules_of(
+    config: Config,
+    home: str,
+    tools: Collection[str],
+    servers: Callable[[], Collection[str]] | None = None,
+) -> tuple[PermissionRule, ...]:
     """The standing rules that the settings name; `home` is the folder that `~` means in them, and
-    `tools` names those that a program has brought.
+    `tools` names those that a program has brought; `servers` says which MCP servers are configured,
+    where that is to be checked.
 
     Raises:
         UsageError: one of them names a tool that there is not.
@@ -921,7 +941,7 @@ def rules_of(config: Config, home: str, tools: Collection[str]) -> tuple[Permiss
     for verdict in _VERDICTS:
         for layer in config.layers(f"permissions.{verdict}"):
             for text in layer.value:
-                _check_rule(text, layer.source, tools)
+                _check_rule(text, layer.source, tools, servers)
     return standing_rules(config, home)
 
 
@@ -944,12 +964,17 @@ def standing_rules(config: Config, home: str) -> tuple[PermissionRule, ...]:
     )
 
 
-def _check_rule(text: str, source: str, tools: Collection[str]) -> None:
+def _check_rule(
+    text: str, source: str, tools: Collection[str], servers: Callable[[], Collection[str]] | None
+) -> None:
     from weft.permissions import rule_problem  # not without rules
 
     # A program may lend a tool with a later message; `name*` is how it says that it will.
     is_open = source == "caller" and "*" in text.partition("(")[0]
-    if why := rule_problem(text, tools=None if is_open else tools):
+    # A program that drives us may bring servers of its own; the user's files name those they have.
+    is_checked = source != "caller" and text.lstrip().startswith("mcp__")
+    known = servers() if servers is not None and is_checked else None
+    if why := rule_problem(text, tools=None if is_open else tools, servers=known):
         raise UsageError(why if source == "caller" else f"{source}: {why}")
 
 
@@ -969,7 +994,7 @@ def _snapshots(
     files: ProjectFiles,
     project_path: str,
     store: Store,
-    forbidden_among: Callable[[Collection[str]], set[str]],
+    guard: SessionReadGuard,
 ) -> ProjectSnapshots:
     from weft.runtime.snapshots.project_snapshots import ProjectSnapshots  # with the first effect
     from weft.workspace.sandbox.secret_names import SecretNames
@@ -979,7 +1004,8 @@ def _snapshots(
         files,
         DiskThreads.of(project_path),
         store,
-        lambda paths: forbidden_among(paths) | {path for path in paths if names.has(path)},
+        lambda paths: guard.forbidden_among(paths) | {path for path in paths if names.has(path)},
+        has_rules=lambda: guard.has_rules,
     )
 
 

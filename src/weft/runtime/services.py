@@ -16,6 +16,7 @@ from weft.ids import SessionId
 from weft.project.saved_rules import SavedRules
 from weft.project.system_prompt import SystemPromptWriter
 from weft.redact import Redactor
+from weft.runtime.mcp.mcp_access import McpAccess
 from weft.runtime.ports.local import HookProvider
 from weft.runtime.stores import StoreRegistry
 from weft.runtime.workspaces.workspace_factory import WorkspaceFactory
@@ -53,6 +54,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Whether one may be made without the user's asking; blocks for a look at the project."""
     indexes: Callable[[], IndexAccess]
     """The indexes of projects; loaded with the first use."""
+    mcp: McpAccess
+    """MCP servers; nothing of them is loaded where none is configured."""
     project_path: str
     """The project of a session that names none."""
     decision_kinds: dict[str, str] = msgspec.field(default_factory=dict)

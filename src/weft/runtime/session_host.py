@@ -40,10 +40,11 @@ from weft.session import (
 from weft.store import SessionRow, Store
 from weft.store.location import StoreArgument
 from weft.thinking_levels import KnownLevels, ThinkingLevel
-from weft.tools import EDITS, Tool
+from weft.tools import EDITS, PreparedCall, Tool, ToolContext
 from weft.workspace.disk_threads import DiskThreads
 
 if TYPE_CHECKING:  # loaded with the first command or agent: it costs start-up time
+    from weft.agents.host import ChildRequest, IsolatedPlace
     from weft.project.agent_definitions import AgentDefinitions
     from weft.project.markdown_commands import Ask, ExpandedCommand, MarkdownCommandSet
     from weft.project.mentions import AskRead
@@ -86,6 +87,7 @@ class SessionHost:
         """The fan-outs that were begun or taken up here, by their ids."""
         self.fan_locks: dict[str, anyio.Lock] = {}
         """Held while a fan-out is begun or opened: one at a time of an id."""
+        self.registry.agents.isolated = self
         self._forbidden: WeakKeyDictionary[SessionPort, ForbiddenContents] = WeakKeyDictionary()
         self.on_woken: Callable[[SessionPort], None] = lambda port: None
         """Called with each session that goes on here because its wait is over."""
@@ -218,6 +220,24 @@ class SessionHost:
     def runs_command(self, session_id: SessionId, name: str) -> bool:
         """True while a background command of this name runs in this process."""
         return self.registry.agents.runs_command(session_id, name)
+
+    # -- isolated agents
+
+    async def open_isolated(
+        self, session_id: SessionId, wanted: ChildRequest, name: str, prompt: str
+    ) -> IsolatedPlace | None:
+        """The overlay of an isolated agent of a session (`AgentHost.open_isolated`)."""
+        from weft.runtime.fan.isolated_agents import open_isolated  # few agents are isolated
+
+        return await open_isolated(self, session_id, wanted, name, prompt)
+
+    async def prepare_keep(
+        self, session_id: SessionId, fan_id: str, context: ToolContext
+    ) -> PreparedCall:
+        """A call that puts what an isolated agent changed into the project, prepared."""
+        from weft.runtime.fan.isolated_agents import prepare_keep  # as above
+
+        return await prepare_keep(self, session_id, fan_id, context)
 
     # -- the end of sessions
 

@@ -18,6 +18,11 @@ NAVIGATION = frozenset({"lsp", "rename"})
 """Tools that ask language servers; a session makes them where some are there."""
 
 
+def is_mcp_name(name: str) -> bool:
+    """Whether a name is one of tools of MCP servers, or a pattern of such, or finds them."""
+    return name.startswith("mcp__") or name in ("tool_search", "tool_call")
+
+
 class SessionTools(msgspec.Struct, frozen=True):
     """The tools of one session, by name."""
 
@@ -47,7 +52,7 @@ def tool_table(
             names += [*table, *(() if AGENT in table else (AGENT,))]
             continue
         if isinstance(each, str):
-            if each not in table and each != AGENT and each not in NAVIGATION:
+            if each not in {*table, AGENT, *NAVIGATION} and not is_mcp_name(each):
                 raise UsageError(f"no tool {each!r}; there are {', '.join(sorted(table))}")
             names.append(each)
             continue

@@ -15,6 +15,7 @@ from weft.tools.base import (
     BackgroundOutput,
     DelegateTool,
     FormattedContent,
+    ForwardingTool,
     PreparedCall,
     ReadGuard,
     ReadLog,
@@ -41,6 +42,7 @@ from weft.workspace import ChangedFile
 if TYPE_CHECKING:  # loaded when they are first used
     from weft.tools.function import FunctionTool, tool
     from weft.tools.output_schema import OutputSchema
+    from weft.tools.pictures import FittedPicture, fitted
     from weft.tools.submit import SubmitTool
 
 __all__ = [
@@ -55,7 +57,9 @@ __all__ = [
     "BuiltinTool",
     "ChangedFile",
     "DelegateTool",
+    "FittedPicture",
     "FormattedContent",
+    "ForwardingTool",
     "FunctionTool",
     "OutputSchema",
     "PreparedCall",
@@ -70,6 +74,7 @@ __all__ = [
     "WaitRequest",
     "as_outcome",
     "builtin_tools",
+    "fitted",
     "navigation_tools",
     "parse",
     "schema_of",
@@ -77,9 +82,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "FittedPicture": "pictures",
     "FunctionTool": "function",
     "OutputSchema": "output_schema",
     "SubmitTool": "submit",
+    "fitted": "pictures",
     "tool": "function",
 }
 

@@ -251,6 +251,14 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """A text without its secrets, for what is shown in another form than as text: a result's text
     is masked anyway.
     """
+    ask: Callable[[UserQuestion], Awaitable[str | None]] | None = None
+    """Puts a question to the user while the call runs; gives None where it is not answered.  None
+    where there is nobody to ask.
+    """
+    watched: Callable[[Callable[[], Awaitable[ToolOutcome]]], Awaitable[ToolOutcome]] | None = None
+    """Runs what may change files of the project by itself, and adds what it changed to its outcome;
+    None where that is not found out.
+    """
 
 
 @runtime_checkable
@@ -275,6 +283,21 @@ class Tool(Protocol):
             ToolError: with a sentence that tells the model what is wrong and what would be right.
         """
         ...
+
+
+class ForwardingTool(Tool):
+    """A tool that stands for others: a call of it is a call of the one that it names.
+
+    Hooks, rules, requests and records see that one, with its own arguments.
+    """
+
+    async def forwarded(self, args: dict[str, Any]) -> tuple[Tool, dict[str, Any]]:
+        """The tool that is meant, and its arguments.
+
+        Raises:
+            ToolError: none is meant.
+        """
+        raise NotImplementedError
 
 
 class DelegateTool(Tool):

@@ -16,7 +16,7 @@ from weft.errors import FinalToolError, ToolError
 from weft.tools.base import ToolContext
 from weft.tools.did_you_mean import near_names
 from weft.tools.text import is_binary
-from weft.workspace import ProcessCommand, RunResult, ignore_of
+from weft.workspace import ProcessCommand, RunResult, ignore_of, unless_trapped
 
 MAX_FILES = 200_000
 _MAX_WALKED = 100_000
@@ -66,7 +66,9 @@ async def _by_rg(absolute: str, context: ToolContext) -> FileListing | None:
     program = context.runner.which("rg", not_below=context.workspace.root)
     if program is None:
         return None
-    result = await _ask((program, *_RG), absolute, context)
+    result = await unless_trapped(absolute, lambda: _ask((program, *_RG), absolute, context))
+    if result is None:
+        return None
     names = [name.removeprefix("./") for name in _split(result)]
     # None found may also mean that ripgrep failed; the walk then finds out, and is quick where
     # there is nothing.

@@ -45,8 +45,11 @@ def finish_sentence(reason: FinishReason, detail: str) -> str:
 
 
 def chat_sentence(sentence: str) -> str:
-    """A sentence as a chat says it: in there, `/login` is the command that saves a key."""
-    return sentence.replace("weft auth login", "/login")
+    """A sentence as a chat says it: `/login` is the command that saves a key there, and `/drive`
+    the one that takes over.
+    """
+    said = sentence.replace("weft auth login", "/login")
+    return said.replace("claim_driver() lets it drive", "/drive takes over")
 
 
 def describe_call(name: str, args: dict[str, Any]) -> str:

@@ -27,6 +27,10 @@ class TreeMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_pinned: bool = False
     revision: int = 0
     """How often it was edited."""
+    at: float = 0.0
+    """When it was stored; 0 where its words were not read."""
+    cost_usd: float | None = None
+    """What the model call that made it cost; None where that is not known."""
 
 
 class CheckpointInfo(msgspec.Struct, frozen=True, kw_only=True):

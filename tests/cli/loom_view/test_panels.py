@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from tests.support.example_count import cases
 from tests.support.loom_stage import planned_tree, scripted
 from tests.support.terminal_attacks import ATTACKS
 from tests.support.world import World
@@ -75,7 +76,7 @@ def edited(text: str, is_fork: bool) -> ViewCommand:
     return ViewCommand("edit", node=A, text=text, is_fork=is_fork)
 
 
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=list(ATTACKS))
+@pytest.mark.parametrize("attack", cases(ATTACKS.values()), ids=cases(ATTACKS))
 def test_nothing_foreign_in_a_panel_is_obeyed_and_no_row_is_too_wide(attack: str) -> None:
     for panel in pure_panels(attack):
         for size in SIZES:

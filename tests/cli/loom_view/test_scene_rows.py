@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 
+from tests.support.example_count import cases
 from tests.support.terminal_attacks import ATTACKS
 from weft.cli.chat.paint.text_cells import row_cells, without_attributes
 from weft.cli.chat.screens.terminal.region_painter import ScreenSize
@@ -79,8 +81,11 @@ def test_the_screen_is_the_one_that_was_drawn() -> None:
     assert drawn[-2].endswith("─ n 4 · 40 tok · 0.9 · ctx on ┘")
 
 
-@pytest.mark.parametrize("columns", [1, 4, 10, 20, 40, 60, 80, 119, 120, 200])
-@pytest.mark.parametrize("rows", [1, 2, 3, 5, 6, 8, 12, 24, 60])
+COLUMNS = (1, 4, 10, 20, 40, 60, 80, 119, 120, 200)
+ROWS = (1, 2, 3, 5, 6, 8, 12, 24, 60)
+
+
+@pytest.mark.parametrize(("columns", "rows"), cases(product(COLUMNS, ROWS)))
 def test_any_size_is_filled_and_nothing_is_wider(columns: int, rows: int) -> None:
     wide = "織機は静かに歌った 🧵👩‍👩‍👧 " * 20
     many = [row(n, wide, model="x:gpt") for n in range(40)]
@@ -123,7 +128,7 @@ def test_the_cursor_in_a_text_is_seen_wherever_it_stands() -> None:
         assert "▏" in "\n".join(frame(leaf, 80, 14, focus=spans))
 
 
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=list(ATTACKS))
+@pytest.mark.parametrize("attack", cases(ATTACKS.values()), ids=cases(ATTACKS))
 def test_nothing_that_a_model_or_a_file_says_is_obeyed(attack: str) -> None:
     shown = scene(
         row(0, attack, model=attack, name=attack, why=attack, state="partial"),

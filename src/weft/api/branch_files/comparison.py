@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from weft.api.file_changes.hunks import FileHunk, file_hunks
 from weft.errors import UsageError
 from weft.ids import BlobId, NodeId
 from weft.runtime.snapshots.node_files import FileAt, NodeFiles, files_at, stored_content
@@ -60,6 +61,8 @@ class BranchFile(msgspec.Struct, frozen=True, kw_only=True):
     """From the first branch's version to the second's; empty where one is no text."""
     why: str = ""
     """Of a conflict, in a few words."""
+    hunks: tuple[FileHunk, ...] = ()
+    """The difference piece by piece, each to be taken for itself."""
 
 
 class SidedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +135,23 @@ async def compare_files(
     return BranchSides(comparison=comparison, files=tuple(found))
 
 
+def shown_comparison(
+    found: FileComparison, redact: Callable[[str], str], may_show: Callable[[str], bool]
+) -> FileComparison:
+    """A comparison without what may not be shown; its hunks keep their ids."""
+    files = tuple(_shown(file, redact, may_show) for file in found.files)
+    return msgspec.structs.replace(found, files=files)
+
+
+def _shown(
+    file: BranchFile, redact: Callable[[str], str], may_show: Callable[[str], bool]
+) -> BranchFile:
+    if not may_show(file.path):
+        return msgspec.structs.replace(file, diff="", hunks=(), why="a rule forbids to read it")
+    hunks = [msgspec.structs.replace(hunk, text=redact(hunk.text)) for hunk in file.hunks]
+    return msgspec.structs.replace(file, diff=redact(file.diff), hunks=tuple(hunks))
+
+
 def parting(first: NodeId, second: NodeId, state: SessionState) -> NodeId:
     """The last message that two branches have in common.
 
@@ -175,7 +195,13 @@ def compared(
             origin, merged = "merged", together
         else:
             why = together
-    shown = BranchFile(path=path, origin=origin, diff=_diff(path, first, second), why=why)
+    shown = BranchFile(
+        path=path,
+        origin=origin,
+        diff=_diff(path, first, second),
+        why=why,
+        hunks=_hunks(path, first, second),
+    )
     return SidedFile(shown=shown, base=base, first=first, second=second, merged=merged)
 
 
@@ -228,6 +254,14 @@ def _diff(path: str, first: FileVersion | None, second: FileVersion | None) -> s
         f"b/{path}" if second is not None else "/dev/null",
     )
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def _hunks(
+    path: str, first: FileVersion | None, second: FileVersion | None
+) -> tuple[FileHunk, ...]:
+    one = "" if first is None else first.text
+    two = "" if second is None else second.text
+    return () if one is None or two is None else tuple(file_hunks(path, one, two))
 
 
 def _why(one: NodeFiles, two: NodeFiles) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.abc
 
-from weft.api.inspection import session_events
+from weft.api.inspection import SessionEvents, session_events
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.chat.approval_text import ApprovalPlace
@@ -47,8 +47,13 @@ from weft.cli.prompt_input import PromptParts, attached, compose, missing_text
 from weft.errors import SessionBusy, SessionInterrupted, UsageError, WeftError
 from weft.events import (
     ChildStarted,
+    DriverChanged,
+    Event,
     FactBase,
     PermissionRequest,
+    PermissionResolved,
+    PlanDecided,
+    QuestionAnswered,
     SystemNote,
     TurnFinished,
     TurnStarted,
@@ -87,6 +92,8 @@ NO_MODEL_YET = (
     "/model local:smollm2 takes the small embedded model"
 )
 HOW_TO_GO = "Plan only: /plan go carries it out, without asking about each edit"
+FROM_CLIENTS = (PermissionResolved, QuestionAnswered, PlanDecided, DriverChanged)
+"""Events that say which client did something."""
 MODES = ("default", "accept_edits", "plan")
 """What Shift+Tab goes through."""
 
@@ -99,7 +106,7 @@ class Chat:
     ) -> None:
         self._app = app
         self.screen = screen
-        self.conversation = ChatConversation(app, options, new_id=new_id)
+        self.conversation = self._make_conversation(app, options, new_id)
         self.view = SessionView(self.conversation.blank())
         self._group: anyio.abc.TaskGroup | None = None
         self._following: anyio.CancelScope | None = None
@@ -118,6 +125,11 @@ class Chat:
         place = ApprovalPlace(app.project_path, bool(app.config.get("sandbox.network")))
         self._asker = UserQuestions(screen, self._interrupt_apart, place)
         screen.watch(self.view.live)
+
+    def _make_conversation(
+        self, app: App, options: SessionOptions, new_id: str | None
+    ) -> ChatConversation:
+        return ChatConversation(app, options, new_id=new_id)
 
     @property
     def live(self) -> LiveArea:
@@ -176,6 +188,10 @@ class Chat:
         for line in left_out(await self._app.project_problems()):
             self.screen.show(NoteBlock(text=line, level="warning"))
         await self.ask_trust()
+        if self._app.mcp_servers is not None:
+            from weft.cli.mcp.project_question import ask_servers  # only where some are configured
+
+            await ask_servers(self._app, self.screen)
         if not picks and resume is None and self.conversation.lacks_model:
             await self.offer_login()
         if picks:
@@ -604,11 +620,7 @@ class Chat:
             self._following = scope
             # `follow` returns only when the subscription stands, so that nothing the caller does
             # next can happen unseen.
-            events = await session_events(
-                session,
-                after=after,
-                moved=lambda: self._begin_take_over(session),
-            )
+            events = await self._events_of(session, after)
             task_status.started()
             async with (
                 self._app.host.waiting(session.id),
@@ -620,6 +632,7 @@ class Chat:
                         following.start_soon(self._follow_task, child, view.live)
                 async for event in events:
                     self.conversation.foreign.take(event)
+                    self._tell_clients(event)
                     if isinstance(event, TurnStarted):
                         self._may_retry = False
                     elif isinstance(event, TurnFinished):
@@ -646,6 +659,23 @@ class Chat:
             self.screen.show(
                 NoteBlock(text=f"the session ended: {await session.wait()}", level="warning")
             )
+
+    async def _events_of(self, session: Session, after: int) -> SessionEvents:
+        return await session_events(
+            session, after=after, moved=lambda: self._begin_take_over(session)
+        )
+
+    def _own_client(self) -> str:
+        """The id of this chat among the clients of the session; empty for one of this process."""
+        return ""
+
+    def _tell_clients(self, event: Event) -> None:
+        """Say what another client of the session did."""
+        if isinstance(event, FROM_CLIENTS):
+            from weft.cli.chat.client_notes import client_note  # few sessions have others
+
+            if (note := client_note(event, self._own_client())) is not None:
+                self.screen.show(note)
 
     def _with_keys(self, blocks: Sequence[AnyBlock]) -> list[AnyBlock]:
         """Notes, with the key for what they ask of the user."""

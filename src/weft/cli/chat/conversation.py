@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from weft.api.inspection import LineTurn, line_turns
 from weft.api.session import Session
 from weft.app import App
 from weft.cli.chat.foreign_turns import ForeignTurns
@@ -134,7 +135,7 @@ class ChatConversation:
         before, self.session, self._resumed = self.session, session, True
         # Only now: what follows the session before must know that its end is no news.
         if before is not None and before.id != session.id:
-            await before.stop()
+            await self._let_go(before)
         return session, await session.editor_snapshot()
 
     async def leave(self) -> None:
@@ -150,8 +151,17 @@ class ChatConversation:
             architect=snapshot.mode == "architect",
             title=None,
         )
-        await self.session.stop()
+        await self._let_go(self.session)
         self.session = None
+
+    async def _let_go(self, session: Session) -> None:
+        """The chat shows it no more."""
+        await session.stop()
+
+    async def line_turns(self) -> list[LineTurn]:
+        """The present line, cut at each of the user's messages."""
+        assert self.session is not None
+        return await line_turns(self.session)
 
     async def stored_answer(self) -> str:
         """What had arrived of the answer when the process died that was at work on it."""

@@ -8,6 +8,7 @@ for the turn's end.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import anyio
 
@@ -25,6 +26,10 @@ from weft.ids import EntryId, InputId, TurnId
 
 CATCH_UP_SECONDS = 2.0
 """How long the events may be behind; without them what is typed is taken to meet our own turn."""
+
+
+ANY_TURN: Final = TurnId("")
+"""The turn that runs, where its id is not known."""
 
 
 class ForeignTurns:
@@ -60,6 +65,11 @@ class ForeignTurns:
     def are_ours(self, entries: Iterable[str]) -> bool:
         """True when no other process has queued any of these messages."""
         return self._entries.isdisjoint(map(EntryId, entries))
+
+    @property
+    def has_foreign(self) -> bool:
+        """True while a turn that another process began is at work."""
+        return self._foreign is not None
 
     def is_foreign(self, turn_id: TurnId) -> bool:
         """True when another process began this turn."""
@@ -97,7 +107,7 @@ class ForeignTurns:
             case TurnStarted(turn_id=turn_id):
                 self._foreign = turn_id if self._begins else None
                 self._begins = False
-            case TurnFinished(turn_id=turn_id) if turn_id == self._foreign:
+            case TurnFinished(turn_id=turn_id) if self._foreign in (turn_id, ANY_TURN):
                 self._foreign = None
             case NewMessage():
                 pass

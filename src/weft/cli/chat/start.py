@@ -8,6 +8,7 @@ import os
 import sys
 import termios
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -59,7 +60,7 @@ def run_chat(
     stop.at_the_end(restore)
 
     async def main() -> int:
-        return await _Start(arguments, app, first, stop, early, candidate).main()
+        return await ChatStart(arguments, app, first, stop, early, candidate).main()
 
     try:
         return anyio.run(main)
@@ -90,7 +91,7 @@ def _is_redrawn() -> bool:
     return os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
 
 
-class _Start:
+class ChatStart:
     """One chat from beginning to end."""
 
     def __init__(
@@ -121,17 +122,12 @@ class _Start:
         try:
             async with anyio.create_task_group() as group:
                 await group.start(self._watch_signals)
-                async with self._app:
+                async with self._opened():
                     collect_garbage_again()
                     # Only the talking is cancelled by a signal: closing the application settles
                     # what still runs.
                     with self._talking:
-                        chat = Chat(
-                            self._app,
-                            self._screen,
-                            self._options,
-                            new_id=self._arguments.text("session_id"),
-                        )
+                        chat = self._make_chat()
                         await self._talk(chat)
                     if chat is not None:
                         self._left = chat.left_at_work()
@@ -143,6 +139,14 @@ class _Start:
         if chat is not None and (hint := self._hint(chat)):
             output.tell(hint)
         return self._stop.code or OK
+
+    def _opened(self) -> AbstractAsyncContextManager[Any]:
+        """What is open while the chat runs."""
+        return self._app
+
+    def _make_chat(self) -> Chat:
+        new_id = self._arguments.text("session_id")
+        return Chat(self._app, self._screen, self._options, new_id=new_id)
 
     async def _talk(self, chat: Chat) -> None:
         fan_id, number = self._candidate

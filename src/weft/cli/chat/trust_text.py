@@ -61,7 +61,7 @@ def in_rows(question: TrustQuestion) -> list[tuple[str, str]]:
             if name != "hooks"
         ),
         *(("from", visible(name)) for name in question.files),
-        ("allows", "git worktrees for isolated agents"),
+        ("allows", "agents that work isolated"),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from weft.cli.commands.table import print_table
 from weft.cli.exit_codes import OK
@@ -11,8 +12,8 @@ from weft.cli.parse import ParsedArguments
 from weft.cli.stdio import tell, write_pretty
 from weft.config.api_keys import LONGEST, KeyFile, check_key, key_variables
 from weft.config.paths import places
-from weft.config.settings import load_config
-from weft.errors import UsageError
+from weft.config.settings import Config, load_config
+from weft.errors import UsageError, did_you_mean
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -20,11 +21,12 @@ def run(arguments: ParsedArguments) -> int:
     where = places(os.environ)
     given = {"profile": arguments.text("profile")} if arguments.text("profile") else {}
     # Loaded for the profile, and to refuse one that does not exist.
-    profile = load_config(user=where.config, environ=os.environ, given=given).get("profile")
+    config = load_config(user=where.config, environ=os.environ, given=given)
+    profile = config.get("profile")
     keys = KeyFile(where.config, profile)
     match arguments.verb:
         case "auth login":
-            return _login(keys, _provider(arguments), profile)
+            return _login(keys, _known(_provider(arguments), config, where.config), profile)
         case "auth logout":
             return _logout(keys, _provider(arguments))
         case _:
@@ -41,6 +43,18 @@ def _provider(arguments: ParsedArguments) -> str:
     if not all(letter.isalnum() or letter in "-_." for letter in name):
         raise UsageError(f"{name!r} cannot be a provider's name")
     return name
+
+
+def _known(provider: str, config: Config, folder: Path) -> str:
+    """A provider that is listed, or that the user has described: a key for a name with a typo would
+    never be used.
+    """
+    names = {*key_variables(), *config.get("providers")}
+    if provider in names:
+        return provider
+    near = did_you_mean(provider, sorted(names))
+    made = f"; [providers.{provider}] in {folder / 'config.toml'} makes one"
+    raise UsageError(f"there is no provider {provider!r}{near or made}")
 
 
 def _login(keys: KeyFile, provider: str, profile: str) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from weft.api.session import Session
+from weft.api.summaries.compaction_diff import compaction_diff
 from weft.app import App
-from weft.app.compaction_diff import compaction_diff
 from weft.cli.exit_codes import OK
 from weft.cli.stdio import tell, write_line, write_pretty
 

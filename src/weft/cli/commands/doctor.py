@@ -105,8 +105,15 @@ def _sqlite(app: App) -> DoctorFinding:
         path = app.places.database
         if not path.exists():
             return f"SQLite {version}; no sessions yet"
-        # Read only: a check must not create, migrate or recover anything.
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        # Read only: a check must not create, migrate or recover anything.  A file that was closed
+        # in order is read as it is: beside it SQLite would make others, and cannot where the disk
+        # is full or read-only.
+        beside = [Path(f"{path}{end}") for end in ("-wal", "-shm")]
+        is_at_rest = not any(each.exists() and each.stat().st_size for each in beside)
+        connection = apsw.Connection(
+            f"{path.as_uri()}{'?immutable=1' if is_at_rest else ''}",
+            flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+        )
         try:
             found = connection.execute("pragma quick_check(1)").fetchall()[0][0]
         except apsw.Error as error:

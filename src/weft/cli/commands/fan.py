@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from weft.api.fan import Fan, KeepOutcome
+from weft.api.fan import Fan, FanSummary, KeepOutcome
 from weft.app import App
 from weft.cli.commands.fan_table.live_table import (
     LiveTable,
@@ -27,8 +28,12 @@ from weft.cli.sanitize import clean_line
 from weft.cli.session_options import find_id
 from weft.cli.stdio import tell, write, write_line, write_pretty
 from weft.errors import UsageError
+from weft.view import count_of
 
 _SHOWN: Final = 60
+_ID: Final = re.compile(r"fan_[0-9a-z]{26}")
+_NEEDED: Final = ("ID", "N", "M")
+_NUMBERS: Final = ("", " and the number of a candidate", " and the numbers of two candidates")
 
 
 def run(arguments: ParsedArguments) -> int:
@@ -61,6 +66,13 @@ async def _run(app: App, arguments: ParsedArguments) -> int:
     prompt = " ".join(arguments.words).strip()
     if not prompt:
         raise UsageError('say what the candidates are to do: `weft fan "mend the parser" -n 3`')
+    if len(arguments.words) > 1 and any(map(_ID.fullmatch, arguments.words)):
+        # Else a command that is misspelled would begin a fan-out.
+        named = ", ".join(name for name in _COMMANDS if name != "run")
+        raise UsageError(
+            f"there is no `weft fan {arguments.words[0]}`; there are {named}, open. A task that "
+            "names a fan-out is put in quotes"
+        )
     stop, budget = stop_rule(arguments.text("stop_when"))
     models = arguments.many("model")
     base = arguments.text("base") or "now"
@@ -93,7 +105,7 @@ async def _followed(fan: Fan, arguments: ParsedArguments) -> int:
     if not is_json and is_interactive():
         return await _live(fan)
     if not is_json:
-        tell(f"{fan.id}: {fan.planned} candidates; Ctrl-C suspends them, to be resumed")
+        tell(f"{fan.id}: {count_of(fan.planned, 'candidate')}; Ctrl-C suspends, to be resumed")
         for note in fan.notes:
             tell(note)
     await fan.wait()
@@ -109,7 +121,8 @@ def _code(fan: Fan) -> int:
 
 async def _live(fan: Fan) -> int:
     """The table with keys; what runs when the user quits is suspended, to be resumed."""
-    tell(f"{fan.id}: {fan.planned} candidates; Ctrl-C and q suspend those at work, to be resumed")
+    count = count_of(fan.planned, "candidate")
+    tell(f"{fan.id}: {count}; Ctrl-C and q suspend those at work, to be resumed")
     keys = TerminalKeys(sys.stdin.fileno())
     table = LiveTable(fan, read_key=keys.read, write=to_terminal, width=columns)
     with keys.taken():
@@ -132,6 +145,8 @@ class _OpenCandidate(CommandExit):
 
 def _next_step(fan: Fan) -> str:
     best = next((each for each in fan.candidates() if each.is_best), None)
+    if best is None and not any(each.files for each in fan.candidates()):
+        return "no candidate changed anything"
     if best is None:
         return f"none of them can be kept as it is; `weft fan diff {fan.id} N` shows one"
     number = best.index
@@ -179,12 +194,17 @@ async def _list(app: App, arguments: ParsedArguments) -> int:
             f"{each.ended} of {each.planned}",
             str(each.passed) if each.passed else "",
             ", ".join(map(str, each.kept)) or ("closed" if each.is_closed else ""),
-            clean_line(" ".join(each.prompt.split()))[:_SHOWN],
+            _task(each)[:_SHOWN],
         )
         for each in found
     ]
     print_table(rows, head=("id", "begun", "ended", "passed", "kept", "task"))
     return OK
+
+
+def _task(summary: FanSummary) -> str:
+    task = clean_line(" ".join(summary.prompt.split()))
+    return f"agent {clean_line(summary.agent)}: {task}" if summary.agent else task
 
 
 async def _show(app: App, arguments: ParsedArguments) -> int:
@@ -248,14 +268,22 @@ def _kept_as_data(outcome: KeepOutcome) -> dict[str, Any]:
 async def _prune(app: App, arguments: ParsedArguments) -> int:
     fan = await _fan(app, arguments, 2)
     for place in range(1, len(arguments.words)):
-        await fan.prune(_number(arguments, place), force=arguments.flag("force"))
+        number = _number(arguments, place)
+        was = {each.index: each.state for each in fan.candidates()}.get(number)
+        await fan.prune(number, force=arguments.flag("force"))
+        if was == "pruned":
+            tell(f"candidate {number} was pruned already")
+        else:
+            tell(f"candidate {number} is pruned; `weft fan restore {fan.id} {number}` undoes it")
     return OK
 
 
 async def _restore(app: App, arguments: ParsedArguments) -> int:
     fan = await _fan(app, arguments, 2)
     for place in range(1, len(arguments.words)):
-        await fan.restore(_number(arguments, place))
+        number = _number(arguments, place)
+        await fan.restore(number)
+        tell(f"candidate {number} is there again, with what it had changed")
     return OK
 
 
@@ -267,13 +295,22 @@ async def _resume(app: App, arguments: ParsedArguments) -> int:
 
 
 async def _close(app: App, arguments: ParsedArguments) -> int:
-    await (await _fan(app, arguments, 1)).close()
+    fan = await _fan(app, arguments, 1)
+    if fan.is_closed:
+        tell(f"{fan.id} was closed already")
+        return OK
+    await fan.close()
+    tell(f"{fan.id} is closed: nothing of it is left on disk but its record, with all diffs")
     return OK
 
 
 async def _fan(app: App, arguments: ParsedArguments, words: int) -> Fan:
     if len(arguments.words) < words:
-        raise UsageError(f"`weft {arguments.verb}` takes more words; `weft help fan` shows which")
+        needed = " ".join(_NEEDED[:words])
+        raise UsageError(
+            f"write `weft {arguments.verb} {needed}`: the id of a fan-out (`weft fan list` shows "
+            f"them){_NUMBERS[words - 1]}"
+        )
     return await app.fan(arguments.words[0])
 
 

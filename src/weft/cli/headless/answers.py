@@ -10,6 +10,7 @@ import msgspec
 from weft.api.results import Result
 from weft.app import App
 from weft.cli.exit_codes import FAILED, CommandExit
+from weft.cli.session_options import text_file
 from weft.errors import UsageError
 from weft.events import Event, NewMessage
 from weft.messages import Text
@@ -64,11 +65,7 @@ def read_schema(given: str) -> dict[str, Any]:
     """
     text = given
     if not given.lstrip().startswith("{"):
-        try:
-            with open(os.path.expanduser(given), encoding="utf-8") as file:
-                text = file.read()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read the schema {given!r}: {error}") from error
+        text = text_file(given, f"the schema {given!r}")
     try:
         schema = msgspec.json.decode(text)
     except msgspec.DecodeError as error:

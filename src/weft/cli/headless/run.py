@@ -253,6 +253,12 @@ class _Run:
 
             for line in left_out(problems):
                 output.complain(line)
+        if (servers := self._app.mcp_servers) is not None:
+            for named in servers.questions():
+                output.complain(
+                    "this project names an MCP server that you have not allowed: "
+                    f"{named.name}; `weft mcp allow {named.name}` lets it be started"
+                )
         if not self._may_act():
             return
         question = await self._app.trust_question()
@@ -371,8 +377,8 @@ def describe(app: App, snapshot: Any) -> dict[str, Any]:
         "cwd": app.project_path,
         "model": snapshot.model,
         "permissionMode": snapshot.permission_mode,
+        "mcp_servers": _mcp_servers(app),
         # Empty, but present: readers of the Agent SDK expect these fields.
-        "mcp_servers": [],
         "plugins": [],
         "output_style": "default",
         "capabilities": [
@@ -380,6 +386,14 @@ def describe(app: App, snapshot: Any) -> dict[str, Any]:
             *("rewind_files", "stop_task", "plan", "hook_callback"),
         ],
     }
+
+
+def _mcp_servers(app: App) -> list[dict[str, str]]:
+    """The MCP servers as readers of the Agent SDK know them."""
+    servers = app.mcp_servers
+    words = {"ready": "connected", "failed": "failed", "needs_login": "needs-auth"}
+    rows = [] if servers is None else servers.status()
+    return [{"name": row.name, "status": words.get(row.state, "pending")} for row in rows]
 
 
 def _make_sink(arguments: ParsedArguments, root: str) -> OutputSink:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,7 @@ from weft.cli.loom.branch_text import counted, short_model, tree_name, write_row
 from weft.cli.loom.given_text import file_bytes, piped_bytes
 from weft.cli.loom.node_references import NO_TREES, find_node, one_reference, short_id
 from weft.cli.parse import ParsedArguments
-from weft.cli.stdio import complain, tell, write, write_line, write_pretty
+from weft.cli.stdio import complain, show_passing, tell, write, write_line, write_pretty
 from weft.errors import UsageError
 from weft.loom.formats.plain_json import MOST_BYTES
 from weft.loom.formats.tree_file import parse_trees
@@ -23,6 +24,8 @@ from weft.loom.tree_scores import ModelScore, facts_of, model_scores, subtree_sh
 from weft.loom.tree_transfer import TREE_FORMATS, export_tree, import_trees
 
 OWN_FORMAT: Final = "weft-loom"
+SHOWN_FROM: Final = 2_000
+"""Nodes from which on an import says how far it is."""
 _SUFFIXES: Final = {"markdown": "md", "txt": "md", "htm": "html"}
 
 
@@ -89,8 +92,9 @@ async def import_files(app: App, arguments: ParsedArguments) -> int:
     for path in arguments.words:
         try:
             data = piped_bytes(MOST_BYTES) if path == "-" else file_bytes(path, MOST_BYTES)
-            found = await import_trees(app.loom, data)
+            found = await import_trees(app.loom, data, partial(_show_progress, path))
         except UsageError as error:
+            show_passing("")
             # The others are read all the same.
             problems.append(str(error) if repr(path) in str(error) else f"{path}: {error}")
             continue
@@ -106,6 +110,13 @@ async def import_files(app: App, arguments: ParsedArguments) -> int:
     if not problems:
         return OK
     return FAILED if done else USAGE
+
+
+def _show_progress(path: str, done: int, total: int) -> None:
+    """What is seen of a large import while it lasts."""
+    if total < SHOWN_FROM:
+        return
+    show_passing(f"{path}: {done:,} of {total:,} nodes" if done < total else "")
 
 
 def _tell_import(done: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Final
 
 import anyio
@@ -35,6 +35,7 @@ from weft.cli.loom_view.view_screen import ViewScreen
 from weft.cli.signals import StopSignal
 from weft.cli.stdio import tell
 from weft.errors import UsageError
+from weft.file_io import write_all
 from weft.loom import LoomSession
 
 _NO_TREE: Final = 'there is no tree yet; `weft loom view "Once upon a time"` begins one'
@@ -88,7 +89,7 @@ class _ViewRun:
         """Until the user leaves, or a signal comes."""
         if self._owns:
             self._stop.at_the_end(keep_terminal())
-            self._stop.at_the_end(lambda: _write_all(SHUT))
+            self._stop.at_the_end(_leave_screen)
         reference = await self._reference(start)
         async with anyio.create_task_group() as group:
             if self._owns:
@@ -179,11 +180,9 @@ def _farewell(session: LoomSession, made: Sequence[str]) -> str:
     return "\n".join([*lines, *(f"Coding session: weft -r {each}" for each in made)])
 
 
-def _write_all(text: str) -> None:
-    try:
-        os.write(1, text.encode())
-    except OSError:
-        return
+def _leave_screen() -> None:
+    with suppress(OSError):  # the terminal is gone
+        write_all(1, SHUT.encode())
 
 
 class _ViewClient(LoopClient):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,7 @@ from weft.server import (
 )
 
 DEFAULT_PORT: Final = 7717
+_LAST_PORT: Final = 65_535
 READY: Final = "weft serves "
 """Begins the first line of a server; a process that started it in the background waits for it."""
 PASSWORD: Final = "WEFT_SERVER_PASSWORD"
@@ -55,6 +57,10 @@ def run(arguments: ParsedArguments) -> int:
 
 
 def _serve(app: App, arguments: ParsedArguments, *, opens: bool = False) -> int:
+    if arguments.text("log_format") == "json":
+        from weft.cli.server.json_log import log_json  # few collect it
+
+        log_json()
     program = _ServerProgram(app, arguments, opens=opens)
     try:
         return anyio.run(program.main)
@@ -81,6 +87,10 @@ class _ServerProgram:
                 password=password,
                 forget=self._arguments.flag("forget"),
             )
+            if self._arguments.flag("otel"):
+                from weft.server import open_telemetry  # an extra, which few have
+
+                server.spans = open_telemetry(import_module)
             record = RecordLock(self._app.places.servers, server.name)
             try:
                 record.hold(self._record(server))
@@ -131,9 +141,14 @@ def server_address(arguments: ParsedArguments) -> tuple[ServerAddress, str]:
     unix = arguments.text("unix") or ""
     if unix and (is_public or arguments.text("host") or arguments.whole("port")):
         raise UsageError("--unix takes no --host, --port and --public")
+    port = arguments.whole("port") or DEFAULT_PORT
+    if port > _LAST_PORT:
+        raise UsageError(f"--port needs a number up to {_LAST_PORT}, not {port}")
+    if bool(arguments.text("cert")) != bool(arguments.text("key")):
+        raise UsageError("--cert and --key go together: give both, or neither")
     address = ServerAddress(
         host=host,
-        port=arguments.whole("port") or DEFAULT_PORT,
+        port=port,
         unix=os.path.abspath(unix) if unix else "",
         names=arguments.many("name"),
         certificate=arguments.text("cert") or "",
@@ -209,7 +224,17 @@ def _open_page(url: str) -> None:
 
 def _detach() -> int:
     """Start the same command in the background, and wait until it serves."""
-    words = [word for word in sys.argv[1:] if word != "--detach"]
+    write_line(start_detached([word for word in sys.argv[1:] if word != "--detach"]))
+    return OK
+
+
+def start_detached(words: list[str]) -> str:
+    """Start a server in the background with these arguments, and wait until it serves; returns its
+    first line.
+
+    Raises:
+        CommandExit: it did not start.
+    """
     with tempfile.TemporaryFile() as complaints:
         child = subprocess.Popen(
             [sys.executable, "-m", "weft", *words],
@@ -226,5 +251,4 @@ def _detach() -> int:
             complaints.seek(0)
             why = complaints.read().decode(errors="replace").strip().removeprefix("weft: ")
             raise CommandExit(FAILED, why or "the server did not start")
-    write_line(said.rstrip())
-    return OK
+    return said.rstrip()

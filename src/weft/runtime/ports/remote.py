@@ -28,6 +28,7 @@ from weft.errors import (
     WeftError,
 )
 from weft.events import (
+    AnswerRestarted,
     NewMessage,
     PermissionResolved,
     QuestionAnswered,
@@ -450,37 +451,26 @@ class RemotePort(SessionPort):
         the whole answer when it sees the message, and gets none of it afterwards.
         """
         known = self._answers.get(node.id)
-        self._complete_thinking(fact, node, known.thinking if known is not None else "")
-        heard = known.text if known is not None else ""
-        # The text of a large message is not in its fact, and then the socket's pieces have to do.
-        # Nor is the rest known when the answer was begun anew and that was not heard yet.
-        if not node.text or not node.text.startswith(heard):
-            self._incomplete = node.id
-            return
-        if rest := node.text[len(heard) :]:
-            missing = TextDelta(
-                session_id=self.session_id,
-                after_seq=fact.seq - 1,
-                at=fact.at,
-                node_id=node.id,
-                offset=len(heard),
-                text=rest,
-            )
-            self._events.publish_signal(missing, len(rest))
-
-    def _complete_thinking(self, fact: NewMessage, node: Node, heard: str) -> None:
+        heard, thought = ("", "") if known is None else (known.text, known.thinking)
         whole = "".join(part.text for part in node.parts if isinstance(part, Thinking))
-        rest = whole[len(heard) :] if whole.startswith(heard) else ""
-        if rest:
-            missing = ThinkingDelta(
-                session_id=self.session_id,
-                after_seq=fact.seq - 1,
-                at=fact.at,
-                node_id=node.id,
-                offset=len(heard),
-                text=rest,
-            )
-            self._events.publish_signal(missing, len(rest))
+        # The text of a large message is not in its fact, and then the socket's pieces have to do.
+        if not node.text:
+            self._incomplete = node.id
+        elif not (node.text.startswith(heard) and whole.startswith(thought)):
+            # The answer was begun anew, and that was not heard yet.
+            self._missed(AnswerRestarted(node_id=node.id), fact)
+            heard = thought = ""
+        if whole.startswith(thought) and (rest := whole[len(thought) :]):
+            self._missed(ThinkingDelta(node_id=node.id, offset=len(thought), text=rest), fact)
+        if node.text and (rest := node.text[len(heard) :]):
+            self._missed(TextDelta(node_id=node.id, offset=len(heard), text=rest), fact)
+
+    def _missed(self, signal: Signal, fact: NewMessage) -> None:
+        """Hand out a signal that the log tells of before the socket does."""
+        signal = msgspec.structs.replace(
+            signal, session_id=self.session_id, after_seq=fact.seq - 1, at=fact.at
+        )
+        self._events.publish_signal(signal, signal.weight)
 
     async def _catch_up(self) -> None:
         """Read what has been committed since, so that a reader sees its own writes."""
@@ -543,10 +533,10 @@ class RemotePort(SessionPort):
             self._show(told_again((draft,), self.session_id, after_seq))
 
     def _is_late(self, signal: Signal) -> bool:
-        """True for a piece of an answer that has arrived whole."""
-        if not isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta):
+        """True for a piece of an answer that has arrived whole, and for its new beginning."""
+        if not isinstance(signal, TextDelta | ThinkingDelta | ToolArgsDelta | AnswerRestarted):
             return False
-        is_text = isinstance(signal, TextDelta)
+        is_text = isinstance(signal, TextDelta | AnswerRestarted)
         # The log may be several messages ahead of the socket.
         return signal.node_id in self._state.tree.nodes and not (
             is_text and signal.node_id == self._incomplete

@@ -403,6 +403,8 @@ class SessionPrompt:
         if self._decisions.found is not None:
             said = "\n".join(typed_text(each.parts) for each in added if each.role == "user")
             now |= self._decisions.found.environment(said or None, told)
+        if (servers := self._settings.mcp_servers(state)) is not None:
+            now |= _mcp_subject(servers.note(), told)
         notes = self._notes(state, now, told, node, prefix)
         if not self._hint:
             return notes
@@ -423,6 +425,8 @@ class SessionPrompt:
             now = self._environment(state)
             if self._decisions.found is not None:
                 now |= self._decisions.found.environment(None, told)
+            if (servers := self._settings.mcp_servers(state)) is not None:
+                now |= _mcp_subject(servers.note(), told)
         else:
             told = self._told[1]
             mode = mode_sentence(self._host.mode_of(state), has_user=self._has_user)
@@ -471,6 +475,13 @@ class SessionPrompt:
         }
 
 
+def _mcp_subject(note: str, told: Mapping[str, str]) -> dict[str, str]:
+    """What a model is told of MCP tools; also that there are none any more."""
+    if not note and "mcp" not in told:
+        return {}
+    return {"mcp": note or "There are no tools of MCP servers to be looked up any more."}
+
+
 def _request_in(facts: Sequence[Fact]) -> str:
     """What the user says with the message that begins a turn."""
     return "\n".join(
@@ -487,7 +498,9 @@ def _may_plan(tool: Tool) -> bool:
     # What an agent does is judged by the same mode; and without the shell there is no output of its
     # commands to look at.
     is_pure = tool.effect == "pure" and tool.name not in COMPANIONS
-    return is_pure or isinstance(tool, DelegateTool)
+    # Of a server whose word the user takes.
+    is_claimed = getattr(tool, "may_plan", False) is True
+    return is_pure or is_claimed or isinstance(tool, DelegateTool)
 
 
 def _reaches_machine(prefix: PromptPrefix) -> bool:

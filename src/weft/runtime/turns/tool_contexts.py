@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.config.project_ids import ProjectIds
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from weft.runtime.background_commands import BackgroundShells
     from weft.runtime.decisions.decision_source import DecisionSource
     from weft.runtime.decisions.session_decisions import SessionDecisions
+    from weft.runtime.mcp.call_changes import CallChanges
     from weft.runtime.services import Services
     from weft.runtime.workspaces.formatters import SlowFormatters
     from weft.runtime.workspaces.language_servers import ProjectLanguages
@@ -181,7 +183,11 @@ class ToolContexts:
         *,
         index: Callable[[], Awaitable[ProjectIndex]] | None = None,
         decisions: DecisionsOnDemand,
+        aside: Path,
     ) -> None:
+        """`aside` is a folder for what a call changed and was not allowed to."""
+        self._aside = aside
+        self._changes: CallChanges | None = None
         self.languages = languages
         self._index = index
         self.decisions = decisions
@@ -207,7 +213,18 @@ class ToolContexts:
             format=self.languages.formatter,
             decisions=self.decisions.tool_access(journal.state),
             masked=partial(masked_in_pieces, self._redact),
+            watched=partial(self._watched, call_uid),
         )
+
+    async def _watched(
+        self, call_uid: CallUid, work: Callable[[], Awaitable[ToolOutcome]]
+    ) -> ToolOutcome:
+        """Run what may change files by itself, and report what it changed."""
+        if self._changes is None:
+            from weft.runtime.mcp.call_changes import CallChanges  # with the first such call
+
+            self._changes = CallChanges(self.files, self.workspace, self._aside)
+        return await self._changes.run(call_uid, work)
 
     def outside_turn(
         self, call_uid: CallUid, journal: CallJournal, gate: PermissionGate

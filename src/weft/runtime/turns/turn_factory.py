@@ -142,6 +142,8 @@ class SessionTurnFactory(TurnFactory):
         options = open_options(state)
         environment = self._turn_environment(state, options, journal, gate)
         self._host.wake_background(state)
+        if (servers := self._settings.mcp_servers(state)) is not None:
+            servers.warm_up(self._contexts.workspace.read_guard)
         if not is_planned(options):
             return Turn(environment, turn_id)
         from weft.agents.architect import ArchitectRun, StepEditor  # as above

@@ -15,14 +15,15 @@ from weft.errors import UsageError, WeftError
 from weft.loop import TurnLimits
 from weft.messages import ModelName
 from weft.runtime.services import Services
-from weft.runtime.tool_table import NAVIGATION, named_tools
+from weft.runtime.tool_table import NAVIGATION, is_mcp_name, named_tools
 from weft.runtime.turns.output_types import OutputTypes
 from weft.runtime.turns.prompt_files import PromptFiles
 from weft.state import SessionState
 from weft.thinking_levels import THINKING_LEVELS, KnownLevels, thinking_level
 from weft.tools import COMPANIONS, Tool, navigation_tools
 
-if TYPE_CHECKING:  # loaded with the first structured result: it costs start-up time
+if TYPE_CHECKING:  # loaded with the first structured result, or server: it costs start-up time
+    from weft.runtime.mcp.session_servers import SessionServers
     from weft.tools import SubmitTool
 
 SUBMIT_NAMES: Final = ("submit", "submit_result")
@@ -48,6 +49,8 @@ class TurnSettings:
         """`lent` are tools that only messages that name them have."""
         self._config = services.config
         self._has_servers = services.workspaces.has_servers
+        self._mcp = services.mcp
+        self._mcp_servers: SessionServers | None = None
         self._models = services.models
         self._files = files
         self._tools = tools
@@ -112,7 +115,8 @@ class TurnSettings:
         if wanted == "all":
             table = dict(self._tools)
         else:
-            plain = [name for name in wanted if name not in _MADE_HERE]
+            made_here = (*_MADE_HERE, *filter(is_mcp_name, wanted))
+            plain = [name for name in wanted if name not in made_here]
             table = named_tools(plain, {**self._tools, **self._lent})
             # How some models edit: offered with what it stands in for.
             if "edit" in table and "apply_patch" in self._tools:
@@ -130,7 +134,25 @@ class TurnSettings:
                 for name, tool in navigation_tools().items()
                 if wanted == "all" or name in wanted
             }
+        if wanted == "all" or any(map(is_mcp_name, wanted)):
+            servers = self.mcp_servers(state)
+            if servers is not None:
+                # What it has of its own is never shadowed.
+                found = servers.tools(wanted, self.window(state, options))
+                table |= {name: tool for name, tool in found.items() if name not in table}
         return table
+
+    def mcp_servers(self, state: SessionState) -> SessionServers | None:
+        """The MCP servers of the session; None where it has none."""
+        # They work on the project, and a candidate of a fan-out must not.
+        path = state.about.project_path
+        if self._mcp_servers is None and path and not state.settings.get("place"):
+            project = self._mcp.of(path)
+            if project is not None:
+                from weft.runtime.mcp.session_servers import SessionServers  # only where some are
+
+                self._mcp_servers = SessionServers(project)
+        return self._mcp_servers
 
     def can_call_tools(self, state: SessionState, options: Mapping[str, Any]) -> bool:
         return self._models.resolve(self.model_name(state, options)).info.calls_tools

@@ -7,10 +7,10 @@ needs none of it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from weft.workspace.history.history import FileHistory
     from weft.workspace.history.restore import PathRestorer
     from weft.workspace.history.runner import WatchedRunner
+
+
+T = TypeVar("T")
 
 
 class HistoryPlaces(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +107,17 @@ class FileHistoryRunner(FileRestorer, Runner):
         if command.only_reads or not self._watches or self._runner.knows_changes(command):
             return await self._runner.run(command, on_output)
         return await self._watching().run(command, on_output)
+
+    async def watched(
+        self, label: str, work: Callable[[], Awaitable[T]]
+    ) -> tuple[T, tuple[ChangedFile, ...] | None, tuple[str, ...]]:
+        """What `work` gives, what changed in the project meanwhile (None when that is not known),
+        and what of it the history does not hold, in sentences.
+        """
+        if not self._watches:
+            return await work(), None, ()
+        result, found = await self._watching().watch(label, work)
+        return result, found.changes, found.left_out
 
     def knows_changes(self, command: ProcessCommand) -> bool:
         return self._watches or self._runner.knows_changes(command)

@@ -7,9 +7,9 @@ that records the result.  The sandbox is loaded with the first command.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -40,10 +40,6 @@ if TYPE_CHECKING:  # loaded with the first command: it costs start-up time
     from weft.runtime.workspaces.sandbox import SandboxFactory
 
 
-ForbiddenAmong: TypeAlias = Callable[[Collection[str]], set[str]]
-"""Which of these paths a rule keeps from being read."""
-
-
 class SessionWorkspace(FileFinder, SnapshotTaker):
     """What one session goes through to the machine."""
 
@@ -54,7 +50,7 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
         load: Callable[[BlobId], Awaitable[bytes | None]],
         sandbox: Callable[[], SandboxFactory | None] = lambda: None,
         added: Sequence[str] = (),
-        snapshots: Callable[[ForbiddenAmong], ProjectSnapshots] | None = None,
+        snapshots: Callable[[SessionReadGuard], ProjectSnapshots] | None = None,
         *,
         is_confined: bool = False,
     ) -> None:
@@ -145,7 +141,7 @@ class SessionWorkspace(FileFinder, SnapshotTaker):
     def _snapshots(self) -> ProjectSnapshots:
         # With the first effect: many sessions have none, and what takes them is not small.
         assert self._make_snapshots is not None
-        return self._make_snapshots(self.read_guard.forbidden_among)
+        return self._make_snapshots(self.read_guard)
 
     def beside(self) -> Commit:
         """The ranges that moved since the last time, as facts."""

@@ -83,7 +83,8 @@ class WorkspaceFactory:
         self._workspaces: dict[str, Workspace] = {}
         self.views: dict[str, HeldView | CopyView] = {}
         """The overlays of candidates that are open here, by their names."""
-        self._hidden: list[Path] = []
+        self.hidden: list[Path] = []
+        """What no command may see; it may grow."""
         self._sandbox: SandboxFactory | None = None
         self._languages: LanguageRegistry | None = None
         self._has_servers: bool | None = None
@@ -170,7 +171,7 @@ class WorkspaceFactory:
                 self._config,
                 environ=self._environ,
                 places=self._places,
-                store=self._hidden,
+                store=self.hidden,
                 added=self.added,
             )
         return self._sandbox
@@ -234,7 +235,7 @@ class WorkspaceFactory:
                 self._config,
                 environ=self._environ,
                 places=self._places,
-                hidden=self._hidden,
+                hidden=self.hidden,
                 is_sandboxed=self.may_be_sandboxed,
                 supervisor=supervisor,
                 clock=clock,
@@ -244,7 +245,7 @@ class WorkspaceFactory:
 
     def hide(self, files: Sequence[Path]) -> None:
         """Keep commands from seeing these files and folders, from now on."""
-        self._hidden += files
+        self.hidden += files
         if self._sandbox is not None:
             self._sandbox.hide(files)
         if self._languages is not None:

@@ -43,6 +43,7 @@ class ChatCommands(CommandGroup):
             from weft.cli.chat.commands.tree_commands import TreeCommands
             from weft.cli.chat.commands.usage_commands import UsageCommands
             from weft.cli.chat.commands.work_commands import WorkCommands
+            from weft.cli.mcp.chat_command import McpCommands
 
             chat = self._chat
             groups = (
@@ -53,6 +54,7 @@ class ChatCommands(CommandGroup):
                 UsageCommands(chat),
                 SetupCommands(chat),
                 MemoryCommands(chat),
+                McpCommands(chat),
                 DecisionCommands(chat),
                 FanCommands(chat),
             )
@@ -81,6 +83,7 @@ class ChatCommands(CommandGroup):
             "/handover": self._handover,
             "/budget": self._budget,
             "/architect": self._architect,
+            "/drive": self._drive,
         }
 
     async def go_back(self) -> None:
@@ -195,6 +198,11 @@ class ChatCommands(CommandGroup):
         if session is None or not words:
             raise UsageError("send a message first" if session is None else "/rename needs a title")
         await self._chat.conversation.app.sessions.rename_session(session.id, words)
+
+    async def _drive(self, words: str) -> None:
+        if self._chat.conversation.session is None:
+            raise UsageError("there is no session to drive yet")
+        await self._chat.conversation.session.claim_driver()
 
     # -- settings
 

@@ -38,8 +38,7 @@ class RewindList:
         Raises:
             UsageError: there are no messages.
         """
-        folder = self._chat.conversation.app.project_path
-        self._turns = await turn_outlines(self._session, folder)
+        self._turns = await turn_outlines(self._chat.conversation)
         if not self._turns:
             raise UsageError("there are no messages yet; there is nothing to go back to")
         question = self._question()

@@ -61,8 +61,7 @@ class TreeList:
         found = outline_rows(tree, await self._session.children())
         if not found:
             raise UsageError("there are no messages yet; the tree is empty")
-        folder = self._chat.conversation.app.project_path
-        self._turns = {turn.node: turn for turn in await turn_outlines(self._session, folder)}
+        self._turns = {turn.node: turn for turn in await turn_outlines(self._chat.conversation)}
         self._places = []
         rows: list[ListRow] = []
         for place in found:

@@ -7,9 +7,9 @@ from datetime import datetime
 
 import msgspec
 
-from weft.api.inspection import LineTurn, line_turns
-from weft.api.session import Session
+from weft.api.inspection import LineTurn
 from weft.cli.chat.chat_tally import edited_lines
+from weft.cli.chat.conversation import ChatConversation
 from weft.cli.chat.paint.card_text import card_text
 from weft.cli.sanitize import clean_line
 from weft.ids import NodeId, time_of
@@ -63,9 +63,10 @@ class TurnOutline(msgspec.Struct, frozen=True, kw_only=True):
         return "no file changes" if self.calls else ""
 
 
-async def turn_outlines(session: Session, folder: str) -> list[TurnOutline]:
+async def turn_outlines(conversation: ChatConversation) -> list[TurnOutline]:
     """Every turn of the present line, the oldest first."""
-    return [_outline(turn, folder) for turn in await line_turns(session)]
+    folder = conversation.app.project_path
+    return [_outline(turn, folder) for turn in await conversation.line_turns()]
 
 
 def _outline(turn: LineTurn, folder: str) -> TurnOutline:

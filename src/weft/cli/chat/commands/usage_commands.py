@@ -65,7 +65,7 @@ class UsageCommands(CommandGroup):
         turns = count_of(about.turn_count, "turn")
         seconds = max(0.0, about.last_message - about.created)
         took = f"{long_duration(seconds)} from the first message to the last, {turns}"
-        outlines = await turn_outlines(session, self._chat.conversation.app.project_path)
+        outlines = await turn_outlines(self._chat.conversation)
         edits = summed(edit for each in outlines for edit in each.files)
         added, removed = sum(each[1] for each in edits), sum(each[2] for each in edits)
         lines = f"+{added} −{removed} in {count_of(len(edits), 'file')}" if edits else "none"

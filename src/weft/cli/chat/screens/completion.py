@@ -63,11 +63,11 @@ class ChatCompleter:
         """Whether there can be something to offer, by the text before the cursor."""
         return _is_command_name(before) or mention_at_end(before) is not None
 
-    def used(self, item: CompletionItem) -> None:
-        """This was taken: the next time it comes first."""
-        if item.text in self._used:
-            self._used.remove(item.text)
-        self._used.append(item.text)
+    def used(self, text: str) -> None:
+        """This was taken, or sent as it is: the next time it comes first."""
+        if text in self._used:
+            self._used.remove(text)
+        self._used.append(text)
 
     def saw(self, blocks: Iterable[AnyBlock]) -> None:
         """These are shown of the conversation: the files that they name come first from now on."""

@@ -338,6 +338,8 @@ class ChatInput:
         text, picked, pasted = self.editor.whole_text, self.editor.dropped, self.editor.folded
         typed = self.editor.shown_text if picked else ""
         self.history.add(text)
+        if text.startswith("/"):
+            self._completer.used(text.split()[0])
         self.editor.reset()
         self._menu, self._is_first = None, False
         if self._vi is not None:
@@ -479,7 +481,7 @@ class ChatInput:
 
     def _accept(self, menu: CompletionMenu) -> None:
         item = menu.picked
-        self._completer.used(item)
+        self._completer.used(item.text)
         self._menu = None
         start = self.editor.cursor - item.replaced
         text = self.editor.text

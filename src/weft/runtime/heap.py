@@ -16,7 +16,7 @@ On macOS and with musl all of this does nothing.
 from __future__ import annotations
 
 import ctypes
-import os
+from collections.abc import Mapping
 from typing import Final
 
 MOST_ARENAS: Final = 1
@@ -31,25 +31,25 @@ _M_ARENA_MAX: Final = -8
 _M_MMAP_THRESHOLD: Final = -3
 
 
-def settle() -> None:
+def settle(environ: Mapping[str, str]) -> None:
     """Have threads that start from now on share the arenas there are, or a few, and large blocks
     always mapped by themselves.
 
     The first works while there are no more than eight arenas.  What the user has set for the
-    process stands.
+    process, in the environment that it was started with, stands.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return
-    if not _is_set("MALLOC_ARENA_MAX", "arena_max"):
+    if not _is_set(environ, "MALLOC_ARENA_MAX", "arena_max"):
         mallopt(_M_ARENA_MAX, MOST_ARENAS)
-    if not _is_set("MALLOC_MMAP_THRESHOLD_", "mmap_threshold"):
+    if not _is_set(environ, "MALLOC_MMAP_THRESHOLD_", "mmap_threshold"):
         # To set it at all is what counts: glibc then no longer raises it by itself.
         mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)
 
 
-def _is_set(variable: str, tunable: str) -> bool:
-    return variable in os.environ or tunable in os.environ.get("GLIBC_TUNABLES", "")
+def _is_set(environ: Mapping[str, str], variable: str, tunable: str) -> bool:
+    return variable in environ or tunable in environ.get("GLIBC_TUNABLES", "")
 
 
 def trim() -> None:

@@ -1,0 +1,101 @@
+"""`weft --bg PROMPT`: a session that works in a server of this machine, and leaves the terminal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from weft.app import App
+from weft.cli.exit_codes import OK, CommandExit, first_of
+from weft.cli.parse import ParsedArguments
+from weft.cli.prompt_input import attached, compose
+from weft.cli.server.serve import start_detached
+from weft.cli.session_options import make_app, session_options_of
+from weft.cli.stdio import tell, write_line
+from weft.errors import UsageError, WeftError
+from weft.server import ServerRecord, connect, running_servers
+from weft.sha256 import sha256
+
+SOCKET = "background.sock"
+"""The unix socket of the server that is started for it; no port is opened."""
+LONGEST_PATH = 100
+"""A little less than what the kernel takes as the path of a socket."""
+
+
+def run(arguments: ParsedArguments) -> int:
+    """Start the session; returns when its prompt is durable."""
+    if not compose(arguments.words):
+        raise UsageError("--bg needs a prompt")
+    app = make_app(arguments)
+    server = running_server(app)
+    token = Path(server.token_file).read_text(encoding="ascii").strip()
+
+    async def main() -> int:
+        try:
+            return await _started(app, server, token, arguments)
+        except* (WeftError, CommandExit, OSError) as errors:
+            raise first_of(errors) from None
+        raise AssertionError("not reached")
+
+    return anyio.run(main)
+
+
+def running_server(app: App) -> ServerRecord:
+    """The server of this machine that works on this folder, else any; one is started where none
+    runs.
+
+    Raises:
+        CommandExit: it did not start.
+    """
+    found = running_servers(app.places.servers)
+    if not found:
+        start_detached(["serve", "--unix", str(socket_path(app.places.servers))])
+        found = running_servers(app.places.servers)
+    here = [each for each in found if each.project_path == app.project_path]
+    return (here or found)[0]
+
+
+def socket_path(folder: Path) -> Path:
+    """Where the server listens: beside its record, or below a short folder of the user's own where
+    that path is longer than the kernel takes.
+    """
+    path = folder / SOCKET
+    if len(os.fsencode(path)) <= LONGEST_PATH:
+        return path
+    short = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/weft-{os.getuid()}")
+    short.mkdir(mode=0o700, exist_ok=True)
+    if short.stat().st_uid != os.getuid():
+        raise UsageError(f"{short} is another user's; set XDG_RUNTIME_DIR to a folder of your own")
+    return short / f"weft-{sha256(os.fsencode(path)).hexdigest()[:12]}.sock"
+
+
+async def _started(app: App, server: ServerRecord, token: str, arguments: ParsedArguments) -> int:
+    images = arguments.many("image")
+    said = (*compose(arguments.words), *await attached(app, arguments.words, images=images))
+    async with connect(server.url, token) as remote:
+        settings = {"project_path": app.project_path, **session_settings(arguments)}
+        session = await remote.sessions.start_session(**settings)
+        options = session_options_of(arguments, headless=False)
+        await session.send_prompt(list(said), **options.limits)
+    write_line(session.id)
+    tell(f"it works in the background: `weft attach {session.id}` shows it, `weft ps` lists all")
+    return OK
+
+
+def session_settings(arguments: ParsedArguments) -> dict[str, Any]:
+    """What the session is started with; what was not given is the server's to choose."""
+    options = session_options_of(arguments, headless=False)
+    given = {
+        "model": options.model,
+        "permission_mode": options.permission_mode,
+        "title": options.title,
+        "tools": options.tools,
+        "system_prompt": options.system_prompt,
+        "append_system_prompt": options.append_system_prompt,
+        "thinking": options.effort,
+        "mode": "architect" if options.architect else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}

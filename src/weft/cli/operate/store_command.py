@@ -1,0 +1,95 @@
+"""`weft store`: copy a store that is in use, check all of it, give back the room that it does not
+need.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from weft.app.store_care import backup, checked, vacuum
+from weft.cli.exit_codes import FAILED, OK
+from weft.cli.parse import ParsedArguments
+from weft.cli.session_options import make_app
+from weft.cli.stdio import tell, write_line, write_pretty
+from weft.errors import UsageError
+from weft.view import count_of
+
+
+def run(arguments: ParsedArguments) -> int:
+    """Carry out a `store` command."""
+    own = make_app(arguments).places.database
+    match arguments.verb:
+        case "store backup":
+            return _backup(own, arguments)
+        case "store vacuum":
+            return _vacuum(own, arguments)
+        case _:
+            return _verify(own, arguments)
+
+
+def _backup(own: Path, arguments: ParsedArguments) -> int:
+    if len(arguments.words) != 1:
+        raise UsageError("weft store backup takes the file to write")
+    target = _path(arguments.words[0])
+    if target.is_dir():
+        target = target / own.name
+    size = backup(_there(own), target)
+    if arguments.flag("json"):
+        write_pretty({"path": str(target), "bytes": size})
+    else:
+        tell(f"{shown_bytes(size)} in {target}; `weft store verify {target}` checks it")
+    return OK
+
+
+def _vacuum(own: Path, arguments: ParsedArguments) -> int:
+    report = vacuum(_there(own))
+    if arguments.flag("json"):
+        write_pretty({**msgspec.to_builtins(report), "freed": report.freed})
+        return OK
+    tell(
+        f"freed {shown_bytes(report.freed)}: {shown_bytes(report.bytes_before)} before, "
+        f"{shown_bytes(report.bytes_after)} now; contents that no session names: "
+        f"{shown_bytes(report.unnamed_bytes)}"
+    )
+    return OK
+
+
+def _verify(own: Path, arguments: ParsedArguments) -> int:
+    if len(arguments.words) > 1:
+        raise UsageError("weft store verify takes one file")
+    path = _there(_path(arguments.words[0]) if arguments.words else own)
+    found = anyio.run(checked, path)
+    if arguments.flag("json"):
+        write_pretty(msgspec.to_builtins(found))
+    else:
+        for problem in found.problems:
+            write_line(problem)
+        tell(
+            f"{path}: {count_of(found.logs, 'log')} with {count_of(found.facts, 'fact')} "
+            f"and {count_of(found.blobs, 'blob')}; "
+            + (count_of(len(found.problems), "problem") if found.problems else "all is well")
+        )
+    return FAILED if found.problems else OK
+
+
+def _path(given: str) -> Path:
+    return Path(given).expanduser().absolute()
+
+
+def _there(path: Path) -> Path:
+    if not path.is_file():
+        raise UsageError(f"there is no store at {path}")
+    return path
+
+
+def shown_bytes(size: int) -> str:
+    """A size, for people."""
+    amount = float(size)
+    for unit in ("B", "KB", "MB"):
+        if abs(amount) < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
